@@ -28,6 +28,8 @@ WORKERS_POLL = 1.0
 """Seconds between two looks at which workers have joined and which are lost."""
 LANES = "/lanes"
 """Suffix of the name of a coordinator that runs trials in processes of their own."""
+OVERDUE = 1.0
+"""Seconds after its limit at which a trial in a process of its own is ended."""
 GRACE = 4.0
 """Seconds that running trials get to finish when a study is interrupted."""
 
@@ -84,7 +86,7 @@ class Dispatcher:
         self._apart = apart
         self._other: Executor | None = None
         self._suspects: set[int] = set()
-        self._polled, self._renewed = float("-inf"), self._clock.now()
+        self._polled, self._renewed, self._due = float("-inf"), self._clock.now(), float("inf")
 
     @property
     def in_processes(self) -> bool:
@@ -95,6 +97,11 @@ class Dispatcher:
     def busy(self) -> bool:
         """Whether a trial is running or waits for a worker."""
         return bool(self._on_lanes or self._offered)
+
+    @property
+    def is_overdue(self) -> bool:
+        """Whether a trial is still running well after its limit."""
+        return self.busy and self._clock.now() > self._due + OVERDUE
 
     @property
     def jobs(self) -> int:
@@ -110,6 +117,7 @@ class Dispatcher:
     def start(self, trial: Running) -> None:
         """Begin a trial in a free worker process, or else offer it to the workers that joined."""
         self._offered[trial.number] = trial
+        self._due = self._clock.now() + trial.task.limit
         if len(self._on_lanes) < self._executor.jobs:
             self._start_on_lane(trial)
         else:

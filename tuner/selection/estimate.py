@@ -22,6 +22,7 @@ trained on (k - 1) / k of the queries; the small advantage of the refitted model
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +31,9 @@ import scipy
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.metrics.means import linearised
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.selection.candidates import Candidate
+from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.statistics.intervals import Interval, mean_or_zero
 
 HOPELESS_Z = 10.0
 """Standard errors below the chosen candidate beyond which a candidate is left out."""
@@ -258,3 +261,101 @@ def _bounded(mean: float, outcome: _Outcome, n: int, width: float, most: float) 
     reach = float(np.sqrt(max(middle**2 - (1 + z) * (mean**2 - width**2 * outcome.gain_variance), 0.0)))
     low, high = max(0.0, (middle - reach) / (1 + z)), min(1.0, (middle + reach) / (1 + z))
     return Interval(mean, min(low, mean), max(high, mean))  # the mean is inside, up to rounding
+
+
+def estimate(
+    chosen: Candidate,
+    candidates: Sequence[Candidate],
+    trials: Mapping[int, Floats],
+    solvers: Mapping[int, str],
+    generator: np.random.Generator,
+) -> Interval:
+    """Return the validation score of the chosen candidate, corrected for the selection bias.
+
+    candidates  all candidates of the choice, the chosen one among them
+    trials  number -> scores of each complete trial, (n validation queries,)
+    solvers  number -> the solver of each complete trial
+    """
+    scored = [one for one in candidates if one.again is not None]
+    weights = chosen.weights
+    if chosen.again is None and chosen.members:
+        return _estimate_of_blend(chosen, trials, solvers, generator)
+    if chosen.again is None:
+        values = np.stack(list(trials.values()))
+        return chosen_estimate(values, list(trials).index(chosen.number), generator, weights=weights)
+    again = np.stack([one.again for one in scored if one.again is not None])
+    others = [values for number, values in trials.items() if number not in {one.number for one in scored}]
+    if any(len(values) != again.shape[1] for values in trials.values()):
+        # The trials were scored on other queries.
+        return chosen_estimate(again, scored.index(chosen), generator, weights=weights)
+    # Blends compete in the second stage only: there they take part whatever the trials were.
+    first = [one.vali if len(one.vali) else one.again for one in scored]
+    values = np.stack([*(own for own in first if own is not None), *others])
+    padded = np.full_like(values, np.nan)
+    padded[: len(again)] = again
+    return chosen_estimate(values, scored.index(chosen), generator, again=padded, weights=weights)
+
+
+def _estimate_of_blend(
+    chosen: Candidate, trials: Mapping[int, Floats], solvers: Mapping[int, str], generator: np.random.Generator
+) -> Interval:
+    """Return the estimate of a blend of trials, as they were scored when they were chosen.
+
+    The blend itself is taken unless it is significantly worse, which is no choice of a maximum. It inherits the bias of
+    its members, with their shares: each was chosen among the trials of its solver.
+    """
+    weights = chosen.vali_weights
+    found = chosen_estimate(chosen.vali[None, :], 0, generator, weights=weights)
+    bias = 0.0
+    shares = [float(share) for share in chosen.params.values()]  # type: ignore[arg-type]
+    for member, share in zip(chosen.members, shares, strict=True):
+        rivals = [number for number in trials if solvers[number] == member.solver]
+        values = np.stack([trials[number] for number in rivals])
+        single = chosen_estimate(values, rivals.index(member.number), generator, weights=weights)
+        bias += share * max(0.0, mean_or_zero(member.vali, weights) - single.mean)
+    return Interval(found.mean - bias, found.low - bias, found.high - bias)
+
+
+def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:
+    """Return promised with limits for the mean over the test queries of entry.
+
+    Test queries are assumed to have the standard deviation of validation queries.
+    """
+    if metric not in entry.test:
+        return None
+    one, count = entry.candidate, int(np.count_nonzero(~np.isnan(entry.test[metric])))
+    return for_few_queries(promised, one.values, count, one.weights)
+
+
+def for_few_queries(promised: Interval, known: Floats, count: int, weights: Floats | None = None) -> Interval:
+    """Return the limits of the mean of count queries like those of known, (n,), given those of the mean of all.
+
+    With weights they count by weights like those of known.
+    """
+    known = linearised(known, weights)
+    spread = 1.96 * float(np.nanstd(known, ddof=1)) / np.sqrt(max(count, 1)) if len(known) > 1 else 0.0
+    low, high = (float(np.hypot(end - promised.mean, spread)) for end in (promised.low, promised.high))
+    return Interval(promised.mean, promised.mean - low, promised.mean + high)
+
+
+def mean_interval(intervals: Sequence[Interval]) -> Interval:
+    """Return the mean of several estimates; their queries overlap, so that the limits are means too, not narrower."""
+    return Interval(*(float(np.mean([getattr(own, end) for own in intervals])) for end in ("mean", "low", "high")))
+
+
+def mean_expected(expected: Sequence[Interval | None], estimates: Sequence[Interval]) -> Interval | None:
+    """Return the expected mean over the test sets of splits, whose queries differ, so that their noise averages out.
+
+    expected and estimates are those of the splits; None where a split has no test queries.
+    """
+    known = [own for own in expected if own is not None]
+    if len(known) < len(expected):
+        return None
+    whole = mean_interval(estimates)
+    noise = [
+        (own.high - own.mean) ** 2 - (estimate.high - estimate.mean) ** 2
+        for own, estimate in zip(known, estimates, strict=True)
+    ]
+    spread = float(np.sqrt(max(sum(noise), 0.0))) / len(estimates)
+    low, high = (float(np.hypot(end - whole.mean, spread)) for end in (whole.low, whole.high))
+    return Interval(whole.mean, whole.mean - low, whole.mean + high)

@@ -21,7 +21,6 @@ from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.refit import Refitted, as_trialled, microseconds_a_document, refit, score_on
-from ranktune.tuner.selection.baseline_values import BaselineValues
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_documents, select_queries, write_evidence
@@ -33,6 +32,7 @@ from ranktune.tuner.splits.sealing import remove_sealed, sealing
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
+from ranktune.tuner.study.baseline import covers
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import writing
@@ -48,35 +48,42 @@ MODELS = "models"
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
-    """A refitted candidate: its model, and its scores per test query, metric -> (n,); empty without test.
+class Scored:
+    """What a ranking scored by query on one split: by validation, and on test.
 
-    cost is what the features of the model cost, None without costs. test_weights, (n,), are those of the test queries,
-    None where each counts once.
+    test is metric -> (n,), empty without test queries; test_weights, (n,), are those of these queries, None where each
+    counts once.
     """
 
     candidate: Candidate
-    model: Model
     test: Mapping[str, Floats]
+    test_weights: Floats | None
+
+
+@dataclass(frozen=True, eq=False)
+class Entry(Scored):
+    """A refitted candidate with its model; cost is what the features of the model cost, None without costs."""
+
+    model: Model
     microseconds: float
     seconds: float
     cost: float | None = None
-    test_weights: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
     """One candidate a solver, and blends, the chosen one first, then by merit.
 
-    unrestricted is the one that would be chosen if no system had to load it.
+    unrestricted is the one that would be chosen if no system had to load it; candidates are all that were compared.
     """
 
-    ordered: list[Candidate]
+    ordered: Sequence[Candidate]
     unrestricted: Candidate
+    candidates: Sequence[Candidate]
 
 
 def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> Choice:
-    """Return one candidate a solver, and blends.
+    """Return the choice among the candidates and their blends.
 
     The blend of all, whose members differ most, is chosen unless cross-validation significantly prefers the linear
     blend or a single candidate.
@@ -86,11 +93,11 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> C
     fresh = any(candidate.again is not None for candidate in scored)
     queries = problem.development if fresh else problem.judged_queries
     if len(scored) < 2 or queries.n_queries < 2 * FOLDS:
-        return Choice(best, best[0])
+        return Choice(best, best[0], found)
     folds = query_folds(queries, FOLDS, study.seed, stream=5)
     mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
-        return Choice(best, best[0])
+        return Choice(best, best[0], found)
     weights = queries.query_weights
     alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds, weights)
 
@@ -102,17 +109,16 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> C
     unrestricted = first_of(mixed) if study.serve else first
     ordered = sorted([*best, *mixed], key=lambda candidate: candidate.merit, reverse=True)
     leading = list(dict.fromkeys((first, unrestricted)))
-    return Choice([*leading, *(candidate for candidate in ordered if candidate not in leading)], unrestricted)
+    return Choice([*leading, *(own for own in ordered if own not in leading)], unrestricted, found)
 
 
-def blended_candidates(study: Study, problem: Problem, found: Sequence[Candidate]) -> tuple[list[Candidate], Choice]:
-    """Return found with blends, and the result of with_blends, all without scores to save memory."""
+def blended_candidates(study: Study, problem: Problem, found: Sequence[Candidate]) -> Choice:
+    """Return the result of with_blends, blends among the candidates, all without scores to save memory."""
     choice = with_blends(study, problem, found)
-    chosen = choice.ordered
     light = {candidate: replace(candidate, scores=None) for candidate in found}
-    blends = [candidate for candidate in chosen if candidate.members]
+    blends = [candidate for candidate in choice.ordered if candidate.members]
     light |= {blend: replace(blend, members=tuple(light[member] for member in blend.members)) for blend in blends}
-    return list(light.values()), Choice([light[candidate] for candidate in chosen], light[choice.unrestricted])
+    return Choice([light[own] for own in choice.ordered], light[choice.unrestricted], list(light.values()))
 
 
 def _blends(
@@ -206,7 +212,7 @@ def _entries(
 ) -> list[Entry]:
     """Return the entries of the candidates whose refit succeeded, with test scores."""
     built = [(candidate, _build_model(candidate, models, problem)) for candidate in chosen]
-    return [_entry(study, problem, used.get(own, own), refitted) for own, refitted in built if refitted is not None]
+    return [entry_of(study, problem, used.get(own, own), refitted) for own, refitted in built if refitted is not None]
 
 
 def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
@@ -226,13 +232,6 @@ def option_of(entry: Entry) -> Option:
     """Return an entry with its quality and costs."""
     model, one = entry.model, entry.candidate
     return Option(one.solver, one.merit[1], model.nonzeros, model.bytes, entry.microseconds, entry.seconds, entry.cost)
-
-
-def feature_cost(study: Study, model: Model) -> float | None:
-    """Return what the features of a model cost; None where the study gives no costs."""
-    if not study.costs:
-        return None
-    return FeatureCosts.parse(study.costs).of(model).cost_of(model.used_features)
 
 
 def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
@@ -263,14 +262,35 @@ def _spread(made: Refitted, problem: Problem) -> float:
     return scale(made.model.predict(replace(queries, rows=None)), queries)
 
 
-def _entry(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:
+def entry_of(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:
+    """Return a candidate with its model, which is scored on the test queries and timed."""
     test = {} if problem.test is None else score_on(made.model, problem.test, study.metrics)
     timed = microseconds_a_document(made.model, problem.test or problem.development)
-    cost = feature_cost(study, made.model)
-    return Entry(candidate, made.model, test, timed, made.seconds, cost, problem.test_weights)
+    cost = None
+    if study.costs:
+        cost = FeatureCosts.parse(study.costs).of(made.model).cost_of(made.model.used_features)
+    return Entry(candidate, test, problem.test_weights, made.model, timed, made.seconds, cost)
 
 
-def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline: BaselineValues | None = None) -> None:
+def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
+    """Return what the baseline scored: on fresh folds only where the chosen model was rescored on them."""
+
+    def values(queries: Queries | None, name: str) -> Floats | None:
+        if queries is None or queries.baseline is None or not covers(queries.baseline):
+            return None
+        return parse_metric(name).per_query(queries.baseline, queries)
+
+    queries, development = problem.judged_queries, problem.development
+    vali, again = values(queries, study.metric), values(development, study.metric) if rescored else None
+    tested = {name: own for name in study.metrics if (own := values(problem.test, name)) is not None}
+    candidate = Candidate(
+        BASELINE, {}, float("nan"), np.empty(0) if vali is None else vali, 0, again=again,
+        vali_weights=queries.query_weights, again_weights=development.query_weights,
+    )  # fmt: skip
+    return Scored(candidate, tested, problem.test_weights)
+
+
+def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline: Scored | None = None) -> None:
     """Save the chosen model, those of all rows, and what they and the baseline scored by query.
 
     What was found of former models is removed.
@@ -299,7 +319,7 @@ def _evidence(
     problem: Problem,
     labels: tuple[str, ...],
     files: tuple[str, ...],
-    baseline: BaselineValues | None,
+    baseline: Scored | None,
 ) -> Evidence:
     """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
     if problem.test is not None:
@@ -313,7 +333,7 @@ def _evidence(
         return Evidence("test", labels, files, names, values, closely, problem.test_weights)
     own = [entry.candidate.values for entry in entries]
     if baseline is not None:
-        own.append(np.empty(0) if baseline.vali is None else baseline.vali)
+        own.append(baseline.candidate.vali)
     columns = problem.judged
     rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
     names = tuple(str(name) for name in problem.development.query_ids[columns])

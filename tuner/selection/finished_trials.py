@@ -9,19 +9,20 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 from scipy.special import ndtr, ndtri
 
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.samplers.first import alike, first_configurations
-from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.blending import FEW_QUERIES, MIN_Z
 from ranktune.tuner.selection.candidates import PER_SOLVER, Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.intervals import z_score
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import ERROR, Record, number_of, seconds_of
+from ranktune.tuner.storage.record import ERROR, PATH, Record, number_of, seconds_of
 
 
 def best_candidates(
@@ -98,6 +99,20 @@ def _beyond_noise(
     return [*(trial for trial, values in scored if z_score(values, level, record.weights) > needed), *first]
 
 
+def best_default(record: Record, space: UnionSpace) -> Candidate | None:
+    """Return the best trial at a configuration that a study tries first, None where none was evaluated in full."""
+    first, found = first_configurations(space), []
+    for trial in record.trials():
+        if trial.state != TrialState.COMPLETE or trial.value is None:
+            continue
+        requested, value = _requested(trial)
+        solver, params = space.split(requested)
+        if any(is_alike(requested, own) for own in first):
+            own = Candidate(solver, params, value, np.empty(0), 1, number=number_of(trial), seconds=seconds_of(trial))
+            found.append(own)
+    return max(found, key=lambda candidate: (candidate.value, -candidate.number), default=None)
+
+
 def failures(record: Record, space: UnionSpace, split: str) -> list[Failure]:
     """Return the trials that failed, by their number, and why."""
     return [
@@ -116,3 +131,20 @@ def _warn_if_all_alike(trials: Sequence[FrozenTrial], metric: str) -> None:
             RankTuneWarning,
             stacklevel=3,
         )
+
+
+def _requested(trial: FrozenTrial) -> tuple[Mapping[str, Value], float]:
+    """Return the parameters of a trial by flat name as they were requested, and the value at them.
+
+    The record has the best value of a regularization path, whose last point is the requested one. The rounds of
+    boosting are not requested: validation queries find them.
+    """
+    value = float(trial.value or 0.0)
+    if grows(str(trial.params[SOLVER])):
+        return trial.params, value
+    for name, path in dict(trial.user_attrs.get(PATH) or {}).items():
+        place, value = path[-1]
+        flat = f"{trial.params[SOLVER]}.{name}"
+        flat = next((own for own in trial.params if own.partition("[")[0] == flat), flat)
+        return trial.params | {flat: type(trial.params[flat])(place)}, float(value)
+    return trial.params, value

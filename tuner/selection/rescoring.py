@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +14,16 @@ from ranktune.tuner.evaluation.refit import kept_scores
 from ranktune.tuner.selection.candidates import Candidate, finalists, task_of
 from ranktune.tuner.selection.time_reserve import MARGIN, fit_in_time, reporting
 from ranktune.tuner.splits.plans import FRESH
+from ranktune.tuner.splits.proof import Damaged, read_archive
+from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.executor import Executor
+
+RESCORED = "rescored.npz"
+"""File beside the record of a split until its study is finished: what candidates scored on fresh folds."""
 
 
 def rescored(
@@ -84,3 +92,31 @@ def _of_trials(
             scores = job.result().scores
             found[k] = replace(found[k], scores=None if scores is None else scores[documents])
     return found
+
+
+def write_rescored(path: Path, found: Sequence[Candidate]) -> None:
+    """Write what candidates scored on fresh folds, if any was scored there."""
+    again = {f"again{own.number}": own.again for own in found if own.again is not None}
+    scores = {f"scores{own.number}": own.scores for own in found if own.again is not None and own.scores is not None}
+    if again:
+        numbers = np.array([own.number for own in found])
+        with writing(path.parent):
+            write_sealed(path, lambda file: np.savez(file, numbers=numbers, **again, **scores))  # type: ignore[arg-type]
+
+
+def read_rescored(path: Path, found: list[Candidate], problem: Problem) -> list[Candidate] | None:
+    """Return the candidates with what write_rescored wrote of them; None where it wrote nothing, or of others."""
+    try:
+        check_sealed(path)
+        kept: dict[str, Any] = dict(read_archive(path))
+    except (Damaged, OSError):
+        return None
+    if [own.number for own in found] != kept.pop("numbers").tolist():
+        return None
+    weights = problem.development.query_weights
+    return [
+        replace(own, again=kept[f"again{own.number}"], again_weights=weights, scores=kept.get(f"scores{own.number}"))
+        if f"again{own.number}" in kept
+        else own
+        for own in found
+    ]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import StudyError
@@ -20,6 +21,7 @@ from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.pareto import Option, knee
 
 CHOSEN = "chosen per fold"
 BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED = "Blend", "LinearBlend", "TreeBlend", "Distilled"
@@ -90,6 +92,11 @@ class Row:
     def is_baseline(self) -> bool:
         """Whether it is the ranking from outside that the chosen model is compared with."""
         return self.solver == BASELINE
+
+    @property
+    def kind(self) -> str:
+        """What it is: "baseline", "ensemble" or "solver"."""
+        return "baseline" if self.is_baseline else "ensemble" if self.is_blend else "solver"
 
     @property
     def is_blend(self) -> bool:
@@ -188,59 +195,79 @@ class Failure:
     error: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SplitResult:
-    """The result of one split; the fields are as in Result."""
-
-    name: str
-    best: Row
-    estimate: Interval
-    expected_on_test: Interval | None
-    alternatives: Mapping[str, str]
-    leaderboard: tuple[Row, ...]
-    test_metrics: Mapping[str, float]
-    trials: int
-    failures: tuple[Failure, ...]
-    model: str
-    stopped: int = 0
-
-
-@dataclass(frozen=True)
-class Result:
-    """The conclusion of a study.
+    """What was chosen on one split, or over all of them.
 
     Attributes
     ----------
-    study, data, metric : str
-        Name of the study, description of its data, and the metric of the choice.
-    best : Row
-        The chosen row; over several splits its means.
+    name : str
+        Name of the split; empty over all.
+    leaderboard : tuple of Row
+        The chosen row first, then by validation; over several splits their means.
     estimate : Interval
         Mean of the chosen model over all queries like these, by validation, corrected for the selection bias; over
         several splits the means.
     expected_on_test : Interval or None
         The estimate with limits for the mean over this number of test queries; None without them. A test value outside
         indicates that the test queries differ from the others.
-    alternatives : mapping of str to str
-        "smallest" and "fastest": the rows of least size and time that are not distinguished from the best; "knee": the
-        row after which more features gain little.
-    leaderboard : tuple of Row
-        The chosen row first, then by validation.
     test_metrics : mapping of str to float
         Metric -> mean over the test queries of the chosen model.
     trials : int
-        Finished trials of all splits; failures are those that failed, stopped the number of those stopped early.
+        Finished trials; failures are those that failed, stopped the number of those stopped early.
     failures : tuple of Failure
         The failed trials and their errors.
-    seconds : float
-        Wall time of the run that finished the study.
     model : str
         Path of the chosen model; of several splits that of the highest estimate; of a nested plan the last, which was
         trained on all queries.
-    folder : str
-        Folder of the study.
     stopped : int
         Trials that were stopped early.
+    """
+
+    name: str = ""
+    leaderboard: tuple[Row, ...]
+    estimate: Interval
+    expected_on_test: Interval | None
+    test_metrics: Mapping[str, float]
+    trials: int
+    failures: tuple[Failure, ...]
+    model: str
+    stopped: int = 0
+
+    @property
+    def best(self) -> Row:
+        """The chosen row; over several splits its means."""
+        return self.leaderboard[0]
+
+    @property
+    def alternatives(self) -> dict[str, str]:
+        """Rows by what they are good for.
+
+        "smallest" and "fastest" are those of least size and time that are not distinguished from the best; "knee" is
+        the row after which more features gain little.
+        """
+        return alternatives(self.leaderboard)
+
+    def as_dict(self) -> Json:
+        """Return everything as JSON values; intervals stand beside their means."""
+        rows = [_plain(row) | {"kind": row.kind} for row in self.leaderboard]
+        best = rows[0] | {"test_metrics": _plain(self.test_metrics)}
+        found: Json = _plain(self) | {"best": best, "leaderboard": rows, "alternatives": self.alternatives}
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result(SplitResult):
+    """The conclusion of a study: that over all its splits, and those of the single ones.
+
+    Attributes
+    ----------
+    study, data, metric : str
+        Name of the study, description of its data, and the metric of the choice.
+    seconds : float
+        Wall time of the run that finished the study.
+    folder : str
+        Folder of the study.
     ended_early : str
         Why much of the given time was not used, empty where it was, or where none was given.
     folds : tuple of SplitResult
@@ -253,13 +280,18 @@ class Result:
         The chosen model against the baseline; None if none was given.
     monotone : mapping of str to int
         The monotone constraints that the chosen model keeps: sign by feature.
+    stages : mapping of str to float
+        The seconds of each stage in the run that finished the study, over all splits.
 
     Examples
     --------
     >>> from ranktune.tuner.selection.results import Interval, Result, Row
     >>> score = Interval(0.61, 0.55, 0.67)
     >>> row = Row("RankSVM", {"C": 1.0}, score, None, None, None, None, None, None, "chosen", 46, 368, 0.1, 2.0, 20)
-    >>> result = Result("demo", "train.txt", "ndcg@10", row, score, None, {}, (row,), {}, 20, (), 60.0, "model", "demo")
+    >>> result = Result(
+    ...     study="demo", data="train.txt", metric="ndcg@10", leaderboard=(row,), estimate=score, expected_on_test=None,
+    ...     test_metrics={}, trials=20, failures=(), seconds=60.0, model="demo/model.json", folder="demo",
+    ... )
     >>> result.as_dict()["best"]["vali_interval"]
     [0.55, 0.67]
     """
@@ -267,24 +299,15 @@ class Result:
     study: str
     data: str
     metric: str
-    best: Row
-    estimate: Interval
-    expected_on_test: Interval | None
-    alternatives: Mapping[str, str]
-    leaderboard: tuple[Row, ...]
-    test_metrics: Mapping[str, float]
-    trials: int
-    failures: tuple[Failure, ...]
     seconds: float
-    model: str
     folder: str
-    stopped: int = 0
     ended_early: str = ""
-    folds: tuple[SplitResult, ...] = field(default=())
+    folds: tuple[SplitResult, ...] = ()
     restriction: Restriction | None = None
     tuning: TuningGain | None = None
     gain: Gain | None = None
     monotone: Mapping[str, int] = field(default_factory=dict)
+    stages: Mapping[str, float] = field(default_factory=dict, compare=False)
 
     @property
     def best_model(self) -> Model:
@@ -293,44 +316,28 @@ class Result:
 
     def as_dict(self) -> Json:
         """Return everything as JSON values; intervals stand beside their means."""
-        plain = {name: value for name, value in asdict(self).items() if name != "folds"}
-        plain |= _parts(self)
-        if len(self.folds) > 1:
-            plain["folds"] = [asdict(part) | _parts(part) for part in self.folds]
-        if self.restriction is not None:
-            own = self.restriction
-            plain["restriction"] = asdict(own) | _interval("cost", own.cost) | _interval("loss", own.loss)
-        if self.tuning is not None:
-            plain["tuning"] = asdict(self.tuning) | _interval("gain", self.tuning.gain)
-        plain["gain"] = None if self.gain is None else self.gain.as_dict()
-        return {name: _finite(value) for name, value in plain.items()}
+        found = super().as_dict() | {"gain": None if self.gain is None else self.gain.as_dict()}
+        several = {"folds": [own.as_dict() for own in self.folds]} if len(self.folds) > 1 else {}
+        return {name: value for name, value in found.items() if name not in ("name", "folds")} | several
 
     def save(self, path: Path) -> None:
         """Write the JSON atomically."""
         write_sealed(path, json.dumps(self.as_dict(), indent=1))
 
 
-_LATER: Json = {
-    "folds": (),
-    "stopped": 0,
-    "ended_early": "",
-    "restriction": None,
-    "tuning": None,
-    "gain": None,
-    "monotone": {},
-}
-"""Fields that results of older versions may lack, and what stands for them."""
-
-
 def load_result(path: Path) -> Json:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
+    later = {own.name: own.default for own in fields(Result) if own.default is not MISSING} | {
+        "monotone": {},
+        "stages": {},
+    }
     try:
         check_sealed(path)
         found: Json = json.loads(path.read_text(encoding="utf-8"))
-        required = {field.name for field in fields(Result)} - set(_LATER)
+        required = {"best", *(own.name for own in fields(Result))} - set(later)
         if not isinstance(found, dict) or not required <= set(found):
             raise ValueError("it is no result of a study")
-        found = {name: value for name, value in _LATER.items() if name != "folds"} | found
+        found = {name: value for name, value in later.items() if name not in ("name", "folds")} | found
     except Damaged as damage:
         raise StudyError(f"{damage} `ranktune resume` makes it again from the record.") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -338,36 +345,41 @@ def load_result(path: Path) -> Json:
     return found
 
 
-def _row(row: Row) -> Json:
-    kind = "baseline" if row.is_baseline else "ensemble" if row.is_blend else "solver"
-    plain = asdict(row) | {"kind": kind}
-    for name in ("vali", "again", "test", "difference"):
-        plain |= _interval(name, getattr(row, name))
-    return plain
-
-
-def _interval(name: str, interval: Interval | None) -> Json:
-    if interval is None:
-        return {name: None, f"{name}_interval": None}
-    return {name: interval.mean, f"{name}_interval": [interval.low, interval.high]}
-
-
-def _parts(found: Result | SplitResult) -> Json:
-    """Return the fields with intervals, which stand beside their means."""
-    return {
-        "best": _row(found.best) | {"test_metrics": dict(found.test_metrics)},
-        "leaderboard": [_row(row) for row in found.leaderboard],
-        **_interval("estimate", found.estimate),
-        **_interval("expected_on_test", found.expected_on_test),
-    }
-
-
-def _finite(value: object) -> object:
-    """Return value with NaN as null: JSON has no NaN."""
+def _plain(value: Any) -> Any:
+    """Return value as JSON values: of a dataclass a dict in which intervals stand beside means, of NaN null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(inner) for name, inner in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(inner) for inner in value]
-    return value
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if not is_dataclass(value):
+        return value
+    found = {}
+    for own in fields(value):
+        inner = getattr(value, own.name)
+        if "Interval" in str(own.type):
+            mean, low, high = (None, None, None) if inner is None else (inner.mean, inner.low, inner.high)
+            found[own.name] = _plain(mean)
+            found[f"{own.name}_interval"] = None if inner is None else _plain([low, high])
+        else:
+            found[own.name] = _plain(inner)
+    return found
+
+
+def alternatives(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the smallest and the fastest row not significantly different from the chosen, and the knee, by name."""
+    rows = [row for row in rows if row.solver != CHOSEN and row.is_served and not row.is_baseline]
+    alike = [row for row in rows if row.verdict in (FIRST, ALIKE)]
+    options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows]
+    at_knee = knee(options, "nonzeros")
+    found = {"knee": at_knee.label} if at_knee else {}
+    if alike:
+        found["smallest"] = min(alike, key=lambda row: (row.bytes, -_quality(row))).solver
+        found["fastest"] = min(alike, key=lambda row: (row.microseconds, -_quality(row))).solver
+    return found
+
+
+def _quality(row: Row) -> float:
+    known = row.again or row.vali
+    return known.mean if known else float("nan")

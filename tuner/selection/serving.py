@@ -21,9 +21,9 @@ from ranktune.solvers.models.base import IN_WORDS, Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard
 from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant
-from ranktune.tuner.evaluation.refit import microseconds_a_document, score_on
+from ranktune.tuner.evaluation.refit import Refitted
 from ranktune.tuner.selection.candidates import Candidate
-from ranktune.tuner.selection.finals import Entry, feature_cost
+from ranktune.tuner.selection.finals import Entry, entry_of
 from ranktune.tuner.selection.results import DISTILLED, Restriction
 from ranktune.tuner.selection.time_reserve import reporting
 from ranktune.tuner.statistics.intervals import mean_or_zero, stratified_interval
@@ -109,11 +109,7 @@ def _copied(study: Study, problem: Problem, best: Entry, loss: Floats) -> Entry 
     vali = one.vali - loss[problem.judged] if len(one.vali) == len(problem.judged) else one.vali
     again = None if one.again is None else one.again - loss
     candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali, one.vali_weights))
-    test = {} if problem.test is None else score_on(model, problem.test, study.metrics)
-    timed = microseconds_a_document(model, problem.test or problem.development)
-    cost = feature_cost(study, model)
-    own = replace(model, solver=DISTILLED)
-    return Entry(candidate, own, test, timed, best.seconds, cost, problem.test_weights)
+    return entry_of(study, problem, candidate, Refitted(replace(model, solver=DISTILLED), best.seconds, True))
 
 
 def warn_if_unserved(study: Study, entries: Sequence[Entry]) -> None:

@@ -7,24 +7,20 @@ queries as the delivered model.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.refit import refit, score_on
-from ranktune.tuner.samplers.first import first_configurations, grows, is_alike
-from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.results import TuningGain
 from ranktune.tuner.selection.time_reserve import MARGIN, refit_ratio, reporting
 from ranktune.tuner.statistics.comparisons import compare_splits
 from ranktune.tuner.statistics.intervals import Interval
-from ranktune.tuner.storage.record import PATH, Record, number_of, seconds_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
@@ -38,20 +34,6 @@ class DefaultModel:
     solver: str
     test: Floats
     is_delivered: bool
-
-
-def best_default(record: Record, space: UnionSpace) -> Candidate | None:
-    """Return the best trial at a configuration that a study tries first, None where none was evaluated in full."""
-    first, found = first_configurations(space), []
-    for trial in record.trials():
-        if trial.state != TrialState.COMPLETE or trial.value is None:
-            continue
-        requested, value = _requested(trial)
-        solver, params = space.split(requested)
-        if any(is_alike(requested, own) for own in first):
-            own = Candidate(solver, params, value, np.empty(0), 1, number=number_of(trial), seconds=seconds_of(trial))
-            found.append(own)
-    return max(found, key=lambda candidate: (candidate.value, -candidate.number), default=None)
 
 
 def default_model(
@@ -101,20 +83,3 @@ def _scored(study: Study, problem: Problem, default: Candidate) -> Floats:
     made = refit(task_of(study, problem, default, study.seed), on_everything=on_everything)
     assert problem.test is not None
     return score_on(made.model, problem.test, (study.metric,))[study.metric]
-
-
-def _requested(trial: FrozenTrial) -> tuple[Mapping[str, Value], float]:
-    """Return the parameters of a trial by flat name as they were requested, and the value at them.
-
-    The record has the best value of a regularization path, whose last point is the requested one. The rounds of
-    boosting are not requested: validation queries find them.
-    """
-    value = float(trial.value or 0.0)
-    if grows(str(trial.params[SOLVER])):
-        return trial.params, value
-    for name, path in dict(trial.user_attrs.get(PATH) or {}).items():
-        place, value = path[-1]
-        flat = f"{trial.params[SOLVER]}.{name}"
-        flat = next((own for own in trial.params if own.partition("[")[0] == flat), flat)
-        return trial.params | {flat: type(trial.params[flat])(place)}, float(value)
-    return trial.params, value

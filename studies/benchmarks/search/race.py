@@ -27,6 +27,7 @@ from ranktune.studies.benchmarks.search.regret import mann_whitney, quartiles
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.runner.first_trials import SearchOptions
 from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.runner.progress import Silent, TrialReport
@@ -120,7 +121,7 @@ def search(data: str, way: str, seed: int, trials: int, budget: float, solvers: 
         deadline = Deadline.after(FOREVER if way.endswith("timed") else None)
         TrialLoop(
             study, "", record, Tasks(study, problem.folder), InProcess(), _MeterDisplay(meter), meter.evaluate,
-            deadline, per_solver=False,
+            deadline, options=SearchOptions(per_solver=False),
         ).run()  # fmt: skip
         record.close()
     return Search(data, way, seed, trials, meter.seconds, meter.best)

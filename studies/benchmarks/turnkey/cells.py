@@ -23,7 +23,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.kept import keep, kept
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
-from ranktune.tuner.selection.leaderboard import for_few_queries
+from ranktune.tuner.selection.estimate import for_few_queries
 from ranktune.tuner.statistics.intervals import Interval
 
 METRICS = (METRIC, f"{METRIC}:letor")

@@ -17,7 +17,7 @@ from ranktune.dashboards.views import trials as page
 from ranktune.dashboards.web.report import write_report
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.runner import engine
+from ranktune.tuner.runner import final_stages
 from ranktune.tuner.selection import explaining, finals
 from ranktune.tuner.selection.explanations import EXPLANATIONS, read_explanations
 
@@ -76,7 +76,7 @@ FAILURES: dict[str, tuple[object, str]] = {
     "the effect of features": (explaining, "partial_effects"),
     "the spread of contributions": (explaining, "contribution_spread"),
     "the explanation of single queries": (explaining, "contributions"),
-    "the explanation of the models": (engine, "save_explanations"),
+    "the explanation of the models": (final_stages, "save_explanations"),
     "what each model scores by query": (finals, "_evidence"),
 }
 
@@ -99,7 +99,7 @@ def test_what_fails_at_the_end_is_said_and_left_out(what: str, data: Path, monke
 
 def test_what_was_found_of_a_former_model_is_gone(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned(data)
-    monkeypatch.setattr(engine, "save_explanations", failing)
+    monkeypatch.setattr(final_stages, "save_explanations", failing)
     with pytest.warns(RankTuneWarning, match="the explanation of the models failed"):
         ranktune.resume("s", trials=3, home=data.parent, jobs=1)
     (split,) = open_study(data.parent / "s").splits

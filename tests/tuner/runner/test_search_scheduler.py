@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.runner.first_trials import SearchOptions
 from ranktune.tuner.runner.search_scheduler import SearchScheduler
 from ranktune.tuner.study.declaration import Study
 
@@ -50,7 +51,7 @@ def solvers(found: list[dict[str, Value]]) -> list[object]:
 
 
 def test_solvers_share_the_time_not_the_trials() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True, clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
     found = taken(scheduler, 21)
     counts = Counter(solvers(found))
     assert found[:3] == STUDY.union_space().defaults()
@@ -59,14 +60,14 @@ def test_solvers_share_the_time_not_the_trials() -> None:
 
 
 def test_who_is_for_sure_behind_keeps_a_tenth_of_the_turns() -> None:
-    scheduler = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), per_solver=True, clock=standing)
+    scheduler = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), clock=standing)
     counts = Counter(solvers(taken(scheduler, 103, behind="RidgeRanker")))
     assert counts["RankSVM"] * 8.0 == pytest.approx(counts["RidgeRanker"] * 10.0, abs=10.0)
     assert counts["RankSVM"] > counts["RidgeRanker"]
 
 
 def test_what_takes_too_long_is_left_to_what_fits() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True, clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
     taken(scheduler, 3)
     assert set(solvers(taken(scheduler, 5, left=4.0, first=3))) == {"RidgeRanker"}
     assert scheduler.next(8, 0.5) is None
@@ -74,12 +75,12 @@ def test_what_takes_too_long_is_left_to_what_fits() -> None:
 
 def test_no_search_has_more_than_its_part_of_the_trials() -> None:
     study = replace(STUDY, trials=9)
-    scheduler = SearchScheduler(study, study.union_space(), per_solver=True, clock=standing)
+    scheduler = SearchScheduler(study, study.union_space(), clock=standing)
     assert Counter(solvers(taken(scheduler, 30))) == {"RankSVM": 3, "RidgeRanker": 3, "BestFeature": 1}
 
 
 def test_running_trials_count_as_long_as_is_usual() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True, clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
     taken(scheduler, 3)
     running = [scheduler.next(number, float("inf")) for number in range(3, 12)]
     assert [one["solver"] for one in running if one] == ["RidgeRanker"] * 7 + ["RankSVM", "RidgeRanker"]
@@ -90,7 +91,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
     """A search that remembers suggests what it would have suggested, had it run the trials itself."""
     study = replace(STUDY, sampler=sampler)
     space = study.union_space()
-    whole = SearchScheduler(study, space, per_solver=True, clock=standing)
+    whole = SearchScheduler(study, space, clock=standing)
     past = [
         create_trial(
             state=TrialState.COMPLETE,
@@ -101,7 +102,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
         )
         for params in taken(whole, 9)
     ]
-    again = SearchScheduler(study, space, per_solver=True, clock=standing)
+    again = SearchScheduler(study, space, clock=standing)
     again.remember((trial, ALIKE) for trial in past)
     one, other = (scheduler.next(9, float("inf")) for scheduler in (whole, again))
     assert one is not None
@@ -110,7 +111,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
 
 
 def test_together_the_sampler_chooses_the_solver() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=False, clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), SearchOptions(per_solver=False), clock=standing)
     found = taken(scheduler, 40)
     assert len(found) == 40
     assert found[:3] == STUDY.union_space().defaults()
@@ -118,7 +119,7 @@ def test_together_the_sampler_chooses_the_solver() -> None:
 
 
 def test_parameters_are_the_solvers_own() -> None:
-    scheduler = SearchScheduler(STUDY, STUDY.union_space(), per_solver=True, clock=standing)
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
     for params in taken(scheduler, 12):
         solver = str(params["solver"])
         own = {f"{solver}.{parameter.name}" for parameter in solver_class(solver).space}
@@ -130,7 +131,7 @@ GROWING = replace(STUDY, solvers=("RidgeRanker", "GBDTRanker", "LambdaMART"))
 
 def shared(fit_seconds: float, *, one_part: bool = True) -> SearchScheduler:
     space = GROWING.union_space()
-    return SearchScheduler(GROWING, space, per_solver=True, one_part=one_part, fit_seconds=fit_seconds, clock=standing)
+    return SearchScheduler(GROWING, space, SearchOptions(one_part=one_part, fit_seconds=fit_seconds), clock=standing)
 
 
 def test_the_first_that_grow_share_the_time_as_far_as_it_is_enough_for_whole_fits() -> None:
@@ -138,18 +139,18 @@ def test_the_first_that_grow_share_the_time_as_far_as_it_is_enough_for_whole_fit
         scheduler = shared(fit_seconds)
         linear, boosted = scheduler.next(0, 60.0), scheduler.next(1, 60.0)
         assert linear is not None and boosted is not None
-        assert scheduler.first_to_grow == 4  # of five
-        assert scheduler.limit(linear, 60.0, 1) == 60.0
-        assert scheduler.limit(boosted, 60.0, 1) == pytest.approx(share)
-        assert scheduler.limit(boosted, 60.0, 5) == 60.0  # each has a worker of its own
+        assert scheduler.first.to_grow == 4  # of five
+        assert scheduler.first.limit(linear, 60.0, 1) == 60.0
+        assert scheduler.first.limit(boosted, 60.0, 1) == pytest.approx(share)
+        assert scheduler.first.limit(boosted, 60.0, 5) == 60.0  # each has a worker of its own
 
 
 def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
     scheduler = shared(1.0, one_part=False)
     scheduler.next(0, 60.0)
     boosted = scheduler.next(1, 60.0)
-    assert boosted is not None and scheduler.first_to_grow == 0
-    assert scheduler.limit(boosted, 60.0, 1) == 60.0
+    assert boosted is not None and scheduler.first.to_grow == 0
+    assert scheduler.first.limit(boosted, 60.0, 1) == 60.0
 
 
 def test_what_was_tried_first_is_not_tried_again_after_an_interruption() -> None:

@@ -15,6 +15,7 @@ from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp.encoding import covered
 from ranktune.tuner.gp.paths import PathwiseImprovement
 from ranktune.tuner.gp.proposal import THOMPSON, single_draw
+from ranktune.tuner.runner.first_trials import SearchOptions
 from ranktune.tuner.runner.search_scheduler import SearchScheduler
 from ranktune.tuner.samplers.history import History, read, seen_distributions
 from ranktune.tuner.study.declaration import Study
@@ -123,7 +124,7 @@ def test_a_draw_of_a_constraint_must_hold() -> None:
 def test_a_study_passes_the_acquisition_on() -> None:
     study = Study(solvers=("RankSVM", "RidgeRanker"), trials=30, acquisition="thompson", seed=SEED)
     space = study.union_space()
-    scheduler = SearchScheduler(study, space, per_solver=False, clock=lambda: 0.0)
+    scheduler = SearchScheduler(study, space, SearchOptions(per_solver=False), clock=lambda: 0.0)
     finished: list[FrozenTrial] = []
     for number in range(14):
         params = scheduler.next(number, float("inf"))

@@ -8,9 +8,10 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.selection.candidates import Candidate
+from ranktune.tuner.selection.estimate import estimate
 from ranktune.tuner.selection.finals import Entry
-from ranktune.tuner.selection.leaderboard import alternatives, estimate, leaderboard
-from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE
+from ranktune.tuner.selection.leaderboard import leaderboard
+from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE, alternatives
 from ranktune.tuner.statistics.comparisons import holm
 
 
@@ -20,7 +21,7 @@ def candidate(solver: str, vali: Floats, again: Floats | None = None, number: in
 
 def entry(solver: str, vali: float, test: Floats) -> Entry:
     model = LinearModel(weights=np.array([1.0, 0.0]), solver=solver, parameters={})
-    return Entry(candidate(solver, np.full(4, vali)), model, {"map": test}, 0.01, 0.1)
+    return Entry(candidate(solver, np.full(4, vali)), {"map": test}, None, model, 0.01, 0.1)
 
 
 def test_over_several_splits_the_first_row_is_what_choosing_on_each_gives() -> None:
@@ -64,7 +65,7 @@ def test_without_test_queries_fresh_folds_are_compared() -> None:
     found: list[Entry] = []
     for name, mean in (("A", 0.7), ("B", 0.4)):
         model = LinearModel(weights=np.ones(2), solver=name)
-        found.append(Entry(candidate(name, np.full(3, 0.5), spread(mean, len(found))), model, {}, 0.01, 0.1))
+        found.append(Entry(candidate(name, np.full(3, 0.5), spread(mean, len(found))), {}, None, model, 0.01, 0.1))
     rows = leaderboard([found], "map", np.random.default_rng(0))
     assert rows[1].verdict == WORSE
     assert rows[1].difference is not None
@@ -72,7 +73,9 @@ def test_without_test_queries_fresh_folds_are_compared() -> None:
 
 
 def test_a_blend_has_no_validation_score_of_trials() -> None:
-    blend = Entry(candidate(BLEND, np.empty(0), spread(0.6, 1)), LinearModel(np.ones(2), solver=BLEND), {}, 0.01, 0.1)
+    blend = Entry(
+        candidate(BLEND, np.empty(0), spread(0.6, 1)), {}, None, LinearModel(np.ones(2), solver=BLEND), 0.01, 0.1
+    )
     (row,) = leaderboard([[blend]], "map", np.random.default_rng(0))
     assert row.vali is None
     assert row.again is not None
@@ -86,7 +89,7 @@ def test_the_smallest_and_the_fastest_are_among_those_not_told_apart() -> None:
     for name, (nonzeros, microseconds) in sizes.items():
         model = LinearModel(weights=np.repeat([1.0, 0.0], [nonzeros, 6 - nonzeros]), solver=name)
         own = spread(tests[name], nonzeros)
-        found.append(Entry(candidate(name, own, own), model, {"map": own}, microseconds, 0.1))
+        found.append(Entry(candidate(name, own, own), {"map": own}, None, model, microseconds, 0.1))
     taken = alternatives(leaderboard([found], "map", np.random.default_rng(0)))
     assert (taken["smallest"], taken["fastest"]) == ("C", "D")
 

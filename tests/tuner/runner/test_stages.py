@@ -1,0 +1,110 @@
+"""The list of stages: their order, what they need, one replaced, and a study that goes on after a stop."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.runner import final_stages
+from ranktune.tuner.runner.engine import STAGES, StudyRun
+from ranktune.tuner.runner.final_stages import BLEND, RESCORE, SAVE
+from ranktune.tuner.runner.report import REPORTED
+from ranktune.tuner.runner.stage import Stage, State, replaced, run_stages
+from ranktune.tuner.selection.candidates import best_by_solver
+from ranktune.tuner.selection.finals import Choice
+from ranktune.tuner.selection.rescoring import RESCORED
+from ranktune.tuner.study.events import read_events
+from tests.support.engine_samples import judged
+
+FIRST = Stage("first", lambda state: 2, text=lambda state: None)
+SECOND = Stage("second", lambda state: 3 * state[FIRST], (FIRST,), lambda state: None)
+
+
+def nothing() -> State:
+    """A state before any stage, of stages that look at results alone."""
+    unused: Any = None
+    return State(unused, unused, unused, unused, 0.0, 1.0)
+
+
+def tuned(home: Path, **more: Any) -> ranktune.StudyResult:
+    given: dict[str, Any] = {"solvers": ("RankSVM", "RidgeRanker"), "trials": 4, "sampler": "random", "jobs": 1}
+    return ranktune.tune(judged(40, 0), test=judged(20, 1), name="s", home=home, **given | more)
+
+
+def test_a_stage_has_the_results_of_those_it_needs() -> None:
+    state = run_stages([FIRST, SECOND], nothing(), keep=[SECOND])
+    assert state[SECOND] == 6
+    assert set(state.results) == {"second"}  # others are dropped once nothing needs them
+    assert set(state.seconds) == {"first", "second"}
+
+
+def test_a_stage_before_what_it_needs_is_refused_before_anything_runs() -> None:
+    ran = []
+    begin = Stage("begin", lambda state: ran.append("begin"))
+    with pytest.raises(StudyError, match="stage 'second' needs first"):
+        run_stages([begin, SECOND, FIRST], nothing())
+    assert ran == []
+
+
+def test_a_result_of_an_earlier_run_stands_for_the_stage() -> None:
+    kept: dict[str, int] = {}
+    stage = Stage(
+        "kept",
+        lambda state: 5,
+        text=lambda state: None,
+        restored=lambda state: kept.get("it"),
+        kept=lambda state, result: kept.update(it=result + 1),
+    )
+    assert [run_stages([stage], nothing(), keep=[stage])[stage] for _ in range(2)] == [5, 6]
+
+
+def test_the_stages_of_a_study_are_in_order_and_timed(tmp_path: Path) -> None:
+    result = tuned(tmp_path)
+    assert list(result.stages) == [stage.name for stage in STAGES]
+    assert sum(result.stages.values()) == pytest.approx(result.seconds, abs=0.5)
+    names = [event["name"] for event in read_events(tmp_path / "s") if event["event"] == "stage"]
+    assert names == ["reading", "search", "rescoring", "blending", "refitting", "saving", "explaining"]
+    known = {stage.name for stage in STAGES}
+    assert all(need.name in known for stage in STAGES for need in (*stage.needs, *REPORTED))
+
+
+def test_a_stage_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def single(state: State) -> Choice:
+        best = best_by_solver(state[RESCORE])
+        return Choice(best, best[0], best)
+
+    class Unblended(StudyRun):
+        def __init__(self, *given: Any, **more: Any) -> None:
+            super().__init__(*given, **more, stages=replaced(STAGES, Stage("blending", single, BLEND.needs)))
+
+    monkeypatch.setattr("ranktune.api.StudyRun", Unblended)
+    assert not any(row.is_blend for row in tuned(tmp_path).leaderboard)
+
+
+def test_what_was_rescored_before_a_stop_is_not_rescored_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = tuned(tmp_path / "whole", timeout=600.0)
+    assert any(row.again is not None for row in whole.leaderboard)
+
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(final_stages, "blended_candidates", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            tuned(tmp_path / "cut", timeout=600.0)
+    assert (tmp_path / "cut" / "s" / RESCORED).exists()
+    monkeypatch.setattr(final_stages, "rescored", stopped)
+    resumed = ranktune.resume("s", home=tmp_path / "cut", jobs=1)
+    assert [row.again for row in resumed.leaderboard] == [row.again for row in whole.leaderboard]
+    assert not (tmp_path / "cut" / "s" / RESCORED).exists()
+
+
+def test_the_model_is_that_of_the_stage_that_saves(tmp_path: Path) -> None:
+    result = tuned(tmp_path)
+    assert Path(result.model) == (tmp_path / "s" / "model.json").resolve()
+    assert SAVE in REPORTED and np.isfinite(result.best_model.predict(judged(5, 2))).all()

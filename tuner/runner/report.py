@@ -1,0 +1,98 @@
+"""The last stage of a study: the result over all its splits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ranktune.tuner.runner.final_stages import BASELINE, CONCLUDE, DEFAULT, SAVE, SERVE
+from ranktune.tuner.runner.session import Session
+from ranktune.tuner.runner.stage import State
+from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
+from ranktune.tuner.selection.leaderboard import baseline_row, gain_over, leaderboard, mean_metrics
+from ranktune.tuner.selection.results import Result, Row, SplitResult
+from ranktune.tuner.selection.serving import restriction
+from ranktune.tuner.selection.tuning_gain import tuning_gain
+from ranktune.tuner.splits.split import WHOLE
+from ranktune.tuner.study.declaration import Study
+
+REPORTED = (SERVE, DEFAULT, BASELINE, SAVE, CONCLUDE)
+"""The stages of each split whose results are reported."""
+
+
+def report(session: Session, states: Sequence[State], seconds: float) -> Result:
+    """Return the result of a study that took so many seconds."""
+    study, folder = session.study, session.folder.path
+    generator = np.random.default_rng([study.seed, 2])  # for intervals and tests: the same for a resumed run
+    nested = study.plan == "nested"
+    compared = [state for state in states if not (nested and state.problem.name == WHOLE)]
+    rows = _board(study, compared, generator)
+    boards = [rows if len(states) == 1 else _board(study, [state], generator) for state in states]
+    folds = tuple(_of_split(study, state, own) for state, own in zip(states, boards, strict=True))
+    counted = [fold for fold, state in zip(folds, states, strict=True) if state in compared]
+    entries = [state[SERVE].entries[0] for state in compared]
+    estimates = [fold.estimate for fold in counted]
+    baselines = [own for state in compared if (own := state[BASELINE]) is not None]
+    gain = None
+    if study.baseline is not None and len(baselines) == len(entries):
+        gain = gain_over(study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
+    tuning = tuning_gain(
+        [state[DEFAULT] for state in compared],
+        [entry.test[study.metric] for entry in entries if entry.test],
+        np.random.default_rng([study.seed, 7]),
+        [entry.test_weights for entry in entries],
+    )
+    early = (state[CONCLUDE].ended_early for state in states)
+    return Result(
+        study=folder.name,
+        data=study.data,
+        metric=study.metric,
+        leaderboard=tuple(rows),
+        estimate=mean_interval(estimates),
+        expected_on_test=mean_expected([fold.expected_on_test for fold in counted], estimates),
+        test_metrics=mean_metrics(entries, study.metrics),
+        trials=sum(fold.trials for fold in folds),
+        failures=tuple(failure for fold in folds for failure in fold.failures),
+        stopped=sum(fold.stopped for fold in folds),
+        seconds=round(seconds, 3),
+        model=(folds[-1] if nested else max(folds, key=lambda fold: fold.estimate.mean)).model,
+        folder=str(folder.resolve()),
+        ended_early=" ".join(dict.fromkeys(line for line in early if line)),
+        folds=folds,
+        monotone=dict(entries[-1].model.monotone),
+        restriction=restriction(study, [state[SERVE] for state in compared], generator),
+        tuning=tuning,
+        gain=gain,
+        stages={name: round(sum(state.seconds[name] for state in states), 3) for name in states[0].seconds},
+    )
+
+
+def _board(study: Study, states: Sequence[State], generator: np.random.Generator) -> list[Row]:
+    """Return the leaderboard of some splits, with the baseline as its last row."""
+    splits = [state[SERVE].entries for state in states]
+    rows = leaderboard(splits, study.metric, generator, study.serve)
+    known = [own for state in states if (own := state[BASELINE]) is not None]
+    if len(known) < len(states):
+        return rows
+    return [*rows, baseline_row(known, [own[0] for own in splits], study.metric, _generator_of_gain(study))]
+
+
+def _generator_of_gain(study: Study) -> np.random.Generator:
+    """Return a generator that nothing else uses: a baseline changes no other number of a study."""
+    return np.random.default_rng([study.seed, 9])
+
+
+def _of_split(study: Study, state: State, rows: Sequence[Row]) -> SplitResult:
+    chosen, own = state[SERVE].entries[0], state[CONCLUDE]
+    return SplitResult(
+        name=state.problem.name,
+        leaderboard=tuple(rows),
+        estimate=own.estimate,
+        expected_on_test=expected_on_test(own.estimate, chosen, study.metric),
+        test_metrics=mean_metrics([chosen], study.metrics),
+        trials=own.trials,
+        failures=own.failures,
+        stopped=own.stopped,
+        model=str(state[SAVE]),
+    )

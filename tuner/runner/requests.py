@@ -1,0 +1,127 @@
+"""From a suggestion to a trial: its time, what it has to beat, and on large data the sample it is raced on first."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from optuna.distributions import BaseDistribution
+from optuna.trial import FrozenTrial
+
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.registry import solver_class
+from ranktune.tuner.evaluation.task import chosen_parameters
+from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.runner.dispatcher import Dispatcher, Running
+from ranktune.tuner.runner.finished import FinishedTrials
+from ranktune.tuner.runner.look import EXPENSIVE, Look
+from ranktune.tuner.runner.search_scheduler import SearchScheduler
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.tasks import without_path
+
+Reserve = Callable[[float, Mapping[str, float], bool], float]
+"""Seconds of a study with all its workers, those of each solver's best trial, and whether first configurations of
+boosting are still to come -> the seconds of one worker that selection and refit take."""
+
+
+@dataclass
+class Budget:
+    """The time of a split. No trial begins after the deadline less the reserve."""
+
+    deadline: Deadline
+    reserve: Reserve
+    jobs: int
+    finished: FinishedTrials
+    scheduler: SearchScheduler
+    total: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Note the seconds that there are."""
+        self.total = self.deadline.left
+
+    def left(self) -> float:
+        """Return the seconds that are left for trials, less those reserved for the end."""
+        return float("inf") if self.deadline.left == float("inf") else self.deadline.left - self.ending()
+
+    def ending(self) -> float:
+        """Return the seconds that selection and refit take.
+
+        Solvers that are significantly worse have no share of them: they are rescored only if there is time.
+        """
+        known = self.finished.seconds().items()
+        seconds = {solver: took for solver, took in known if not self.scheduler.is_significantly_worse(solver)}
+        expected = self.scheduler.first.untried_leader()
+        if expected is not None:
+            seconds = dict([expected]) | seconds
+        return self.reserve(self.total * self.jobs, seconds, self.scheduler.first.to_grow > 0) / self.jobs
+
+
+class Requests:
+    """Makes the trials of a split of what the scheduler suggests."""
+
+    def __init__(
+        self,
+        study: Study,
+        space: UnionSpace,
+        task_of: Callable[[str, Mapping[str, Value]], Task],
+        looked: Look | None,
+        scheduler: SearchScheduler,
+        dispatcher: Dispatcher,
+        budget: Budget,
+        begun: Iterable[FrozenTrial],
+    ) -> None:
+        self._study, self._space, self._task_of, self._looked = study, space, task_of, looked
+        self._scheduler, self._dispatcher, self.budget = scheduler, dispatcher, budget
+        self._begun = Counter(str(trial.params[SOLVER]) for trial in begun)
+
+    def resumed(self, number: int, params: Mapping[str, Value], left: float) -> Running:
+        """Return a trial that an earlier run did not finish."""
+        return self._trial(number, self._scheduler.resume(number, params), left)
+
+    def next(self, number: int, left: float) -> Running | None:
+        """Return the trial of that number, None if none fits into the seconds left."""
+        params = self._scheduler.next(number, left) if left > 0.0 else None
+        return None if params is None else self._trial(number, params, left)
+
+    def chosen(self, trial: Running, outcome: Outcome) -> tuple[dict[str, Value], Mapping[str, BaseDistribution]]:
+        """Return the parameters of a trial by flat name, with the best value of its path, and distributions of them."""
+        flat_names = {flat.partition("[")[0]: flat for flat in trial.params}
+        params = dict(trial.params)
+        for name, value in chosen_parameters(trial.task, outcome).items():
+            flat = f"{trial.task.solver}.{name}"
+            params[flat_names.get(flat, flat)] = value
+        return params, widened(self._space.distributions, params)
+
+    def _trial(self, number: int, params: Mapping[str, Value], left: float) -> Running:
+        solver, parameters = self._space.split(params)
+        search, finished = self._scheduler.search_of(params), self.budget.finished
+        known = None if self._study.full else finished.incumbent(search, solver)
+        limit = left if left == float("inf") else self._scheduler.first.limit(params, left, self.budget.jobs)
+        task = self._task_of(solver, parameters)
+        task = replace(task, limit=limit, incumbent=None if known is None else known.scores)
+        if solver_class(solver).path_expensive and self._begun[solver] != 1:
+            # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
+            task = without_path(task)
+        if self._looked is not None and self._looked.parts == 1 and not self._study.full:
+            task = self._economical(task, search, self._looked, number)
+        self._begun[solver] += 1
+        return Running(number, params, task)
+
+    def _economical(self, task: Task, search: str, looked: Look, number: int) -> Task:
+        """Return a task of large data: an expensive one is raced on a sample first, and has the threads of all workers.
+
+        The first trial of a solver is not raced, since it may help in a blend, nor is a finer version of the best.
+        """
+        size = looked.sample
+        task = replace(task, samples=(size,))
+        if looked.cost(task.solver) < EXPENSIVE * self.budget.total:
+            return task
+        task = replace(task, threads=self.budget.jobs if self._dispatcher.in_processes else 1)
+        known = self.budget.finished.incumbent(search)
+        if self._begun[task.solver] == 0 or number == self._scheduler.first.finer or known is None:
+            return replace(task, incumbent=None)
+        gain = looked.allowance(task.solver, known.solver, size)
+        return replace(task, incumbent=known.scores, incumbent_samples=tuple(own - gain for own in known.samples))

@@ -1,0 +1,122 @@
+"""A study is a list of stages: each has a name, the stages whose results it needs, and a function of what is known.
+
+A stage can be tested, timed, resumed and replaced alone. A new one is a Stage in the list. Its result is under the
+stage itself, `state[STAGE]`: no other class knows it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.runner.session import Session
+from ranktune.tuner.storage.record import Record
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.problem import Problem
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What is known of one split after some stages.
+
+    Attributes
+    ----------
+    begun, given : float
+        When the split began, by a steady clock, and the seconds that it was given.
+    results : mapping
+        The results of stages that later ones need, by their names.
+    seconds : mapping of str to float
+        How long each finished stage took.
+    """
+
+    session: Session
+    problem: Problem
+    record: Record
+    deadline: Deadline
+    begun: float
+    given: float
+    results: Mapping[str, Any] = field(default_factory=dict)
+    seconds: Mapping[str, float] = field(default_factory=dict)
+
+    def __getitem__(self, stage: Stage[T]) -> T:
+        """Return the result of a finished stage."""
+        found: T = self.results[stage.name]
+        return found
+
+    @property
+    def study(self) -> Study:
+        """The declaration of the study."""
+        return self.session.study
+
+    def having(self, stage: Stage[T], result: T, seconds: float = 0.0) -> State:
+        """Return the state after a stage."""
+        results, took = {**self.results, stage.name: result}, {**self.seconds, stage.name: seconds}
+        return replace(self, results=results, seconds=took)
+
+
+@dataclass(frozen=True)
+class Stage(Generic[T]):
+    """One step of a study.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the log of events and in the result.
+    run : callable
+        Returns its result, given the state.
+    needs : tuple of Stage
+        The stages whose results it uses.
+    text : callable
+        What to show when it begins; None where there is nothing to do, so that neither a line nor an event says so.
+    restored : callable
+        Returns the result of an earlier run that was stopped later, None without one.
+    kept : callable
+        Keeps the result for a later run.
+    """
+
+    name: str
+    run: Callable[[State], T]
+    needs: tuple[Stage[Any], ...] = ()
+    text: Callable[[State], str | None] = lambda state: ""
+    restored: Callable[[State], T | None] = lambda state: None
+    kept: Callable[[State, T], None] = lambda state, result: None
+
+    def __call__(self, state: State) -> State:
+        """Return the state with the result of this stage, and the seconds that it took."""
+        begun = time.monotonic()
+        result = self.restored(state)
+        if result is None:
+            if (text := self.text(state)) is not None:
+                label = f"{state.problem.name}: " if state.problem.name and text else ""
+                state.session.stage(self.name, label + text)
+            result = self.run(state)
+            self.kept(state, result)
+        return state.having(self, result, round(time.monotonic() - begun, 3))
+
+
+def run_stages(stages: Sequence[Stage[Any]], state: State, keep: Sequence[Stage[Any]] = ()) -> State:
+    """Return the state after all stages, in their order, with the results of those in `keep`.
+
+    Other results are dropped once no later stage needs them. Raises StudyError if a stage comes before what it needs.
+    """
+    done = set(state.results)
+    for stage in stages:
+        if missing := [need.name for need in stage.needs if need.name not in done]:
+            raise StudyError(f"stage '{stage.name}' needs {', '.join(missing)}: list what it needs before it.")
+        done.add(stage.name)
+    for place, stage in enumerate(stages, start=1):
+        state = stage(state)
+        needed = {own.name for own in keep} | {own.name for later in stages[place:] for own in later.needs}
+        state = replace(state, results={name: own for name, own in state.results.items() if name in needed})
+    return state
+
+
+def replaced(stages: Sequence[Stage[Any]], stage: Stage[Any]) -> tuple[Stage[Any], ...]:
+    """Return stages with that of the same name replaced."""
+    return tuple(stage if own.name == stage.name else own for own in stages)
