@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from optuna.trial import TrialState
 
-from ranktune.solvers.core.errors import listed
-from ranktune.solvers.core.errors import or_left_out
+from ranktune.solvers.core.errors import listed, or_left_out
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.samplers.space import SOLVER

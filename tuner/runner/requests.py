@@ -11,8 +11,7 @@ from optuna.trial import FrozenTrial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.task import chosen_parameters
-from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.runner.dispatcher import Dispatcher, Running
 from ranktune.tuner.runner.finished import FinishedTrials
 from ranktune.tuner.runner.look import EXPENSIVE, Look
