@@ -195,6 +195,10 @@ class Failure:
     error: str
 
 
+_FIRST = ("study", "data", "metric", "best")
+"""What comes first in the JSON of a result."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class SplitResult:
     """What was chosen on one split, or over all of them.
@@ -318,7 +322,8 @@ class Result(SplitResult):
         """Return everything as JSON values; intervals stand beside their means."""
         found = super().as_dict() | {"gain": None if self.gain is None else self.gain.as_dict()}
         several = {"folds": [own.as_dict() for own in self.folds]} if len(self.folds) > 1 else {}
-        return {name: value for name, value in found.items() if name not in ("name", "folds")} | several
+        names = [name for name in dict.fromkeys((*_FIRST, *found)) if name not in ("name", "folds")]
+        return {name: found[name] for name in names} | several
 
     def save(self, path: Path) -> None:
         """Write the JSON atomically."""
