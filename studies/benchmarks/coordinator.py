@@ -30,10 +30,10 @@ from ranktune.solvers.data.sources import catalogue
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.dispatcher import Clock
-from ranktune.tuner.runner.loop import TrialLoop
 from ranktune.tuner.runner.preparation import prepare
-from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.search.dispatcher import Clock
+from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder

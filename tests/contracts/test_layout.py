@@ -41,6 +41,7 @@ LAYERS = {
     ),
     "tuner": (
         ("runner", "one_pass"),
+        ("search",),
         ("selection",),
         ("deployment",),
         ("storage",),

@@ -14,14 +14,14 @@ from ranktune import cli
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.engine import StudyRun
-from ranktune.tuner.runner.loop import MAX_FAILURES, TrialLoop
-from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.search.loop import MAX_FAILURES, TrialLoop
+from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.executor import InProcess
 from tests.face.test_cli import letor, ranktune
 from tests.support.reports import unpacked_page
-from tests.tuner.runner.test_loop import STUDY, task_of
+from tests.tuner.search.test_loop import STUDY, task_of
 
 REASON = "OSError: the licence server is gone"
 

@@ -17,14 +17,14 @@ import pandas as pd
 import pytest
 
 from ranktune import api
-from ranktune.tuner.runner.dispatcher import Clock
-from ranktune.tuner.runner.loop import TrialLoop
-from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.search.dispatcher import Clock
+from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.workers.executor import InProcess
 from tests.face.test_cli import SOLVERS, letor, ranktune
 from tests.support.engine_samples import judged
-from tests.tuner.runner.test_loop import STUDY, smooth, task_of
+from tests.tuner.search.test_loop import STUDY, smooth, task_of
 
 SAMPLERS = ("thompson", "random", "tpe")
 

@@ -15,9 +15,9 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.joining import JoinedSplit
-from ranktune.tuner.runner.loop import TrialLoop
-from ranktune.tuner.runner.progress import Silent
 from ranktune.tuner.runner.worker import JoinedWorker
+from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.splits.plans import PLAN, StoredPlan, query_folds, random_orders
 from ranktune.tuner.splits.store import write_problem
 from ranktune.tuner.storage.leases import Leases

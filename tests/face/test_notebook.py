@@ -21,7 +21,7 @@ from ranktune.dashboards.records import frames
 from ranktune.notebook import StudyResult, shown
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.terminal import Notebook
-from ranktune.tuner.runner.progress import TrialReport
+from ranktune.tuner.search.progress import TrialReport
 from tests.support.study_samples import trial
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ranktune.terminal import Lines, Live, watcher
-from ranktune.tuner.runner.progress import TrialReport
+from ranktune.tuner.search.progress import TrialReport
 
 
 def report(done: int, value: float | None, best: float, error: str | None = None) -> TrialReport:

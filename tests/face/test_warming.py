@@ -14,7 +14,7 @@ import pytest
 import ranktune
 from ranktune.solvers.registry import SOLVERS
 from ranktune.tuner.evaluation.warming import _choices, compile_solver, small_queries
-from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.search.progress import Silent
 
 
 def warm(cache: Path, *arguments: str) -> Any:

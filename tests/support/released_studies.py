@@ -15,7 +15,7 @@ from pathlib import Path
 from unittest.mock import patch
 
 import ranktune
-from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.study.home import FORMAT
 from tests.support.engine_samples import SOLVERS, judged
 from tests.support.paths import DATA

@@ -17,8 +17,8 @@ import numpy as np
 
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.loop import TrialLoop
-from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.workers.executor import InProcess

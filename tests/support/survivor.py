@@ -19,9 +19,9 @@ import numpy as np
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.joining import JoinedSplit
-from ranktune.tuner.runner.loop import TrialLoop
-from ranktune.tuner.runner.progress import Silent, TrialReport
 from ranktune.tuner.runner.worker import JoinedWorker
+from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.storage.leases import Leases
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study

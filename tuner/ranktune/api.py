@@ -29,8 +29,8 @@ from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.preparation import reopen
-from ranktune.tuner.runner.progress import Progress, Silent
 from ranktune.tuner.runner.worker import JoinedWorker
+from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.study.custom import restore_custom

@@ -15,7 +15,7 @@ from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.study.settings import BASELINE, DATA, TEST, VALI, ColumnSettings, Setting, Settings
 
 if TYPE_CHECKING:
-    from ranktune.tuner.runner.progress import Progress
+    from ranktune.tuner.search.progress import Progress
     from ranktune.tuner.study.declaration import Study
     from ranktune.tuner.workers.executor import Executor
 

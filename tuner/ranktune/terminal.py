@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.errors import printable
-from ranktune.tuner.runner.progress import Progress, TrialReport
+from ranktune.tuner.search.progress import Progress, TrialReport
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

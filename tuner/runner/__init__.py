@@ -1,1 +1,1 @@
-"""The loop that runs a study."""
+"""The stages of a study, and workers that join it."""

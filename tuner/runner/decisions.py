@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.runner.look import Look
+from ranktune.tuner.search.look import Look
 from ranktune.tuner.selection.time_reserve import fit_seconds
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed

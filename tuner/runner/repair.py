@@ -14,8 +14,8 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.dispatcher import outcome_of
 from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.search.dispatcher import outcome_of
 from ranktune.tuner.storage.record import PATH, DamagedArrays, Record, number_of
 from ranktune.tuner.study.tasks import Tasks, without_path
 from ranktune.tuner.workers.executor import Executor

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.runner.joining import Declaration, share
-from ranktune.tuner.runner.loop import Objective
 from ranktune.tuner.runner.ownership import Ownership
-from ranktune.tuner.runner.progress import Progress, Silent
+from ranktune.tuner.search.loop import Objective
+from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.locations import Locations, record_name
 from ranktune.tuner.storage.membership import this_host

@@ -15,8 +15,8 @@ from dataclasses import replace
 from ranktune.solvers.core.errors import WorkerLost
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.dispatcher import GRACE, lost_twice, outcome_of, own_name
 from ranktune.tuner.runner.joining import Joinable, JoinedSplit
+from ranktune.tuner.search.dispatcher import GRACE, lost_twice, outcome_of, own_name
 from ranktune.tuner.storage.leases import Lease
 from ranktune.tuner.storage.membership import this_host
 from ranktune.tuner.workers.executor import Executor

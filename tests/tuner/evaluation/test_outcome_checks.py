@@ -16,12 +16,12 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome, comparable_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.loop import TrialLoop
-from ranktune.tuner.runner.progress import Silent
+from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import ERROR, RESTARTS, Record, number_of
 from ranktune.tuner.study.events import Events, read_events
 from ranktune.tuner.workers.executor import Executor, InProcess, Limits, Processes
-from tests.tuner.runner.test_loop import STUDY, smooth, task_of
+from tests.tuner.search.test_loop import STUDY, smooth, task_of
 
 SPACE = STUDY.union_space()
 VICTIM = next(place for place, defaults in enumerate(SPACE.defaults()) if defaults["solver"] == "RidgeRanker")

@@ -13,7 +13,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.runner.decisions import MIN_FITS, MIN_FITS_DEALT, SCORED, scored_once
-from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.selection.time_reserve import fit_seconds
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem, assemble, write_split

@@ -12,7 +12,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.splits.proof import DIGESTS
 from ranktune.tuner.storage.record import DamagedArrays, Record
 from tests.face.test_cli import letor

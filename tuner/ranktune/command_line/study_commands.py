@@ -34,7 +34,7 @@ from ranktune.command_line.options import (
 from ranktune.solvers.core.declared import declared
 
 if TYPE_CHECKING:
-    from ranktune.tuner.runner.progress import Progress
+    from ranktune.tuner.search.progress import Progress
     from ranktune.tuner.selection.results import Result
 
 commands = typer.Typer()

@@ -1,8 +1,8 @@
 """The loop of a split: request a trial, dispatch it, write its outcome into the record, tell the sampler.
 
 The number of a trial is its place in the order of requests. The sampler uses the finished trials and those still
-running, in memory (`ranktune.tuner.runner.search_scheduler`). The record gets each trial once, when it has finished; a
-running trial has a lease beside the record (`ranktune.tuner.runner.dispatcher`). A resumed run reads the finished
+running, in memory (`ranktune.tuner.search.search_scheduler`). The record gets each trial once, when it has finished; a
+running trial has a lease beside the record (`ranktune.tuner.search.dispatcher`). A resumed run reads the finished
 trials into memory, begins the interrupted ones again, and requests the missing numbers.
 
 Determinism. With one job and the same data, settings, versions and kind of machine, a seed gives the same trials,
@@ -27,13 +27,13 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.dispatcher import GRACE, Clock, Dispatcher, Running
-from ranktune.tuner.runner.finished import FinishedTrials
-from ranktune.tuner.runner.first_trials import SearchOptions
-from ranktune.tuner.runner.progress import Progress
-from ranktune.tuner.runner.reports import Reports
-from ranktune.tuner.runner.requests import Budget, Requests, Reserve
-from ranktune.tuner.runner.search_scheduler import SearchScheduler
+from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
+from ranktune.tuner.search.finished import FinishedTrials
+from ranktune.tuner.search.first_trials import SearchOptions
+from ranktune.tuner.search.progress import Progress
+from ranktune.tuner.search.reports import Reports
+from ranktune.tuner.search.requests import Budget, Requests, Reserve
+from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.storage.record import ERROR, Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

@@ -5,9 +5,9 @@ from __future__ import annotations
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.runner.dispatcher import Clock, Running
-from ranktune.tuner.runner.progress import Progress, TrialReport
-from ranktune.tuner.runner.requests import Budget
+from ranktune.tuner.search.dispatcher import Clock, Running
+from ranktune.tuner.search.progress import Progress, TrialReport
+from ranktune.tuner.search.requests import Budget
 from ranktune.tuner.storage.record import ERROR, STOPPED
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events

@@ -14,12 +14,12 @@ import pytest
 
 from ranktune.solvers.core.errors import WorkerLost
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
+from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import Events, read_events
 from ranktune.tuner.workers.executor import InProcess
-from tests.tuner.runner.test_loop import STUDY, task_of
+from tests.tuner.search.test_loop import STUDY, task_of
 
 SPACE = STUDY.union_space()
 DONE = Outcome({"ndcg@10": np.array([0.25, 0.75])})

@@ -16,8 +16,8 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.runner.loop import MAX_FAILURES, Objective, TrialLoop
-from ranktune.tuner.runner.progress import Silent, TrialReport
+from ranktune.tuner.search.loop import MAX_FAILURES, Objective, TrialLoop
+from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import write_problem
 from ranktune.tuner.storage.record import Record, number_of

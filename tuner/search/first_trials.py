@@ -9,9 +9,9 @@ from optuna.distributions import FloatDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.runner.look import Look
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
+from ranktune.tuner.search.look import Look
 
 CUT = 0.3
 """Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds."""

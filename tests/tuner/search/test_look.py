@@ -16,8 +16,8 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.evaluation.racing import estimate_by_sample
-from ranktune.tuner.runner.look import SHARE, Look, Standing, look, worth_a_look
 from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.search.look import SHARE, Look, Standing, look, worth_a_look
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.study.problem import Problem, assemble, write_split
@@ -146,7 +146,7 @@ def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: P
 
 
 def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranktune.tuner.runner.look.TOO_LONG", 0.1)  # as for forty times as many documents
+    monkeypatch.setattr("ranktune.tuner.search.look.TOO_LONG", 0.1)  # as for forty times as many documents
     train, vali, test = (crossed(count, seed, features=120) for seed, count in enumerate((900, 310, 100)))
     found = ranktune.tune(train, vali=vali, test=test, solvers=SOLVERS, timeout=8.0, name="x", home=tmp_path, jobs=1)
     kept = json.loads((tmp_path / "x" / "look.json").read_text())
@@ -161,7 +161,7 @@ def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path, monk
 
 @pytest.mark.thorough
 def test_a_study_whose_first_look_is_damaged_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranktune.tuner.runner.look.TOO_LONG", 0.1)
+    monkeypatch.setattr("ranktune.tuner.search.look.TOO_LONG", 0.1)
     frame = _frame(crossed(900, 0, features=120))
     frame.to_csv(tmp_path / "train.csv", index=False)
     ranktune.tune(tmp_path / "train.csv", test="none", solvers=SOLVERS, timeout=4.0, name="x", home=tmp_path, jobs=1)

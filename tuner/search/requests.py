@@ -12,11 +12,11 @@ from optuna.trial import FrozenTrial
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
-from ranktune.tuner.runner.dispatcher import Dispatcher, Running
-from ranktune.tuner.runner.finished import FinishedTrials
-from ranktune.tuner.runner.look import EXPENSIVE, Look
-from ranktune.tuner.runner.search_scheduler import SearchScheduler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
+from ranktune.tuner.search.dispatcher import Dispatcher, Running
+from ranktune.tuner.search.finished import FinishedTrials
+from ranktune.tuner.search.look import EXPENSIVE, Look
+from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import without_path
