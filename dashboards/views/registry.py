@@ -116,8 +116,8 @@ VIEWS: Table[Panels] = Table(
             "parameters:panels",
             "Parameters",
             meaning=Meaning(
-                "Which parameters of a solver matter, and where good values lie. If the best values lie at the end of a "
-                "range, a wider range may be better.",
+                "Which parameters of a solver matter, and where good values lie. If the best values lie at the end of "
+                "a range, a wider range may be better.",
                 ("search space", "path", "trial"),
             ),
         ),

@@ -18,8 +18,8 @@ from ranktune.tuner.selection.candidates import ALPHA
 from ranktune.tuner.selection.finals import Entry, Scored
 from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row
 from ranktune.tuner.statistics.comparisons import Comparison, compare_splits, holm
-from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.statistics.intervals import Interval, stratified_interval
+from ranktune.tuner.study.abilities import can_load
 
 
 def leaderboard(

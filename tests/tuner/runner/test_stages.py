@@ -95,7 +95,7 @@ def test_what_was_rescored_before_a_stop_is_not_rescored_again(tmp_path: Path, m
         with pytest.raises(KeyboardInterrupt):
             tuned(tmp_path, timeout=600.0)
     kept = read_archive(tmp_path / "s" / RESCORED)
-    means = [np.nanmean(kept[name]) for name in kept if name.startswith("again")]
+    means = [np.nanmean(kept[name].astype(np.float64)) for name in kept if name.startswith("again")]
     monkeypatch.setattr(final_stages, "rescored", stopped)
     resumed = ranktune.resume("s", home=tmp_path, jobs=1)
     assert len(means) > 1
