@@ -14,10 +14,10 @@ from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import check_declared
 from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, with_defaults
-from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.monotone import Monotone, named_signs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.weights import Weights
+from ranktune.solvers.data.values import Weights
 from ranktune.solvers.models.base import CUSTOM, Model, Origin
 
 

@@ -15,7 +15,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.weights import Weights
+from ranktune.solvers.data.values import Weights
 
 QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE = "query_weights", "document_weights", "monotone"
 """What a solver may or may not be able to use of the data, by the names of the arguments of fit."""

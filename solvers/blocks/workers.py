@@ -16,11 +16,10 @@ import numpy as np
 from ranktune.solvers.blocks.buckets import SCHEME, fetched
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.blocks import block_of, query_ranges
-from ranktune.solvers.data.centring import weighted_sums
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import check_scaling, factors_from, joined, moments, query_moments
+from ranktune.solvers.data.scaling import check_scaling, factors_from, joined, moments, query_moments, weighted_sums
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -30,10 +30,10 @@ from ranktune.solvers.core.checks import (
 )
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.gains import gains, relative_gains
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
 
 
 class Objective(Protocol):

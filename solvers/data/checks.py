@@ -14,8 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.values import KINDS, blocks, check_layout, sums_up
-from ranktune.solvers.data.weights import check_weights
+from ranktune.solvers.data.values import KINDS, blocks, check_layout, check_weights, sums_up
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries

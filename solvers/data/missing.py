@@ -18,8 +18,8 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Mask, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
 
 MIN_Z = 2.0
 """Standard errors by which the grades of documents that lack a feature must differ for it to get an indicator."""

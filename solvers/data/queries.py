@@ -18,12 +18,19 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries
-from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.values import as_features, has_missing_values, numeric, sums_up
-from ranktune.solvers.data.weights import Weights, document_weights_of, query_weights_of
+from ranktune.solvers.data.values import (
+    Weights,
+    as_features,
+    document_weights_of,
+    has_missing_values,
+    numeric,
+    query_weights_of,
+    sums_up,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -1,5 +1,8 @@
 """The factor of each feature, so that penalties treat all features alike; features themselves are never copied.
 
+Means, and values less the mean of their query: a constant added to all documents of a query does not change its
+ranking, so it must not change the model.
+
 A ranker whose loss does not change when a query's features shift needs no centre, only these factors: weights v on
 the raw features and w = v / factor on the scaled ones rank alike, so w is penalised and v = factor * w is the model.
 Spreads are taken over all documents (factors), or within queries (query_factors), for methods that must not see a shift
@@ -21,8 +24,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Indices, Ints, Matrix, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.centring import weighted_means
-from ranktune.solvers.data.products import csr_parts
+from ranktune.solvers.data.products import csr_parts, transposed
 from ranktune.solvers.data.queries import Queries
 
 SCALINGS = ("none", "minmax", "standard")
@@ -127,6 +129,54 @@ def moments(queries: Queries, about: Floats) -> Moments:
 
 def _inverse(spread: Floats) -> Floats:
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > MIN_SPREAD)
+
+
+def weighted_means(queries: Queries) -> Floats:
+    """Return the mean of each feature over all documents, (n_features,), weighted."""
+    sums, weight = weighted_sums(queries)
+    return sums / weight
+
+
+def weighted_sums(queries: Queries) -> tuple[Floats, float]:
+    """Return the weighted sum of each feature over all documents, (n_features,), and the sum of the weights."""
+    by_document = queries.weight_of_document
+    return transposed(queries.features, by_document), float(by_document.sum())
+
+
+def without_level(values: Floats, queries: Queries) -> Floats:
+    """Return values, (n_documents,), minus the mean of their query, weighted by its documents."""
+    result = np.array(values, dtype=np.float64)
+    if queries.document_weights is None:
+        subtract_means(result, queries.starts)
+        return result
+    weights, first = queries.document_weights, queries.starts[:-1]
+    means = np.add.reduceat(weights * result, first) / np.add.reduceat(weights, first)
+    return result - np.repeat(means, queries.lengths)
+
+
+def without_share(values: Floats, queries: Queries) -> Floats:
+    """Return values, (n_documents,), minus each document's share, by weight, in the sum of their query.
+
+    It is the transpose of without_level: of a gradient by values without level, it makes that by the values.
+    """
+    if queries.document_weights is None:
+        return without_level(values, queries)
+    weights, first = queries.document_weights, queries.starts[:-1]
+    sums = np.add.reduceat(values, first) / np.add.reduceat(weights, first)
+    share: Floats = values - weights * np.repeat(sums, queries.lengths)
+    return share
+
+
+@compiled
+def subtract_means(values: Floats, starts: Ints) -> None:
+    """Subtract from values, (n_documents,), the mean of their query."""
+    for q in range(len(starts) - 1):
+        total = 0.0
+        for i in range(starts[q], starts[q + 1]):
+            total += values[i]
+        mean = total / (starts[q + 1] - starts[q])
+        for i in range(starts[q], starts[q + 1]):
+            values[i] -= mean
 
 
 @compiled

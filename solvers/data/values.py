@@ -1,13 +1,18 @@
-"""What callers give as features and grades, as arrays of numbers."""
+"""What callers give as features, grades and weights, as arrays of numbers."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Indices, Matrix, stored_values
+from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
+
+Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
 
 KINDS = {"c": "complex numbers", "V": "records", "m": "durations", "M": "dates", "U": "text", "S": "bytes"}
 """Kinds of arrays that hold no numbers."""
@@ -104,3 +109,35 @@ def blocks(values: Array) -> list[Array]:
     """Return the values, one after another, as arrays that are looked at together."""
     flat = values.reshape(-1)
     return [flat[first : first + _BLOCK] for first in range(0, len(flat), _BLOCK)]
+
+
+def query_weights_of(given: Weights, ids: Array) -> Floats:
+    """Return the weights of queries, (n_queries,), which are given in their order or by id."""
+    if not isinstance(given, Mapping):
+        return np.ascontiguousarray(numeric(given, "query_weights"), dtype=np.float64)
+    known = set(ids.tolist())
+    strange = [name for name in given if name not in known]
+    if strange:
+        raise DataError(f"query_weights names the query {strange[0]!r}, which the data do not hold.")
+    return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
+
+
+def document_weights_of(given: ArrayLike, n_documents: int) -> Floats:
+    """Return the weights of documents, in the order of the caller's rows."""
+    weights = np.ascontiguousarray(numeric(given, "document_weights"), dtype=np.float64)
+    check_weights(weights, n_documents, "document")
+    return weights
+
+
+def check_weights(weights: Floats, count: int, kind: str) -> None:
+    """Raise DataError unless there is one positive, finite weight for each query or document."""
+    many = {"query": "queries", "document": "documents"}[kind]
+    if weights.shape != (count,):
+        raise DataError(f"{kind}_weights has shape {weights.shape} for {count} {many}: give one weight a {kind}.")
+    bad = ~(np.isfinite(weights) & (weights > 0.0))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"the weight of {kind} number {at} is {weights[at]}: weights must be positive and finite. "
+            f"Leave out {many} that should not count."
+        )

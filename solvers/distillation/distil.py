@@ -18,9 +18,9 @@ from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker
 from ranktune.solvers.core.arrays import Features, Floats, dense
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.monotone import signs_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.distillation.staircases import staircase
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, Model, Origin

@@ -22,8 +22,8 @@ from ranktune.solvers.blocks.blocked import Data, blocked
 from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.data import products
-from ranktune.solvers.data.centring import weighted_sums, without_level, without_share
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import weighted_sums, without_level, without_share
 from ranktune.solvers.optimizers.newton import conjugate_gradients
 
 MAX_DENSE_FEATURES = 2000

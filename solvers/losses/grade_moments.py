@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.metrics.gains import deciding
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, as_floats
 from ranktune.solvers.core.checks import check_choice, check_not_negative
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.centring import without_level, without_share
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level, without_share
 from ranktune.solvers.losses.base import NO_GRADES, Evaluate
 from ranktune.solvers.losses.intercept import best_intercept
 from ranktune.solvers.metrics.gains import deciding

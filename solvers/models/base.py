@@ -2,9 +2,9 @@
 
 A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what the model was
 chosen by), data (the fingerprint of its training data), created, ranktune (the version that wrote it), encoding (how
-the columns of the training table became features: see ranktune.solvers.data.encoding), monotone (sign by feature, if
-the model keeps constraints), and what its kind adds: see ranktune.solvers.models.linear, .tree_model, .blend and
-.custom. A new kind of model is a new entry in KINDS.
+the columns of the training table became features: see ranktune.solvers.data.columns.encoding), monotone (sign by
+feature, if the model keeps constraints), and what its kind adds: see ranktune.solvers.models.linear, .tree_model,
+.blend and .custom. A new kind of model is a new entry in KINDS.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterE
 from ranktune.solvers.core.libraries import installed_version
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.blocks import scores_by_block
-from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.missing import refuse_missing
 from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
@@ -306,7 +306,7 @@ class Model(ABC):
             return X
         labels = list(columns)
         if self.encoding is not None and self.encoding.columns and not set(self.feature_names) <= set(map(str, labels)):
-            from ranktune.solvers.data.frame_columns import encoded_of
+            from ranktune.solvers.data.columns.values import encoded_of
 
             return encoded_of(X, self.feature_names, self.encoding)
         return X[[labels[k] for k in self._positions(tuple(str(label) for label in labels))]]

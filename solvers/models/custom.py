@@ -23,7 +23,7 @@ from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import skops_files
 from ranktune.solvers.models.base import Blob, Blobs, Model, Origin, origin_of

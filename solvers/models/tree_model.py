@@ -20,7 +20,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.encoding import Encoding
+from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, origin_of
 from ranktune.solvers.models.fields import Content, field_of, optional_field

@@ -16,7 +16,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.blocks import scores_by_block
-from ranktune.solvers.data.encoding import Encoding, alike
+from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
 
 _NUMBERED = re.compile(r"[fF]([1-9]\d*)")

@@ -13,8 +13,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.columns.roles import DOCUMENTS, QUERIES
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.columns import DOCUMENTS, QUERIES
 from ranktune.solvers.data.readers.frames import as_eager
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
 from ranktune.solvers.data.readers.tables.runs import read_run

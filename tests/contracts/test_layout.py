@@ -36,6 +36,7 @@ LAYERS = {
         ("models", "metrics"),
         ("blocks",),
         ("data",),
+        ("data.columns",),
         ("names",),
         ("core",),
     ),

@@ -18,7 +18,7 @@ from ranktune.command_line.app import app
 from ranktune.dashboards.terminal.explanations import explanation
 from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.encoding import Category, Encoding
+from ranktune.solvers.data.columns.encoding import Category, Encoding
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.custom import CustomModel

@@ -17,8 +17,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.export.two_stage import Stage
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.metrics import parse_metric

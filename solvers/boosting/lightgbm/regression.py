@@ -12,8 +12,8 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.losses.pointwise import CENTRES
 
 ROUNDS = "rounds"

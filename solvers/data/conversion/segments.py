@@ -20,9 +20,9 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
 from ranktune.solvers.data.blocks import rows_of
+from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.disk.writer import QueriesWriter
-from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
 

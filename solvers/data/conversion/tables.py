@@ -18,11 +18,11 @@ import polars
 from ranktune.solvers.core.arrays import Json, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.data.columns.roles import Roles, UnusableColumns, Wanted, roles
+from ranktune.solvers.data.columns.values import encoded
 from ranktune.solvers.data.conversion.segments import Segments
-from ranktune.solvers.data.frame_columns import encoded
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.columns import Roles, UnusableColumns, Wanted, roles
 from ranktune.solvers.data.readers.formats import COMPRESSED, Reader
 from ranktune.solvers.data.readers.frames import Known, Table, as_eager, queries_of
 from ranktune.solvers.data.readers.judgments import read_judgments

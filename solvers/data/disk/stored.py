@@ -21,9 +21,9 @@ from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Json
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.disk.npy import Declared, GrowingArray, check_content, header_of, mapped
 from ranktune.solvers.data.disk.writer import CSR_PARTS, FORMAT, INDEX, VERSION, QueriesWriter
-from ranktune.solvers.data.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import csr_of
 

@@ -13,9 +13,9 @@ from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
 from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.disk.ids import DocumentIds, as_array, as_json
 from ranktune.solvers.data.disk.npy import Declared, GrowingArray, header_of
-from ranktune.solvers.data.encoding import Encoding
 
 FORMAT, VERSION, INDEX = "ranktune queries", 2, "queries.json"
 CSR_PARTS = ("data", "indices", "indptr")

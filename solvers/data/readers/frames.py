@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.errors import DataError, listed
-from ranktune.solvers.data.encoding import Encoding
-from ranktune.solvers.data.frame_columns import Frame, Series, encoded, numbers
+from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.learning import Taken, learn, taken
+from ranktune.solvers.data.columns.roles import Roles, Wanted, roles
+from ranktune.solvers.data.columns.values import Frame, Series, encoded, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.columns import Roles, Wanted, roles
-from ranktune.solvers.data.readers.encoding import Taken, learn, taken
 from ranktune.solvers.data.readers.judgments import Judgments
 from ranktune.solvers.data.readers.parsing.options import Missing, check_missing
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.data.columns.encoding import Encoding, alike
+from ranktune.solvers.data.columns.roles import UnusableColumns, Wanted
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
-from ranktune.solvers.data.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.alignment import aligned
-from ranktune.solvers.data.readers.columns import UnusableColumns, Wanted
 from ranktune.solvers.data.readers.formats import (
     Reader,
     check_options,

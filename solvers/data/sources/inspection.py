@@ -11,8 +11,7 @@ from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.columns import (
+from ranktune.solvers.data.columns.roles import (
     DOCUMENTS,
     GRADES,
     QUERIES,
@@ -22,6 +21,7 @@ from ranktune.solvers.data.readers.columns import (
     described,
     exact_names,
 )
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
 from ranktune.solvers.data.readers.parsing.options import Missing
 

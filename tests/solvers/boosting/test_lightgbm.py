@@ -20,9 +20,9 @@ from ranktune.solvers.boosting.objectives import QueryError
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.trees import Trees
 

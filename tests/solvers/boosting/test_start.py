@@ -12,8 +12,8 @@ from scipy import sparse
 from ranktune.solvers.boosting import base
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.centring import without_level
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import load_model

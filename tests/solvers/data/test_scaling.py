@@ -13,9 +13,8 @@ from sklearn.utils.sparsefuncs import mean_variance_axis, min_max_axis
 from ranktune.solvers.core.arrays import Matrix
 from ranktune.solvers.core.arrays import dense as to_dense
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.data.centring import weighted_means
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.data.scaling import check_scaling, factors, query_factors
+from ranktune.solvers.data.scaling import check_scaling, factors, query_factors, weighted_means, without_level
 
 
 def features() -> Any:
@@ -114,3 +113,11 @@ def test_an_unknown_scaling_is_told_the_nearest(hard_queries: Queries, of: Any) 
         check_scaling("min-max")
     with pytest.raises(ParameterError, match="scaling='std' is unknown"):
         of(hard_queries, "std")
+
+
+def test_values_without_the_level_of_their_query(hard_queries: Queries) -> None:
+    values = np.random.default_rng(0).normal(size=hard_queries.n_documents)
+    left = without_level(values, hard_queries)
+    np.testing.assert_allclose(np.add.reduceat(left, hard_queries.starts[:-1]), 0.0, atol=1e-13)
+    moved = values + np.arange(8.0)[hard_queries.query_of_document]
+    np.testing.assert_allclose(without_level(moved, hard_queries), left, atol=1e-13)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.encoding import Category, Encoding
+from ranktune.solvers.data.columns.encoding import Category, Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts, read_costs
 

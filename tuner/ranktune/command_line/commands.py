@@ -21,9 +21,9 @@ from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, StudyError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
+from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.columns import Wanted
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import Suspect, column_report, suspects

@@ -12,7 +12,7 @@ import polars
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import check_room
-from ranktune.solvers.data.readers.columns import Wanted, id_columns
+from ranktune.solvers.data.columns.roles import Wanted, id_columns
 from ranktune.solvers.data.readers.formats import COMPRESSED, first_line
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.query_runs import group_file, group_sizes

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.columns import QUERIES
+from ranktune.solvers.data.columns.roles import QUERIES
 from ranktune.solvers.data.readers.formats import ending
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of

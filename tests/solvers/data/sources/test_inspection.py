@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 from scipy import sparse
 
+from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.columns import Wanted
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.catalogue import read

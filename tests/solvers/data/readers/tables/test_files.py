@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.columns import Wanted
+from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.readers.formats import READERS, find_reader
 from ranktune.solvers.data.readers.tables import files
 from ranktune.solvers.data.sources.catalogue import load, read

@@ -17,7 +17,7 @@ from narwhals.typing import IntoDataFrame, IntoSeries
 
 from ranktune.solvers.core.arrays import Array, Floats, Matrix
 from ranktune.solvers.core.errors import DataError, listed
-from ranktune.solvers.data.encoding import DAY, Age, Category, Encoding, Kind, microseconds
+from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, microseconds
 
 Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 Series: TypeAlias = nw.Series[IntoSeries]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ModelFormatError
+from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
-from ranktune.solvers.data.encoding import DAY, Age, Category, Encoding
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import blended

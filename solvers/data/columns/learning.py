@@ -14,9 +14,9 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.encoding import Age, Category, Encoding, Kind
-from ranktune.solvers.data.frame_columns import Frame, Series, dates, is_date, is_numeric, is_text, texts
-from ranktune.solvers.data.readers.columns import Roles, UnusableColumns
+from ranktune.solvers.data.columns.encoding import Age, Category, Encoding, Kind
+from ranktune.solvers.data.columns.roles import Roles, UnusableColumns
+from ranktune.solvers.data.columns.values import Frame, Series, dates, is_date, is_numeric, is_text, texts
 
 FEW = 64
 """Different values of a category that has few of them."""

@@ -15,9 +15,9 @@ import polars as pl
 import pytest
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.encoding import Age, Category
+from ranktune.solvers.data.columns.encoding import Age, Category
+from ranktune.solvers.data.columns.roles import UnusableColumns
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.columns import UnusableColumns
 from ranktune.solvers.data.readers.frames import from_frame
 from ranktune.solvers.data.sources.catalogue import load, read
 from ranktune.solvers.models.linear import LinearModel

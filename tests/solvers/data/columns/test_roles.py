@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.readers.columns import DOCUMENTS, GRADES, QUERIES, Roles, Wanted, roles
+from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, Roles, Wanted, roles
 from ranktune.solvers.data.readers.frames import from_frame
 from ranktune.solvers.data.sources import catalogue
 
