@@ -69,7 +69,27 @@ MAY_IMPORT = {
 WHOLE_TOOL = {(("studies", "benchmarks"), ("face",))}
 """Benchmarks compare the whole tool with others, so that they call it as its users do."""
 
-MOST_MODULES = 18
+MOST_MODULES = 14
+"""Modules of a package, __init__ and __main__ apart."""
+LARGER = {
+    "solvers/core": 15,
+    "solvers/data": 18,
+    "solvers/linear": 15,
+    "solvers/losses": 15,
+    "solvers/optimizers": 18,
+    "studies/benchmarks": 15,
+    "tuner/selection": 17,
+    "tuner/study": 18,
+}
+"""Packages that are larger still, with their modules: a number may fall."""
+MOST_LINES = 400
+"""Lines of a file."""
+MOST_IMPORTS = 25
+"""Modules of the project that a module imports, in functions too."""
+IMPORTING_MORE = {"face/api": 30, "tuner/runner/engine": 41, "tuner/selection/finals": 26}
+"""Modules that import more, with their number: it may fall."""
+TABLES_OF_NAMES = {("solvers",), ("face",)}
+"""Modules that import names to give them on: how many they are is no matter."""
 
 Module = tuple[str, ...]
 """Folder, package or module of the folder, and so on: ("solvers", "core", "arrays")."""
@@ -166,10 +186,22 @@ def test_no_modules_import_each_other_in_a_ring() -> None:
 
 
 def test_packages_stay_small() -> None:
-    counts: dict[Path, int] = {}
+    counts: dict[str, int] = {}
     for file in modules().values():
-        counts[file.parent] = counts.get(file.parent, 0) + (not file.name.startswith("__"))
-    assert {str(path): n for path, n in counts.items() if n > MOST_MODULES} == {}
+        package = file.parent.relative_to(ROOT).as_posix()
+        counts[package] = counts.get(package, 0) + (not file.name.startswith("__"))
+    assert {package: n for package, n in counts.items() if n > LARGER.get(package, MOST_MODULES)} == {}
+
+
+def test_files_stay_readable() -> None:
+    lines = {file.name: len(file.read_text().splitlines()) for file in modules().values()}
+    assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
+
+
+def test_modules_import_few_others() -> None:
+    counts = {module: len(targets) for module, targets in graph().items() if module not in TABLES_OF_NAMES}
+    counts = {"/".join(module): count for module, count in counts.items()}
+    assert {name: count for name, count in counts.items() if count > IMPORTING_MORE.get(name, MOST_IMPORTS)} == {}
 
 
 def test_solvers_never_import_a_tuning_library() -> None:
@@ -224,11 +256,6 @@ def test_importing_the_root_loads_nothing_heavy() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "ranktune" in loaded
     assert not {"numpy", "scipy", "numba", "optuna", "sklearn"} & set(loaded)
-
-
-def test_files_stay_readable() -> None:
-    lines = {file.name: len(file.read_text().splitlines()) for file in modules().values()}
-    assert {name: count for name, count in lines.items() if count > 400} == {}
 
 
 def print_graph() -> None:
