@@ -7,7 +7,7 @@ are in RANKINGS.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -45,6 +45,23 @@ class Sum(NamedTuple):
 
     terms: Callable[[Metric, Judgements], Terms]
     value: Callable[[Metric, Floats, Judgements], tuple[Floats, Mask]]
+
+
+ByRanking: TypeAlias = "Callable[[Metric, Floats, Judgements], tuple[Floats, Mask]]"
+"""From scores to a metric, (n_queries,), and the mask of the queries with nothing to measure."""
+
+RANKINGS: dict[str, ByRanking] = {}
+"""The metrics that do not follow from one sum a query, by name."""
+
+
+def ranking(name: str) -> Callable[[ByRanking], ByRanking]:
+    """Return a decorator: the function computes the metric of that name."""
+
+    def keep(function: ByRanking) -> ByRanking:
+        RANKINGS[name] = function
+        return function
+
+    return keep
 
 
 def per_query(metric: Metric, scores: Floats, judged: Judgements) -> Floats:
@@ -96,6 +113,7 @@ def _ndcg(metric: Metric, sums: Floats, judged: Judgements) -> tuple[Floats, Mas
     return np.minimum(_ratio(sums, ideal), 1.0), ideal <= 0  # a mean over ties may round up
 
 
+@ranking("mean-ndcg")
 def _mean_ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     k = judged.ranks(metric.at)
     order, average = _ranked(metric, scores, judged, k)
@@ -104,6 +122,7 @@ def _mean_ndcg(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floa
     return np.minimum(means, 1.0), judged.ideal(str(metric.gain), str(metric.discount), 1) <= 0
 
 
+@ranking("map")
 def _average_precision(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     lowest, k = float(metric.relevant or 1), judged.ranks(metric.at)
     order, average = _ranked(metric, scores, judged, k)
@@ -113,6 +132,7 @@ def _average_precision(metric: Metric, scores: Floats, judged: Judgements) -> tu
     return np.minimum(_ratio(sums, counted), 1.0), relevant == 0
 
 
+@ranking("mrr")
 def _reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     lowest, k = float(metric.relevant or 1), judged.ranks(metric.at)
     order, average = _ranked(metric, scores, judged, k)
@@ -120,6 +140,7 @@ def _reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tupl
     return values, judged.relevant(lowest) == 0
 
 
+@ranking("err")
 def _expected_reciprocal_rank(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     k, stops = judged.ranks(metric.at), judged.stops(float(str(metric.highest)))
     order, average = _ranked(metric, scores, judged, k)
@@ -170,10 +191,12 @@ def _pairs(scores: Floats, levels: tuple[Codes, Codes], starts: Ints) -> tuple[F
     return right, wrong, tied
 
 
+@ranking("pairwise")
 def _pairwise(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     return _share_of_pairs(metric, scores, judged.levels(), judged.pairs(), judged.starts)
 
 
+@ranking("auc")
 def _auc(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     lowest = float(metric.relevant or 1)
     relevant = judged.relevant(lowest)
@@ -188,6 +211,7 @@ def _share_of_pairs(
     return _ratio(right + _TIED_PAIR[str(metric.ties)] * (pairs - right - wrong), pairs), pairs == 0
 
 
+@ranking("domination")
 def _domination(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     order = rank(scores, judged.tiebreak("pessimistic"), judged.starts, WHOLE)
     by_ties = dominating_counts(scores, order, judged.levels()[0], judged.starts).T
@@ -195,6 +219,7 @@ def _domination(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Flo
     return _ratio(counts, judged.above_lowest()), judged.pairs() == 0
 
 
+@ranking("kendall")
 def _kendall(metric: Metric, scores: Floats, judged: Judgements) -> tuple[Floats, Mask]:
     right, wrong, tied = _pairs(scores, judged.levels(), judged.starts)
     pairs = judged.pairs()
@@ -210,15 +235,3 @@ SUMS: Mapping[str, Sum] = {
     "rbp": Sum(_persistence_terms, _rank_biased_precision),
     "wta": Sum(_winner_terms, _winner_takes_all),
 }
-
-RANKINGS: Mapping[str, Callable[[Metric, Floats, Judgements], tuple[Floats, Mask]]] = {
-    "mean-ndcg": _mean_ndcg,
-    "map": _average_precision,
-    "mrr": _reciprocal_rank,
-    "err": _expected_reciprocal_rank,
-    "pairwise": _pairwise,
-    "kendall": _kendall,
-    "auc": _auc,
-    "domination": _domination,
-}
-"""Each takes the scores and returns the metric and the mask of the queries with nothing to measure."""
