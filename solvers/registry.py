@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
-from ranktune.solvers.core.import_paths import is_path, named
 from ranktune.solvers.core.registrations import REGISTERED, Registration, find, with_declared_space
+from ranktune.solvers.core.table import is_path, named
 from ranktune.solvers.names import SOLVERS as SOLVERS
 from ranktune.solvers.names import STANDARD as STANDARD
 

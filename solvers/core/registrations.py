@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.import_paths import named, path_of
 from ranktune.solvers.core.space import (
     OF_CONSTRUCTOR,
     Choice,
@@ -27,7 +26,7 @@ from ranktune.solvers.core.space import (
     defaults,
     middle,
 )
-from ranktune.solvers.core.table import Table
+from ranktune.solvers.core.table import Table, named, path_of
 
 GROUP = "ranktune.solvers"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.import_paths import named
-from ranktune.solvers.core.table import Table
+from ranktune.solvers.core.table import Table, named
 
 if TYPE_CHECKING:
     from ranktune.solvers.export.source import Source

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.import_paths import is_path, named, path_of
+from ranktune.solvers.core.table import is_path, named, path_of
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import WHOLE, rank
 from ranktune.solvers.metrics.names import read_name

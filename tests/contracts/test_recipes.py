@@ -1,0 +1,165 @@
+"""The recipes of CONTRIBUTING.md, each done as it is written there on a copy of the files that it changes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import indent
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.paths import ROOT
+
+MOST_EDITS = 2
+
+IMPORTED_FROM_HERE = """
+import sys
+from importlib.util import spec_from_file_location
+
+FILES = {files!r}
+
+class Edited:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return spec_from_file_location(name, FILES[name]) if name in FILES else None
+
+sys.meta_path.insert(0, Edited)
+"""
+"""A sitecustomize module by which edited files are imported in place of those of the repository."""
+
+
+class Edit(NamedTuple):
+    """The file that an edit changes or adds, below the root, the table that gets an entry, and what is written."""
+
+    path: str
+    table: str
+    text: str
+
+    def applied(self) -> str:
+        """The whole file after the edit."""
+        file = ROOT / self.path
+        if not file.exists():
+            return self.text
+        before = file.read_text()
+        if not self.table:
+            return f"{before}\n\n{self.text}" if not self.text.startswith(" ") else before + self.text
+        head = re.search(rf"^{self.table}\b.*?{{\n", before, re.MULTILINE | re.DOTALL)
+        assert head is not None, f"{self.path} has no table {self.table}"
+        return before[: head.end()] + indent(self.text, " " * 8) + before[head.end() :]
+
+
+def recipes() -> dict[str, list[Edit]]:
+    """Recipe -> its numbered edits that have code."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    section = text[text.index("\n## How to add\n") : text.index("\n## Tests\n")]
+    found: dict[str, list[Edit]] = {}
+    for title, body in re.findall(r"^\*\*(.+?)\.\*\*(.*?)(?=^\*\*|\Z)", section, re.MULTILINE | re.DOTALL):
+        edits = re.findall(r"^\d\. (.*?)^   ```text\n(.*?)^   ```$", body, re.MULTILINE | re.DOTALL)
+        found[title] = [_edit(what, _unindented(code)) for what, code in edits]
+    return found
+
+
+def _unindented(code: str) -> str:
+    return re.sub(r"^   ", "", code, flags=re.MULTILINE)
+
+
+def _edit(what: str, code: str) -> Edit:
+    table = re.search(r"entry of `(\w+)`", what)
+    path = re.search(r"`([\w/]+\.py)`", what)
+    assert path is not None, what
+    return Edit(path[1], table[1] if table else "", code)
+
+
+CHECKS = {
+    "A solver": """
+import numpy as np, ranktune, tempfile
+from ranktune.command_line.commands import all_solvers
+from ranktune.command_line.options import solver_names
+from ranktune.solvers import MySolver, load_model
+from ranktune.solvers.export import export
+
+assert "Rank by the covariance of each feature with the grades, raised to a power" in [
+    one["summary"] for one in all_solvers() if one["name"] == "MySolver"
+]
+assert solver_names("MyS") == ["MySolver"] and "power : float, default=1.0" in MySolver.__doc__
+X = np.random.default_rng(0).normal(size=(200, 3))
+queries = ranktune.Queries.from_arrays(X, (X[:, 0] > 0.5).astype(int), group=[10] * 20)
+with tempfile.TemporaryDirectory() as home:
+    result = ranktune.tune(queries, solvers="mysolver", trials=3, sampler="random", test="none", home=home, jobs=1)
+    assert result.trials == 3 and "power" in result.best_model.parameters
+assert "feature" in export(MySolver(power=0.5).fit(queries).as_model(), "json")
+""",
+    "A metric": """
+import numpy as np, ranktune
+from ranktune.command_line.options import metric_names
+from ranktune.solvers.metrics.presets import MEASURES
+
+queries = ranktune.Queries.from_arrays(np.zeros((6, 1)), [0, 0, 1, 1, 0, 0], group=[3, 3])
+scores = np.array([3.0, 2.0, 1.0, 3.0, 2.0, 1.0])
+assert ranktune.parse_metric("hit@2").per_query(scores, queries).tolist() == [0.0, 1.0]
+assert ranktune.parse_metric("hit@3").mean(scores, queries) == 1.0
+assert metric_names("hi") == ["hit"] and MEASURES.help("hit").startswith("whether a relevant document")
+assert ranktune.evaluate(scores, queries, "hit@2")["metrics"]["hit@2"]["mean"] == 0.5
+""",
+    "An export format": """
+from typer.testing import CliRunner
+from ranktune.command_line.app import app
+from ranktune.solvers import LinearModel
+from ranktune.solvers.export import export
+
+model = LinearModel([0.5, 0.0, 0.25], "RankSVM", feature_names=("bm25", "age", "clicks"))
+assert export(model, "tsv") == "bm25\\t0.5\\nclicks\\t0.25\\n"
+assert "names and weights, separated by tabs" in CliRunner().invoke(app, ["export", "--help"]).output
+""",
+    "A page": """
+from pathlib import Path
+from ranktune.dashboards.views.registry import view_json, views_json
+from tests.support.study_samples import study_data, trials_of
+
+assert views_json()[0]["title"] == "Durations" and views_json()[0]["meaning"]["terms"][0][0] == "trial"
+data = study_data(Path("nowhere"), [("", trials_of(("RankSVM",), 4), None)], solvers=("RankSVM",))
+assert len(view_json("durations", data)["panels"][0]["table"]["rows"]) == 4
+""",
+    "A setting of a study": """
+import inspect, ranktune
+from typer.testing import CliRunner
+from ranktune.command_line.app import app
+
+assert inspect.signature(ranktune.tune).parameters["patience"].default == 100
+assert "Trials without a better one after which a study ends." in ranktune.tune.__doc__
+assert "--patience" in CliRunner().invoke(app, ["tune", "--help"]).output
+assert ranktune.Study(patience=3).patience == 3
+""",
+}
+
+
+def test_every_recipe_with_code_is_checked() -> None:
+    assert {title for title, edits in recipes().items() if edits} == set(CHECKS)
+
+
+@pytest.mark.parametrize("title", CHECKS)
+def test_a_recipe_does_what_it_says(title: str, tmp_path: Path) -> None:
+    edits = recipes()[title]
+    assert 1 <= len(edits) <= MOST_EDITS
+    files = {}
+    for number, edit in enumerate(edits):
+        file = tmp_path / f"edited_{number}.py"
+        file.write_text(edit.applied())
+        files[f"ranktune.{_module(edit.path)}"] = str(file)
+    (tmp_path / "sitecustomize.py").write_text(IMPORTED_FROM_HERE.format(files=files))
+    (tmp_path / "check.py").write_text(CHECKS[title])
+    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)]
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "check.py")],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+def _module(path: str) -> str:
+    return path.removesuffix(".py").replace("/", ".")
