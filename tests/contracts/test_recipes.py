@@ -134,6 +134,20 @@ assert "Trials without a better one after which a study ends." in ranktune.tune.
 assert "--patience" in CliRunner().invoke(app, ["tune", "--help"]).output
 assert ranktune.Study(patience=3).patience == 3
 """,
+    "A reader": """
+import pathlib, pytest, ranktune
+from typer.testing import CliRunner
+from ranktune.command_line.app import app
+
+file = pathlib.Path("some.pairs")
+file.write_text("".join(f"qid={k // 3} grade={k % 2} bm25={k / 7}\\n" for k in range(9)))
+queries = ranktune.read(file)
+assert queries.n_queries == 3 and queries.feature_names == ("bm25",)
+assert ranktune.read(file, drop=["bm25"], features=["qid"], qid="grade").n_queries == 2
+assert "NAME=VALUE NAME=VALUE ... a line" in CliRunner().invoke(app, ["data", "--help"]).output
+with pytest.raises(ranktune.solvers.core.errors.DataError, match="Give .*[.]pairs"):
+    ranktune.read("nothing.pairs")
+""",
 }
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.files import atomic_folder
-from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.core.table import named
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import find_reader

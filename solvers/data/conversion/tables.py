@@ -17,7 +17,7 @@ import polars
 
 from ranktune.solvers.core.arrays import Json, Matrix
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.roles import Roles, UnusableColumns, Wanted, roles
 from ranktune.solvers.data.columns.values import encoded
 from ranktune.solvers.data.conversion.segments import Segments

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
-from ranktune.solvers.core.import_paths import named
-from ranktune.solvers.core.table import Table
+from ranktune.solvers.core.table import Table, named
 
 COMPRESSED = (".gz", ".bz2", ".xz")
 

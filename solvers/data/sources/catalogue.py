@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.columns.roles import UnusableColumns, Wanted
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached

@@ -12,7 +12,7 @@ import pytest
 
 from ranktune.solvers.core import table
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.import_paths import named
+from ranktune.solvers.core.table import named
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import (
     READERS,
