@@ -278,8 +278,7 @@ class BoostedRanker(TreeRanker):
 
 def _with_origin(model: Model, origin: Origin) -> Model:
     """Return model with the names and monotone constraints of origin. Raises DataError if it does not keep them."""
-    about = {"feature_names": origin["feature_names"], "monotone": origin.get("monotone", {})}
-    return replace(model, **about)  # type: ignore[type-var]
+    return model.replaced(feature_names=origin["feature_names"], monotone=origin.get("monotone", {}))
 
 
 def pair_scale(queries: Queries) -> float:

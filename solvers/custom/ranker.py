@@ -19,7 +19,6 @@ from ranktune.solvers.data.monotone import signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.custom import CustomModel, estimator_scores, persistence
-from ranktune.solvers.models.monotone import with_constraints
 from ranktune.solvers.models.skops_files import rule_of
 
 
@@ -79,10 +78,10 @@ class CustomRanker(BaseRanker):
         constraints = origin.pop("monotone", {})
         found = converted(self.estimator_, self._sample, origin)
         if found is not None:
-            return with_constraints(found, constraints)
+            return found.replaced(monotone=constraints)
         check_swept(self.predict, self._sample, signs_of(constraints, self.n_features_in_, origin["feature_names"]))
         model = CustomModel(self.estimator_, self.n_features_in_, self.registration.name, **origin)
-        return with_constraints(model, constraints)
+        return model.replaced(monotone=constraints)
 
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:

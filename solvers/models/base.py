@@ -31,14 +31,12 @@ from ranktune.solvers.data.missing import refuse_missing
 from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import numeric
-from ranktune.solvers.models.fields import Content, field_of, optional_field
-from ranktune.solvers.models.files import read_manifest, read_names, write_manifest
-
-Blob: TypeAlias = bytes
-"""What code of the user's wrote."""
+from ranktune.solvers.models import files
+from ranktune.solvers.models.columns import check_width, columns_of, positions
+from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of, optional_field
 
 Blobs: TypeAlias = Mapping[str, bytes]
-"""The same by key of the manifest."""
+"""What code of the user's wrote, by key of the manifest."""
 
 LINEAR, LIST, TREES, CUSTOM = "linear", "list", "trees", "custom"
 """Kinds of parts of models: weights, weights of features scaled by query, trees, models of the user's solvers."""
@@ -139,24 +137,37 @@ class Model(ABC):
         """Return what code of the user's wrote, which is kept in files beside the manifest."""
         return {}
 
-    @abstractmethod
-    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Model:
+    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
         """Return the model of data with more features: its own are the given columns, the others do not matter.
 
         columns are (self.n_features,) places among the n_features, ascending.
         """
+        signs, known = np.zeros(n_features, dtype=np.int64), self._signs
+        if known is not None:
+            signs[columns] = known
+        spread = self._spread(columns, n_features, feature_names)
+        return self.replaced(**spread, feature_names=feature_names, monotone=named_signs(signs, feature_names))
 
-    def _constraints_on(self, columns: Ints, n_features: int, names: tuple[str, ...] | None) -> dict[str, int]:
-        """Return the monotone constraints of the model of data with more features."""
-        signs, own = np.zeros(n_features, dtype=np.int64), signs_of(self.monotone, self.n_features, self.feature_names)
-        if own is not None:
-            signs[columns] = own
-        return named_signs(signs, names)
+    @abstractmethod
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+        """Return the fields of this kind for data with more features: see on_columns."""
+
+    def replaced(self, **fields: Any) -> Self:
+        """Return the model with other fields. Raises DataError where it does not keep monotone constraints of them."""
+        return replace(self, **fields)  # type: ignore[type-var]
+
+    @property
+    def _signs(self) -> Ints | None:
+        """The monotone constraint of each feature, (n_features,); None without any."""
+        return signs_of(self.monotone, self.n_features, self.feature_names) if self.monotone else None
 
     @classmethod
     @abstractmethod
-    def read(cls, path: Path, content: Content) -> Self:
-        """Return the model of the manifest at path. Raises ModelFormatError where it is not one of this kind."""
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+        """Return the fields that this kind adds to origin, of the manifest at path.
+
+        Raises ModelFormatError or DataError where the manifest is not one of this kind.
+        """
 
     @property
     def takes_missing(self) -> bool:
@@ -174,7 +185,7 @@ class Model(ABC):
             object.__setattr__(self, "feature_names", tuple(str(name) for name in self.feature_names))
             if (count := len(self.feature_names)) != self.n_features:
                 raise DataError(f"{count} feature names for {self.n_features} {what}s: give one name per {what}.")
-        signs = signs_of(self.monotone, self.n_features, self.feature_names) if self.monotone else None
+        signs = self._signs
         if signs is not None and (column := self._violation(signs)) is not None:
             name, how = name_of(column, self.feature_names), "falls" if signs[column] > 0 else "rises"
             raise DataError(
@@ -213,11 +224,11 @@ class Model(ABC):
         if isinstance(X, Queries):
             queries = X
         else:
-            values = self._columns_of(X)
+            values = columns_of(X, self.feature_names, self.encoding)
             if not sparse.issparse(values):
                 values = numeric(values, "X")
             if values.ndim == 2:
-                self._check_width(values.shape[1])
+                check_width(values.shape[1], self.n_features)
                 if values.shape[0] == 0:
                     return np.zeros(0)
             qid, group = (qid, group) if self._by_list else (None, None)
@@ -282,57 +293,18 @@ class Model(ABC):
         if self.encoding is not None:
             content["encoding"] = self.encoding.as_json()
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
-        write_manifest(Path(path), content, arrays, names, self._blobs())
+        files.write_manifest(Path(path), content, arrays, names, self._blobs())
 
     def arranged(self, queries: Queries) -> Queries:
         """Return queries with the model's features in the model's order."""
         names = queries.feature_names
         if names is None or self.feature_names is None or names == self.feature_names:
-            self._check_width(queries.n_features)
+            check_width(queries.n_features, self.n_features)
             return queries
-        features = queries.features[:, self._positions(names)]
+        features = queries.features[:, positions(names, self.feature_names)]
         if not queries.is_sparse:
             features = np.ascontiguousarray(features)
         return replace(queries, features=features, feature_names=self.feature_names, monotone=None)
-
-    def _columns_of(self, X: Any) -> Any:
-        """Return the model's features of a data frame in the model's order; anything else as it is."""
-        if isinstance(X, tuple):
-            raise DataError("X is a tuple: give the features alone, and the queries as qid= or group=.")
-        if hasattr(X, "collect_schema") and hasattr(X, "collect"):  # a lazy frame
-            X = X.collect()
-        columns = getattr(X, "columns", None)
-        if columns is None or self.feature_names is None:
-            return X
-        labels = list(columns)
-        if self.encoding is not None and self.encoding.columns and not set(self.feature_names) <= set(map(str, labels)):
-            from ranktune.solvers.data.columns.values import encoded_of
-
-            return encoded_of(X, self.feature_names, self.encoding)
-        return X[[labels[k] for k in self._positions(tuple(str(label) for label in labels))]]
-
-    def _positions(self, names: tuple[str, ...]) -> list[int]:
-        """Return the position among names of each of the model's features."""
-        where = {name: k for k, name in enumerate(names)}
-        wanted = self.feature_names or ()
-        missing = [name for name in wanted if name not in where]
-        if missing:
-            more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-            raise DataError(
-                f"the model has {len(wanted)} named features, and the data have no column '{missing[0]}'{more}. "
-                f"Name the columns as in training: {', '.join(wanted[:5])}{', ...' if len(wanted) > 5 else ''}."
-            )
-        repeated = [name for name in wanted if names.count(name) > 1] if len(where) < len(names) else []
-        if repeated:
-            raise DataError(f"the data have several columns '{repeated[0]}': keep one of them.")
-        return [where[name] for name in wanted]
-
-    def _check_width(self, n_features: int) -> None:
-        if n_features != self.n_features:
-            raise DataError(
-                f"X has {n_features} features, and the model was trained on {self.n_features}: "
-                "give the same features in the same order."
-            )
 
 
 KINDS: Mapping[str, tuple[str, str]] = {
@@ -375,27 +347,39 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     array([ 1., -1.])
     """
     path = Path(path)
-    content = read_manifest(path)
+    content = files.read_manifest(path)
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ModelFormatError(f"{path} holds a model of kind {str(kind)[:40]!r}. {nearest(str(kind)[:40], KINDS)}")
     module, name = KINDS[kind]
-    model: type[Model] = getattr(import_module(f"ranktune.solvers.{module}"), name)
-    return model.read(path, content)
+    model: type[Any] = getattr(import_module(f"ranktune.solvers.{module}"), name)
+    n_features = field_of(path, content, "n_features", int)
+    if not 0 < n_features <= MAX_ENTRIES:
+        raise ModelFormatError(f"{path} claims {n_features} features: there must be 1 to {MAX_ENTRIES}. {SAVE_AGAIN}")
+    origin = _origin(path, content, n_features)
+    try:
+        found: Model = model(**model.fields_of(path, content, n_features, origin), **origin)
+        return found
+    except DataError as error:
+        raise ModelFormatError(f"{path}: {error} {SAVE_AGAIN}") from None
 
 
-def origin_of(path: Path, content: Content, n_features: int) -> Origin:
+def _origin(path: Path, content: Content, n_features: int) -> Origin:
     """Return the common fields that the manifest at path holds. Raises ModelFormatError where they cannot be."""
     listed = content.get("feature_names")
-    names = None if listed is None else read_names(path, listed, n_features)
+    names = None if listed is None else files.read_names(path, listed, n_features)
     parameters = field_of(path, content, "parameters", dict)
     if not all(isinstance(value, float | int | str | bool | None) for value in parameters.values()):
-        raise ModelFormatError(f"{path}: parameters must be plain values. Save the model again.")
+        raise ModelFormatError(f"{path}: parameters must be plain values. {SAVE_AGAIN}")
     monotone = optional_field(path, content, "monotone", dict) or {}
+    encoding = content.get("encoding")
     try:
         signs_of(monotone, n_features, names)
+        known = None if encoding is None else Encoding.from_json(encoding)
     except ParameterError as error:
-        raise ModelFormatError(f"{path}: {error} Save the model again.") from None
+        raise ModelFormatError(f"{path}: {error} {SAVE_AGAIN}") from None
+    except ValueError as error:
+        raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. {SAVE_AGAIN}") from None
     return {
         "solver": field_of(path, content, "solver", str),
         "parameters": parameters,
@@ -404,13 +388,6 @@ def origin_of(path: Path, content: Content, n_features: int) -> Origin:
         "fingerprint": optional_field(path, content, "data", str),
         "created": optional_field(path, content, "created", str),
         "version": optional_field(path, content, "ranktune", str),
-        "encoding": _encoding(path, content.get("encoding")),
+        "encoding": known,
         "monotone": monotone,
     }
-
-
-def _encoding(path: Path, value: object) -> Encoding | None:
-    try:
-        return None if value is None else Encoding.from_json(value)
-    except ValueError as error:
-        raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. Save the model again.") from None

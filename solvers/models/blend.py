@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -32,18 +32,17 @@ from ranktune.solvers.models.base import (
     Blobs,
     Model,
     Origin,
-    origin_of,
 )
 from ranktune.solvers.models.custom import CustomModel, blobs_of, described, read_members
-from ranktune.solvers.models.fields import Content, field_of
-from ranktune.solvers.models.files import read_numbers
-from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.files import Content, field_of
+from ranktune.solvers.models.linear import LinearModel, read_weights
 from ranktune.solvers.models.tree_model import TreeModel, packed, unpacked
 from ranktune.solvers.models.trees import joined
 
 _SUMS = (LINEAR, LIST, TREES)
 """Kinds of parts of which a blend has one at most."""
 _PARTS = (*_SUMS, CUSTOM)
+_TWO_OR_MORE = f"two or more, of the kinds {', '.join(_SUMS)} one each."
 MAX_PARTS = 100
 
 
@@ -69,9 +68,7 @@ class BlendModel(Model):
         """Check that the parts fit together."""
         kinds = [_part_of(part) for part in self.parts]
         if len(kinds) < 2 or not _are_parts(kinds):
-            raise DataError(
-                f"a blend of the parts {kinds}: give two or more, of the kinds {', '.join(_SUMS)} one each."
-            )
+            raise DataError(f"a blend of the parts {kinds}: give {_TWO_OR_MORE}")
         if len({part.n_features for part in self.parts}) > 1:
             raise DataError("the members of a blend expect different numbers of features: fit them on the same data.")
         self._check_origin("feature")
@@ -104,11 +101,8 @@ class BlendModel(Model):
     def _by_list(self) -> bool:
         return any(part._by_list for part in self.parts)
 
-    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
-        """Return the blend of the same parts on data with more features."""
-        parts = tuple(part.on_columns(columns, n_features, feature_names) for part in self.parts)
-        monotone = self._constraints_on(columns, n_features, feature_names)
-        return replace(self, parts=parts, feature_names=feature_names, monotone=monotone)
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+        return {"parts": tuple(part.on_columns(columns, n_features, feature_names) for part in self.parts)}
 
     def _scores(self, queries: Queries) -> Floats:
         total = np.zeros(queries.n_documents)
@@ -140,24 +134,23 @@ class BlendModel(Model):
         return blobs_of(self._custom)
 
     @classmethod
-    def read(cls, path: Path, content: Content) -> Self:
-        """Return the model of the manifest at path. Raises ModelFormatError where it is not one of this kind."""
-        n_features = field_of(path, content, "n_features", int)
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+        """Return the parts, of the manifest at path."""
         kinds = field_of(path, content, "parts", list)
         if not 2 <= len(kinds) <= MAX_PARTS or not _are_parts(kinds):
-            raise ModelFormatError(
-                f"{path} claims the parts {str(kinds)[:80]}: there must be two or more, of the kinds "
-                f"{', '.join(_SUMS)} one each."
-            )
-        origin = origin_of(path, content, n_features)
-        try:
-            parts = [_read_part(path, content, kind, n_features, origin) for kind in kinds if kind != "custom"]
-            custom = read_members(path, content, n_features, origin) if "custom" in kinds else ()
-            if len(parts) + len(custom) != len(kinds):
-                raise ModelFormatError(f"{path} has {len(custom)} custom parts, not those it claims.")
-            return cls((*parts, *custom), **origin)
-        except DataError as error:
-            raise ModelFormatError(f"{path}: {error} Save the model again.") from None
+            raise ModelFormatError(f"{path} claims the parts {str(kinds)[:80]}: there must be {_TWO_OR_MORE}")
+        parts: list[Model] = []
+        for kind in kinds:
+            if kind == TREES:
+                parts.append(TreeModel(unpacked(path, content), n_features, **origin))
+            elif kind != CUSTOM:
+                name = "list_weights" if kind == LIST else "weights"
+                weights, missing = read_weights(path, content, name, f"missing_{name}", n_features)
+                parts.append(LinearModel(weights, list_scaling=kind == LIST, missing=missing, **origin))
+        custom = read_members(path, content, n_features, origin) if CUSTOM in kinds else ()
+        if len(parts) + len(custom) != len(kinds):
+            raise ModelFormatError(f"{path} has {len(custom)} custom parts, not those it claims.")
+        return {"parts": (*parts, *custom)}
 
 
 def blended(members: Sequence[Model], factors: Sequence[float], solver: str, parameters: Mapping[str, Value]) -> Model:
@@ -244,12 +237,3 @@ def _part_of(model: Model) -> str:
 def _are_parts(kinds: Sequence[object]) -> bool:
     """Return whether kinds are those of parts of a blend."""
     return all(kind in _PARTS for kind in kinds) and all(kinds.count(kind) <= 1 for kind in _SUMS)
-
-
-def _read_part(path: Path, content: Content, kind: object, n_features: int, origin: Origin) -> Model:
-    if kind == "trees":
-        return TreeModel(unpacked(path, content)[1], n_features, **origin)
-    name = "list_weights" if kind == "list" else "weights"
-    weights, added = read_numbers(path, content.get(name), n_features), content.get(f"missing_{name}")
-    missing = None if added is None else read_numbers(path, added, n_features)
-    return LinearModel(weights, list_scaling=kind == "list", missing=missing, **origin)

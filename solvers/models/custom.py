@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -26,9 +26,11 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import skops_files
-from ranktune.solvers.models.base import Blob, Blobs, Model, Origin, origin_of
-from ranktune.solvers.models.fields import Content, field_of
-from ranktune.solvers.models.files import read_blob
+from ranktune.solvers.models.base import Blobs, Model, Origin
+from ranktune.solvers.models.files import SAVE_AGAIN, Content, field_of, read_blob
+
+File: TypeAlias = bytes
+"""What the save of a solver writes."""
 
 
 class Persistence(NamedTuple):
@@ -113,14 +115,11 @@ class CustomModel(Model):
     def _scores(self, queries: Queries) -> Floats:
         return self.factor * estimator_scores(self.estimator, queries.with_columns(self.inputs).features, queries)
 
-    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
-        """Return the model of data with more features, which the estimator does not take."""
-        inputs = columns if self.inputs is None else columns[self.inputs]
-        monotone = self._constraints_on(columns, n_features, feature_names)
-        return replace(self, columns=n_features, inputs=inputs, feature_names=feature_names, monotone=monotone)
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+        return {"columns": n_features, "inputs": columns if self.inputs is None else columns[self.inputs]}
 
     @cached_property
-    def saved(self) -> Blob:
+    def saved(self) -> File:
         """The file that save writes."""
         save, _ = _persistence(self.owner)
         with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
@@ -141,16 +140,12 @@ class CustomModel(Model):
         return blobs_of([self])
 
     @classmethod
-    def read(cls, path: Path, content: Content) -> Self:
-        """Return the model of the manifest at path. Raises ModelFormatError where it is not one of this kind."""
-        n_features = field_of(path, content, "n_features", int)
-        if n_features < 1:
-            raise ModelFormatError(f"{path} claims {n_features} features. Save the model again.")
-        members = read_members(path, content, n_features, origin_of(path, content, n_features))
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+        """Return the estimator and what belongs to it, of the manifest at path."""
+        members = read_members(path, content, n_features, origin)
         if len(members) != 1:
-            raise ModelFormatError(f"{path} claims {len(members)} estimators: there must be one. Save the model again.")
-        (found,) = members
-        return cls(**{name: getattr(found, name) for name in cls.__dataclass_fields__})
+            raise ModelFormatError(f"{path} claims {len(members)} estimators: there must be one. {SAVE_AGAIN}")
+        return {name: getattr(members[0], name) for name in cls.__dataclass_fields__ if name not in origin}
 
 
 def described(models: Sequence[CustomModel]) -> dict[str, object]:
@@ -177,9 +172,9 @@ def read_members(path: Path, content: Content, n_features: int, origin: Origin) 
     owners = field_of(path, content, "owners", list)
     factors = field_of(path, content, "factors", list)
     if len(owners) != len(factors) or not all(isinstance(owner, str) for owner in owners):
-        raise ModelFormatError(f"{path}: owners must be names, with a factor each. Save the model again.")
+        raise ModelFormatError(f"{path}: owners must be names, with a factor each. {SAVE_AGAIN}")
     if not all(type(factor) is float for factor in factors):
-        raise ModelFormatError(f"{path}: factors must be numbers. Save the model again.")
+        raise ModelFormatError(f"{path}: factors must be numbers. {SAVE_AGAIN}")
     inputs = _inputs(path, content, len(owners), n_features)
     models = []
     for k, (owner, factor) in enumerate(zip(owners, factors, strict=True)):
@@ -194,7 +189,7 @@ def _inputs(path: Path, content: Content, count: int, n_features: int) -> list[I
     if found is None:
         return [None] * count
     if not isinstance(found, list) or len(found) != count:
-        raise ModelFormatError(f"{path}: inputs must have an entry for each estimator. Save the model again.")
+        raise ModelFormatError(f"{path}: inputs must have an entry for each estimator. {SAVE_AGAIN}")
     for own in found:
         valid = own is None or (
             isinstance(own, list)
@@ -204,7 +199,7 @@ def _inputs(path: Path, content: Content, count: int, n_features: int) -> list[I
         )
         if not valid:
             raise ModelFormatError(
-                f"{path}: inputs must be null or rising numbers of the {n_features} columns. Save the model again."
+                f"{path}: inputs must be null or rising numbers of the {n_features} columns. {SAVE_AGAIN}"
             )
     return [None if own is None else np.array(own, dtype=np.int64) for own in found]
 

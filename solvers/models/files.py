@@ -29,7 +29,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +38,11 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.core.files import atomic_write
 
+Content: TypeAlias = Mapping[str, object]
+"""A manifest as it was read: nothing in it is trusted."""
+
 N = TypeVar("N", np.int64, np.float64)
+T = TypeVar("T")
 
 FORMAT = "ranktune-model"
 VERSION = 1
@@ -56,7 +60,8 @@ MAX_EMPTY = 2**22
 MAX_SPREAD = 1_000
 """A sparse array of k stored numbers has at most max(MAX_EMPTY, MAX_SPREAD k) entries."""
 
-_AGAIN = "Copy the file again from its origin, or save the model again."
+AGAIN = "Copy the file again from its origin, or save the model again."
+SAVE_AGAIN = "Save the model again."
 _PLAIN_NAME = re.compile(r"[^/\\\x00]+\.(npz|txt|bin)")
 
 
@@ -123,9 +128,9 @@ def read_manifest(path: Path) -> dict[str, object]:
         claimed = content.pop("sha256", None) if isinstance(content, dict) else None
         digest = _digest(content)
     except RecursionError:
-        raise ModelFormatError(f"{path} is nested too deeply to be a model. {_AGAIN}") from None
+        raise ModelFormatError(f"{path} is nested too deeply to be a model. {AGAIN}") from None
     except ValueError as error:
-        raise ModelFormatError(f"{path} is not a whole JSON file ({str(error)[:200]}). {_AGAIN}") from None
+        raise ModelFormatError(f"{path} is not a whole JSON file ({str(error)[:200]}). {AGAIN}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelFormatError(
             f'{path} is not a RankTune model: it does not say "format": "{FORMAT}". Give a model.json.'
@@ -137,8 +142,25 @@ def read_manifest(path: Path) -> dict[str, object]:
             "Install the RankTune that wrote it, or a newer one."
         )
     if claimed != digest:
-        raise ModelFormatError(f"{path} does not match its own digest: it was damaged or changed by hand. {_AGAIN}")
+        raise ModelFormatError(f"{path} does not match its own digest: it was damaged or changed by hand. {AGAIN}")
     return content
+
+
+def field_of(path: Path, content: Content, name: str, kind: type[T], *, wanted: str = "") -> T:
+    """Return a field of the manifest at path. Raises ModelFormatError where it is not exactly of that type."""
+    value = content.get(name)
+    if type(value) is not kind:
+        raise ModelFormatError(
+            f"{path}: {name} is {str(value)[:40]!r}: it must be {wanted or kind.__name__}. {SAVE_AGAIN}"
+        )
+    return value
+
+
+def optional_field(path: Path, content: Content, name: str, kind: type[T]) -> T | None:
+    """Return a field of the manifest at path that may be null or absent, as field_of does."""
+    if content.get(name) is None:
+        return None
+    return field_of(path, content, name, kind, wanted=f"{kind.__name__} or null")
 
 
 def read_numbers(path: Path, entry: object, n: int) -> Floats:
@@ -148,23 +170,23 @@ def read_numbers(path: Path, entry: object, n: int) -> Floats:
     claimed sizes agree with the size of the file.
     """
     if not 0 < n <= MAX_ENTRIES:
-        raise ModelFormatError(f"{path} claims {n} weights: there must be 1 to {MAX_ENTRIES}. {_AGAIN}")
+        raise ModelFormatError(f"{path} claims {n} weights: there must be 1 to {MAX_ENTRIES}. {AGAIN}")
     if not isinstance(entry, dict):
-        raise ModelFormatError(f"{path} has no weights. {_AGAIN}")
+        raise ModelFormatError(f"{path} has no weights. {AGAIN}")
     try:
         index, value = _read_file(path, entry, n) if "file" in entry else _read_inline(entry)
     except ModelFormatError:
         raise
     except Exception as error:  # a hostile zip or array header can make the parsers raise anything
         raise ModelFormatError(
-            f"{path}: its weights cannot be read ({type(error).__name__}: {error}). {_AGAIN}"
+            f"{path}: its weights cannot be read ({type(error).__name__}: {error}). {AGAIN}"
         ) from None
     if not np.isfinite(value).all():
         raise ModelFormatError(f"{path} holds weights that are not finite: it cannot score anything. Fit it again.")
     if index is None and len(value) == n:
         return value
     if index is None or len(index) != len(value) or not _ascends_within(index, n) or n > _max_length(len(index)):
-        raise ModelFormatError(f"{path} has {len(value)} weights that do not fit its {n} features. {_AGAIN}")
+        raise ModelFormatError(f"{path} has {len(value)} weights that do not fit its {n} features. {AGAIN}")
     dense = np.zeros(n)
     dense[index] = value
     return dense
@@ -182,19 +204,19 @@ def read_names(path: Path, entry: object, n: int) -> tuple[str, ...]:
     if isinstance(entry, dict):
         size = entry.get("bytes")
         if type(size) is not int or not 0 <= size <= MAX_NAME_BYTES:
-            raise ModelFormatError(f"{path} claims names of {str(size)[:40]} bytes: at most {MAX_NAME_BYTES}. {_AGAIN}")
+            raise ModelFormatError(f"{path} claims names of {str(size)[:40]} bytes: at most {MAX_NAME_BYTES}. {AGAIN}")
         raw = _read_beside(path, entry, size)
         lines = raw.count(b"\n") + 1
         if lines != n:  # before any string is made
-            raise ModelFormatError(f"{path} names {lines} of {n} features. {_AGAIN}")
+            raise ModelFormatError(f"{path} names {lines} of {n} features. {AGAIN}")
         try:
             entry = [json.loads(f'"{line}"') if "\\" in line else line for line in raw.decode().split("\n")]
         except ValueError as error:
-            raise ModelFormatError(f"{path}: its names cannot be read ({error}). {_AGAIN}") from None
+            raise ModelFormatError(f"{path}: its names cannot be read ({error}). {AGAIN}") from None
     if not isinstance(entry, list) or not all(isinstance(name, str) for name in entry):
-        raise ModelFormatError(f"{path}: names must be text. {_AGAIN}")
+        raise ModelFormatError(f"{path}: names must be text. {AGAIN}")
     if len(entry) != n:
-        raise ModelFormatError(f"{path} names {len(entry)} of {n} features. {_AGAIN}")
+        raise ModelFormatError(f"{path} names {len(entry)} of {n} features. {AGAIN}")
     return tuple(entry)
 
 
@@ -205,10 +227,10 @@ def read_blob(path: Path, entry: object) -> bytes:
     """
     size = entry.get("bytes") if isinstance(entry, dict) else None
     if not isinstance(entry, dict) or type(size) is not int or not 0 <= size <= MAX_BLOB_BYTES:
-        raise ModelFormatError(f"{path} claims a file of {str(size)[:40]} bytes: at most {MAX_BLOB_BYTES}. {_AGAIN}")
+        raise ModelFormatError(f"{path} claims a file of {str(size)[:40]} bytes: at most {MAX_BLOB_BYTES}. {AGAIN}")
     raw = _read_beside(path, entry, size)
     if len(raw) != size:
-        raise ModelFormatError(f"{path} claims a file of {size} bytes beside it that has {len(raw)}. {_AGAIN}")
+        raise ModelFormatError(f"{path} claims a file of {size} bytes beside it that has {len(raw)}. {AGAIN}")
     return raw
 
 
@@ -263,10 +285,10 @@ def _read_inline(entry: dict[str, object]) -> tuple[Ints | None, Floats]:
 def _read_file(path: Path, entry: dict[str, object], n: int) -> tuple[Ints | None, Floats]:
     shape, sparse = entry.get("shape"), entry.get("sparse")
     if not isinstance(shape, list) or len(shape) != 1 or type(shape[0]) is not int or not 0 <= shape[0] <= n:
-        raise ModelFormatError(f"{path} claims weights of shape {str(shape)[:80]} for {n} features. {_AGAIN}")
+        raise ModelFormatError(f"{path} claims weights of shape {str(shape)[:80]} for {n} features. {AGAIN}")
     if entry.get("dtype") != "<f8" or not isinstance(sparse, bool):
         raise ModelFormatError(
-            f"{path} claims weights of type {str(entry.get('dtype'))[:40]!r}: it must be '<f8'. {_AGAIN}"
+            f"{path} claims weights of type {str(entry.get('dtype'))[:40]!r}: it must be '<f8'. {AGAIN}"
         )
     raw = _read_beside(path, entry, 8 * shape[0] * (2 if sparse else 1) + 4096)
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
@@ -288,7 +310,7 @@ def _read_beside(path: Path, entry: dict[str, object], max_bytes: int) -> bytes:
     raw = _read_capped(beside, max_bytes)
     if hashlib.sha256(raw).hexdigest() != entry.get("sha256"):
         raise ModelFormatError(
-            f"{beside} is not the file that {path.name} was saved with: damaged or mixed up. {_AGAIN}"
+            f"{beside} is not the file that {path.name} was saved with: damaged or mixed up. {AGAIN}"
         )
     return raw
 
@@ -323,7 +345,7 @@ def _read_capped(path: Path, max_bytes: int) -> bytes:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ModelFormatError(f"{path} cannot be read: {reason}. Check the path.") from None
     if status.st_size > max_bytes or len(raw) > max_bytes:
-        raise ModelFormatError(f"{path} has {status.st_size} bytes, more than the {max_bytes} allowed. {_AGAIN}")
+        raise ModelFormatError(f"{path} has {status.st_size} bytes, more than the {max_bytes} allowed. {AGAIN}")
     return raw
 
 

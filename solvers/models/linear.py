@@ -6,9 +6,9 @@ Their files add scaling ("list" or null), weights and, where missing values are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Model, origin_of
-from ranktune.solvers.models.fields import Content, field_of, optional_field
-from ranktune.solvers.models.files import read_numbers
+from ranktune.solvers.models.base import Model, Origin
+from ranktune.solvers.models.files import Content, optional_field, read_numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,19 +118,13 @@ class LinearModel(Model):
     def _by_list(self) -> bool:
         return self.list_scaling
 
-    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
-        """Return the model of data with more features, whose weights are 0."""
-
-        def spread(values: Floats) -> Floats:
-            found = np.zeros(n_features)
-            found[columns] = values
-            return found
-
-        missing = None if self.missing is None else spread(self.missing)
-        monotone = self._constraints_on(columns, n_features, feature_names)
-        return replace(
-            self, weights=spread(self.weights), missing=missing, feature_names=feature_names, monotone=monotone
-        )
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+        spread: dict[str, Any] = {"weights": np.zeros(n_features)}
+        spread["weights"][columns] = self.weights
+        if self.missing is not None:
+            spread["missing"] = np.zeros(n_features)
+            spread["missing"][columns] = self.missing
+        return spread
 
     def _scores(self, queries: Queries) -> Floats:
         if queries.has_missing:
@@ -157,16 +150,16 @@ class LinearModel(Model):
         return {"kind": "linear", "scaling": "list" if self.list_scaling else None}, arrays
 
     @classmethod
-    def read(cls, path: Path, content: Content) -> Self:
-        """Return the model of the manifest at path. Raises ModelFormatError where it is not a linear one."""
-        n_features = field_of(path, content, "n_features", int)
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+        """Return weights, list_scaling and missing, of the manifest at path."""
         scaling = optional_field(path, content, "scaling", str)
         if scaling not in (None, "list"):
             raise ModelFormatError(f"{path} has the unknown scaling '{scaling[:40]}'. Update this RankTune.")
-        weights = read_numbers(path, content.get("weights"), n_features)
-        missing = None if content.get("missing") is None else read_numbers(path, content["missing"], n_features)
-        origin = origin_of(path, content, n_features)
-        try:
-            return cls(weights=weights, list_scaling=scaling == "list", missing=missing, **origin)
-        except DataError as error:
-            raise ModelFormatError(f"{path}: {error} Save the model again.") from None
+        weights, missing = read_weights(path, content, "weights", "missing", n_features)
+        return {"weights": weights, "list_scaling": scaling == "list", "missing": missing}
+
+
+def read_weights(path: Path, content: Content, name: str, added: str, n: int) -> tuple[Floats, Floats | None]:
+    """Return n weights, and what missing values add if they may be missing, by their keys in the manifest at path."""
+    missing = None if content.get(added) is None else read_numbers(path, content[added], n)
+    return read_numbers(path, content.get(name), n), missing

@@ -10,14 +10,10 @@ Missing values of the feature are exempt: a leaf that only documents without it 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Mask, Matrix
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.trees import ANY_VALUE, Int32s, Trees
 
 
@@ -40,11 +36,6 @@ def tree_violation(trees: Trees, signs: Ints) -> int | None:
             if _contradict(left, right, low, high, missing, sign * leaves, int(place[split])):
                 return int(trees.feature[a + split])
     return None
-
-
-def with_constraints(model: Model, monotone: Mapping[str, int]) -> Model:
-    """Return model with monotone constraints. Raises DataError where it does not keep them."""
-    return replace(model, monotone=monotone)  # type: ignore[type-var]
 
 
 @compiled

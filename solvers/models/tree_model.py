@@ -11,9 +11,9 @@ ranktune.solvers.models.trees defines the numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +22,10 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Model, origin_of
-from ranktune.solvers.models.fields import Content, field_of, optional_field
-from ranktune.solvers.models.files import MAX_ENTRIES, read_numbers
+from ranktune.solvers.models.base import Model, Origin
+from ranktune.solvers.models.files import AGAIN, MAX_ENTRIES, Content, field_of, optional_field, read_numbers
 from ranktune.solvers.models.monotone import tree_violation
 from ranktune.solvers.models.trees import Int32s, Trees
-
-_AGAIN = "Copy the file again from where it was made, or save the model again."
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -110,16 +107,8 @@ class TreeModel(Model):
         """Whether features may be missing (NaN)."""
         return self.trees.missing_left is not None
 
-    def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
-        """Return the model of data with more features, which no split compares."""
-        monotone = self._constraints_on(columns, n_features, feature_names)
-        return replace(
-            self,
-            trees=self.trees.on_columns(columns),
-            columns=n_features,
-            feature_names=feature_names,
-            monotone=monotone,
-        )
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+        return {"trees": self.trees.on_columns(columns), "columns": n_features}
 
     def _scores(self, queries: Queries) -> Floats:
         return self.trees.scores(queries.features)
@@ -129,13 +118,9 @@ class TreeModel(Model):
         return {"kind": "trees", **counts}, {"arrays": arrays}
 
     @classmethod
-    def read(cls, path: Path, content: Content) -> Self:
-        """Return the model of the manifest at path. Raises ModelFormatError where its arrays are not trees."""
-        n_features, trees = unpacked(path, content)
-        try:
-            return cls(trees, n_features, **origin_of(path, content, n_features))
-        except DataError as error:
-            raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+        """Return the trees, of the manifest at path, and the number of features."""
+        return {"trees": unpacked(path, content), "columns": n_features}
 
 
 def packed(trees: Trees) -> tuple[dict[str, object], Floats]:
@@ -149,29 +134,24 @@ def packed(trees: Trees) -> tuple[dict[str, object], Floats]:
     return counts | ({"missing": True} if sides else {}), arrays
 
 
-def unpacked(path: Path, content: Content) -> tuple[int, Trees]:
-    """Return n_features and the trees of the manifest at path. Raises ModelFormatError where they are invalid."""
-    n_features, T, S = (field_of(path, content, name, int) for name in ("n_features", "trees", "splits"))
-    if not (0 < n_features <= MAX_ENTRIES and 0 < T <= MAX_ENTRIES and 0 <= S <= MAX_ENTRIES):
-        raise ModelFormatError(
-            f"{path} claims {T} trees with {S} splits of {n_features} features: at most {MAX_ENTRIES}. {_AGAIN}"
-        )
+def unpacked(path: Path, content: Content) -> Trees:
+    """Return the trees of the manifest at path. Raises ModelFormatError or DataError where they are invalid."""
+    T, S = (field_of(path, content, name, int) for name in ("trees", "splits"))
+    if not (0 < T <= MAX_ENTRIES and 0 <= S <= MAX_ENTRIES):
+        raise ModelFormatError(f"{path} claims {T} trees with {S} splits: at most {MAX_ENTRIES}. {AGAIN}")
     sided = optional_field(path, content, "missing", bool) or False
     arrays = read_numbers(path, content.get("arrays"), 2 * T + 5 * S + sided * S)
     splits, feature, threshold, left, right, value, sides = np.split(arrays, np.cumsum([T, S, S, S, S, S + T]))
     if not np.isin(sides, (0.0, 1.0)).all():
-        raise ModelFormatError(f"{path}: the sides of missing values must be 0 or 1. {_AGAIN}")
+        raise ModelFormatError(f"{path}: the sides of missing values must be 0 or 1. {AGAIN}")
     counts, features = _whole(path, splits), _whole(path, feature)
     children = _whole(path, np.column_stack([left, right]))
-    try:
-        starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
-        return n_features, Trees(features, threshold, children, value, starts, sides == 1.0 if sided else None)
-    except DataError as error:
-        raise ModelFormatError(f"{path}: {error} {_AGAIN}") from None
+    starts = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    return Trees(features, threshold, children, value, starts, sides == 1.0 if sided else None)
 
 
 def _whole(path: Path, values: Floats) -> Int32s:
     """Return values as whole numbers. Raises ModelFormatError where they are not, or too large."""
     if not (np.abs(values) <= 2 * MAX_ENTRIES).all() or (values != np.floor(values)).any():
-        raise ModelFormatError(f"{path}: splits, features and children must be whole numbers. {_AGAIN}")
+        raise ModelFormatError(f"{path}: splits, features and children must be whole numbers. {AGAIN}")
     return np.ascontiguousarray(values).astype(np.int32)

@@ -26,7 +26,6 @@ from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.solvers.models.monotone import with_constraints
 from ranktune.tuner.evaluation.feature_sets import ALL_QUERIES, selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import read_for_fit, unfitted
 from ranktune.tuner.evaluation.task import Task
@@ -134,7 +133,7 @@ def as_model(ranker: BaseRanker, task: Task, train: Queries, columns: Ints | Non
         model = model.on_columns(columns, train.n_features, train.feature_names)
     if train.monotone is None:
         return model
-    return with_constraints(model, named_signs(train.monotone, train.feature_names))
+    return model.replaced(monotone=named_signs(train.monotone, train.feature_names))
 
 
 def score_on(model: Model, queries: Queries, metrics: tuple[str, ...]) -> Mapping[str, Floats]:

@@ -9,7 +9,7 @@ import pytest
 from ranktune.solvers import LinearModel, TreeModel, load_model
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.models.blend import blended
-from ranktune.solvers.models.monotone import tree_violation, with_constraints
+from ranktune.solvers.models.monotone import tree_violation
 from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree, stumps
 
 
@@ -96,4 +96,4 @@ def test_a_blend_keeps_the_constraints_of_all_its_members() -> None:
     trees = TreeModel(stumps([0], [0.5], [1.0]), 2, "B", monotone={"f1": 1})
     assert blended([linear, trees], [0.5, 0.5], "Blend", {}).monotone == {"f1": 1}
     with pytest.raises(DataError, match="f1"):
-        with_constraints(blended([linear, trees], [0.5, 0.5], "Blend", {}), {"f1": -1})
+        blended([linear, trees], [0.5, 0.5], "Blend", {}).replaced(monotone={"f1": -1})

@@ -153,7 +153,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "huge number of trees": (field("trees", 2**62), "at most"),
     "huge number of splits": (field("splits", 2**26), "claims"),
     "no features": (field("n_features", 0), "claims"),
-    "huge number of features": (field("n_features", 2**40), "of 1099511627776 features"),
+    "huge number of features": (field("n_features", 2**40), "claims 1099511627776 features"),
     "fewer features": (field("n_features", 2), "names|column"),
     "another kind": (field("kind", "linear"), "scaling|weights"),
     "unknown kind": (field("kind", "forest"), "kind 'forest'"),
