@@ -53,11 +53,11 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.models.base import load_model as load_model
     from ranktune.solvers.models.linear import LinearModel as LinearModel
     from ranktune.solvers.models.tree_model import TreeModel as TreeModel
-    from ranktune.solvers.online.pamir import PAMIR as PAMIR
-    from ranktune.solvers.online.pegasos import PairwisePegasos as PairwisePegasos
     from ranktune.solvers.online.perceptrons import CommitteePerceptron as CommitteePerceptron
     from ranktune.solvers.online.perceptrons import PairwisePerceptron as PairwisePerceptron
     from ranktune.solvers.online.perceptrons import Prank as Prank
+    from ranktune.solvers.online.sampled_pairs import PAMIR as PAMIR
+    from ranktune.solvers.online.sampled_pairs import PairwisePegasos as PairwisePegasos
     from ranktune.solvers.online.solar import SOLAR1 as SOLAR1
     from ranktune.solvers.online.solar import SOLAR2 as SOLAR2
     from ranktune.solvers.optimizers.batch import LBFGS as LBFGS

@@ -11,63 +11,33 @@ it is computed once (feature_tables), so that a round costs a product with that 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
-from ranktune.solvers.boosting.rounds import MAX_ACCURACY, RoundRanker
+from ranktune.solvers.boosting.rounds import MAX_ACCURACY, METRIC, RoundRanker
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
-from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter, When
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import check_scaling, factors
+from ranktune.solvers.data.scaling import SCALINGS, factors
 from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, feature_table
 from ranktune.solvers.metrics.metrics import Metric
 
 DIRECTIONS = {"both": SIGNS, "up": SIGNS[:1]}
-REPEATS = ("allow", "pause", "never")
-REWEIGH = ("model", "feature")
 
 
+@with_parameters
 class AdaRank(RoundRanker["Booster"], LinearRanker):
     """AdaRank: boosting of single features by any ranking metric, a linear model of few features.
 
     Cost: two evaluations of the metric per feature, then one per round. Ties rank as the metric defines.
 
-    Parameters
-    ----------
-    metric : str, default="auto"
-        The metric, such as "ndcg@5" or "map". "auto" is ndcg@10, or pairwise accuracy if a grade is negative.
-    rounds : int, default=100
-        The most features that are added.
-    directions : {"both", "up"}, default="both"
-        Whether a feature may also rank in reverse, with a negative weight.
-    repeats : {"pause", "never", "allow"}, default="pause"
-        Whether a feature may be chosen again: "pause": not twice in a row; "never": each feature once; "allow": as in
-        the paper, which may stall.
-    reweigh : {"feature", "model"}, default="feature"
-        What the weight of a query in the next choice depends on: "feature": the metric of each chosen feature, which
-        does not stall; "model": the metric of the sum so far, as in the paper.
-    stop : {"train", "vali", "never"}, default="train"
-        The queries whose metric stops boosting: the training queries, validation queries (those given to fit, else a
-        held-out share), or none. The best round is kept; "never" keeps all rounds.
-    patience : int, default=20
-        Rounds without improvement before boosting stops.
-    tolerance : float, default=0.0
-        The least improvement that counts.
-    validation : float, default=0.25
-        The share of the queries that is held out with stop="vali".
-    scaling : {"none", "minmax", "standard"}, default="minmax"
-        Whether features are used as they are, or as if divided by their range or standard deviation.
-    max_features : int, default=1000
-        The most features to choose from; of more, those that are nonzero in the most documents.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of the held-out queries.
+    {parameters}
 
     Attributes
     ----------
@@ -93,54 +63,41 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
     [0]
     """
 
+    metric: Annotated[str, METRIC] = "auto"
+    _: KW_ONLY
+    directions: Annotated[
+        str, Param("Whether a feature may also rank in reverse, with a negative weight.", choices=tuple(DIRECTIONS))
+    ] = "both"
+    repeats: Annotated[
+        str,
+        Param(
+            'Whether a feature may be chosen again: "pause": not twice in a row; "never": each feature once; "allow": '
+            "as in the paper, which may stall.",
+            choices=("allow", "pause", "never"),
+        ),
+    ] = "pause"
+    reweigh: Annotated[
+        str,
+        Param(
+            'What the weight of a query in the next choice depends on: "feature": the metric of each chosen feature, '
+            'which does not stall; "model": the metric of the sum so far, as in the paper.',
+            choices=("model", "feature"),
+        ),
+    ] = "feature"
+    scaling: Annotated[
+        str,
+        Param(
+            "Whether features are used as they are, or as if divided by their range or standard deviation.",
+            choices=SCALINGS,
+            searched=("minmax", "standard"),
+        ),
+    ] = "minmax"
+    max_features: Annotated[
+        int, Param("The most features to choose from; of more, those that are nonzero in the most documents.")
+    ] = 1000
+
+    space_order = ("rounds", "directions", "repeats", "reweigh", "stop", "patience", "validation")
     indicates_missing: ClassVar[bool] = False
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Int("rounds", 5, 500, log=True),
-        Choice("directions", tuple(DIRECTIONS)),
-        Choice("repeats", REPEATS),
-        Choice("reweigh", REWEIGH),
-        Choice("stop", ("train", "vali")),
-        Int("patience", 1, 50, log=True),
-        Float("validation", 0.1, 0.4, when=When("stop", ("vali",))),
-        Choice("scaling", ("minmax", "standard")),
-    )
-
-    def __init__(
-        self,
-        metric: str = "auto",
-        *,
-        rounds: int = 100,
-        directions: str = "both",
-        repeats: str = "pause",
-        reweigh: str = "feature",
-        stop: str = "train",
-        patience: int = 20,
-        tolerance: float = 0.0,
-        validation: float = 0.25,
-        scaling: str = "minmax",
-        max_features: int = 1000,
-        random_state: RandomState = None,
-    ) -> None:
-        self.metric = metric
-        self.rounds = rounds
-        self.directions = directions
-        self.repeats = repeats
-        self.reweigh = reweigh
-        self.stop = stop
-        self.patience = patience
-        self.tolerance = tolerance
-        self.validation = validation
-        self.scaling = scaling
-        self.max_features = max_features
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("max_features", self.max_features)
-        check_choice("directions", self.directions, DIRECTIONS)
-        check_choice("repeats", self.repeats, REPEATS)
-        check_choice("reweigh", self.reweigh, REWEIGH)
-        check_scaling(self.scaling)
 
     def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> Booster:
         multiplier = factors(queries, self.scaling)

@@ -7,9 +7,9 @@ kept. The fitted trees are plain arrays, Trees: nothing of the library is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from itertools import islice
-from typing import Any, ClassVar, Self, Unpack
+from typing import Annotated, Any, ClassVar, Self, Unpack
 
 import numpy as np
 
@@ -17,58 +17,38 @@ from ranktune.solvers.base.path_parameter import PathParameter
 from ranktune.solvers.base.ranker import UNNAMED, BaseRanker, Step
 from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers, queries_with_pairs
 from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
+from ranktune.solvers.boosting.limits import check_share, whole
 from ranktune.solvers.boosting.training_queries import InMemory, TrainingQueries, scores_of
-from ranktune.solvers.core.arrays import Floats, stored_values
-from ranktune.solvers.core.checks import (
-    RandomState,
-    check_choice,
-    check_count,
-    check_not_negative,
-    check_part,
-    check_positive,
-    check_random_state,
-)
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.checks import RandomState, check_part, check_random_state
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.pointwise import RidgeRanker
-from ranktune.solvers.metrics.gains import gains, relative_gains
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
 from ranktune.solvers.models.base import LINEAR, TREES, Model, Origin
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
 
-TREE_GAINS = ("auto", "exponential", "linear")
-MAX_THREADS = 4_096
 START_DOCUMENTS, START_DOCUMENTS_A_FEATURE = 50_000, 100
 """Documents that suffice for the linear model that boosting can start from: the larger number of the two."""
 START_SPREAD = 3.0
 """What a difference in grade of one standard deviation is worth in the scores that pairs are compared by."""
 
 
-STARTS = ("none", "linear")
-"""What boosting can start from."""
-
-
 class TreeRanker(BaseRanker):
-    """A ranker whose score is the sum of the values of trees, trees_, and of the scores of a model, start_, if any.
-
-    A subclass brings the training data into the form of its library (_source), which grows trees of them. Where
-    needs_pairs is true, it gets the queries alone that have documents of different grades.
-    """
+    """A ranker whose score is the sum of the values of trees, trees_, and of the scores of a model, start_, if any."""
 
     takes_monotone: ClassVar[bool] = True
-    needs_pairs: ClassVar[bool] = False
-    trees: int
-    seeds: int
-    random_state: RandomState
     trees_: Trees
     rounds_: tuple[int, ...]
     start_: Model | None = None
+    _earlier: Model | None = None
 
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
@@ -85,10 +65,68 @@ class TreeRanker(BaseRanker):
         """
         return frozenset({TREES, LINEAR} if parameters.get("start") == "linear" else {TREES})
 
-    def _check_parameters(self) -> None:
-        for name in ("trees", "seeds"):
-            check_count(name, getattr(self, name))
-        check_random_state(self.random_state, "the seed 0")
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+        """Return the scores of the rows of X, (n_documents,), in their order.
+
+        qid and group have no effect, unless learning continued from a model that scores a query as a whole.
+        """
+        self._check_fitted("trees_")
+        has_missing = isinstance(X, Queries) and X.has_missing
+        learned_missing = self.imputation_ is not None or self.trees_.missing_left is not None
+        if self.start_ is not None or learned_missing or has_missing:
+            return self._predict_by_model(X, qid, group)
+        if isinstance(X, Queries):
+            return X.in_caller_order(self.trees_.scores(X.features))
+        return self.trees_.scores(self._validated(X, reset=False))
+
+    def _model(self, **origin: Unpack[Origin]) -> Model:
+        self._check_fitted("trees_")
+        grown, fill = self.trees_, None if self.imputation_ is None else self.imputation_.fill
+        if fill is not None:  # a missing value goes where what took its place went
+            grown = replace(grown, missing_left=fill[grown.feature] <= grown.threshold)
+        trees = TreeModel(grown, self.n_features_in_, **origin)
+        if self.start_ is None:
+            return trees
+        start = _with_origin(self.start_, origin)
+        return blended([trees, start], [1.0, 1.0], origin["solver"], origin["parameters"])
+
+
+@with_parameters
+class GrownRanker(TreeRanker):
+    """A ranker whose trees a library grows, which gets the training data in its own form (_source).
+
+    Where needs_pairs is true, it gets the queries alone that have documents of different grades.
+
+    Attributes
+    ----------
+    trees_ : Trees
+        The trees.
+    rounds_ : tuple of int
+        The rounds of each seed.
+    """
+
+    trees: Annotated[
+        int,
+        Param(
+            "The most rounds. Give several hundred, or 2,000 for much data, where validation queries end them earlier.",
+            low=10,
+            high=1000,
+            log=True,
+        ),
+    ] = 100
+    _: KW_ONLY
+    seeds: Annotated[int, Param("The models with different seeds whose scores are averaged.")] = 1
+    bins: Annotated[int, Param("The most bins per feature.", check=whole(2, 255))] = 255
+    threads: Annotated[
+        int, Param("With more than one thread, two fits may differ in their last bits.", check=whole(1, 4_096))
+    ] = 1
+    random_state: Annotated[
+        RandomState,
+        Param("Seed of all that is random; None is 0.", check=lambda _, value: check_random_state(value, "the seed 0")),
+    ] = None
+
+    needs_pairs: ClassVar[bool] = False
+    space_order: ClassVar[tuple[str, ...]] = ()
 
     def _source(self, training: TrainingQueries) -> TrainingData:
         """Return queries in the form of the library, with their first scores."""
@@ -142,46 +180,56 @@ class TreeRanker(BaseRanker):
         for trees in grown(source.growth(seed), int(self.trees)):
             yield trees, float("nan")
 
-    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
-        """Return the scores of the rows of X, (n_documents,), in their order.
 
-        qid and group have no effect, unless learning continued from a model that scores a query as a whole.
-        """
-        self._check_fitted("trees_")
-        has_missing = isinstance(X, Queries) and X.has_missing
-        learned_missing = self.imputation_ is not None or self.trees_.missing_left is not None
-        if self.start_ is not None or learned_missing or has_missing:
-            return self._predict_by_model(X, qid, group)
-        if isinstance(X, Queries):
-            return X.in_caller_order(self.trees_.scores(X.features))
-        return self.trees_.scores(self._validated(X, reset=False))
-
-    def _model(self, **origin: Unpack[Origin]) -> Model:
-        self._check_fitted("trees_")
-        grown, fill = self.trees_, None if self.imputation_ is None else self.imputation_.fill
-        if fill is not None:  # a missing value goes where what took its place went
-            grown = replace(grown, missing_left=fill[grown.feature] <= grown.threshold)
-        trees = TreeModel(grown, self.n_features_in_, **origin)
-        if self.start_ is None:
-            return trees
-        start = _with_origin(self.start_, origin)
-        return blended([trees, start], [1.0, 1.0], origin["solver"], origin["parameters"])
+def _check_metric(_: str, value: str) -> None:
+    if value != "auto":
+        parse_metric(value)
 
 
-class BoostedRanker(TreeRanker):
+@with_parameters
+class BoostedRanker(GrownRanker):
     """A ranker whose trees correct the errors of those before them, so that too many can overfit.
 
-    It has the parameters validation, patience, metric and start as well.
+    Attributes
+    ----------
+    start_ : Model or None
+        What the trees are added to.
     """
 
+    _: KW_ONLY
+    learning_rate: Annotated[
+        float, Param("The factor of each tree.", low=0.02, high=0.3, log=True, check=check_share)
+    ] = 0.1
+    start: Annotated[
+        str,
+        Param(
+            "What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then "
+            "the model is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.",
+            choices=("none", "linear"),
+        ),
+    ] = "none"
+    validation: Annotated[
+        float,
+        Param(
+            "The share of the queries that is held out to find the number of rounds. The model is then trained on all "
+            "queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds. "
+            "Validation queries given to fit replace the held-out ones.",
+            check=check_part,
+        ),
+    ] = 0.0
+    patience: Annotated[int, Param("Rounds without improvement on held-out queries before boosting stops.")] = 50
+    metric: Annotated[
+        str,
+        Param(
+            'The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy if a grade is negative.',
+            check=_check_metric,
+        ),
+    ] = "auto"
+
+    space_order: ClassVar[tuple[str, ...]] = ("trees", "learning_rate")
     validated: ClassVar[bool] = True
     # Held-out queries determine the number of rounds, of which trees is only the bound.
     path_parameter: ClassVar[Any] = PathParameter("trees", lambda ranker: "trees" if ranker.validation == 0 else None)
-    validation: float
-    patience: int
-    metric: str
-    start: str
-    _earlier: Model | None = None
 
     def continue_from(self, model: Model | None) -> Self:
         """Let the next calls of fit add trees to a model instead of beginning from nothing.
@@ -231,14 +279,6 @@ class BoostedRanker(TreeRanker):
         """Return the scores of boosting that a difference of one grade is worth."""
         return 1.0
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("start", self.start, STARTS)
-        check_count("patience", self.patience)
-        check_part("validation", self.validation)
-        if self.metric != "auto":
-            parse_metric(self.metric)
-
     def _member(
         self, source: TrainingData, training: TrainingQueries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
@@ -284,62 +324,3 @@ def _with_origin(model: Model, origin: Origin) -> Model:
 def pair_scale(queries: Queries) -> float:
     """Return what a difference of one grade is worth in scores whose differences are log-odds of an order."""
     return START_SPREAD / float(np.sqrt(np.mean(without_level(queries.grades, queries) ** 2)))
-
-
-def gains_of(grades: Floats, gain: str) -> Floats:
-    """Return the gain of each grade, at least 0, (n_documents,); "auto" is exponential for whole grades from 0 to 30.
-
-    For other grades (negative, fractional, above 30), auto is linear in the difference to the lowest grade. Raises
-    DataError for grades that the given gain does not allow.
-    """
-    if gain == "auto":
-        return relative_gains(grades)
-    try:
-        return gains(grades, "exp2" if gain == "exponential" else "linear")
-    except DataError as error:
-        said = str(error).replace("gain=exp2", "gain='exponential'").replace("gain=linear", "gain='linear'")
-        raise DataError(said) from None
-
-
-def check_share(name: str, value: float) -> None:
-    """Raise ParameterError unless value is a share: above 0, at most 1."""
-    check_positive(name, value)
-    if value > 1.0:
-        raise ParameterError(f"{name}={value!r}: it must be a share of at most 1.")
-
-
-def check_range(name: str, value: object, low: int, high: int) -> None:
-    """Raise ParameterError unless value is a whole number from low to high."""
-    if isinstance(value, bool) or not (isinstance(value, int | np.integer) and low <= value <= high):
-        raise ParameterError(f"{name}={value!r}: it must be a whole number from {low} to {high}.")
-
-
-def check_penalty(name: str, value: float) -> None:
-    """Raise ParameterError unless value is at least 0 and far below the largest single-precision number."""
-    check_not_negative(name, value)
-    if value > 1e30:
-        raise ParameterError(f"{name}={value!r}: it must be at most 1e30.")
-
-
-def check_single(values: Floats, what: str) -> None:
-    """Raise DataError where values, which the libraries keep in single precision, would become 0 or infinite."""
-    size = np.abs(values[values != 0.0])
-    limits = np.finfo(np.float32)
-    beyond = (size > float(limits.max)) | (size < float(limits.tiny))
-    if beyond.any():
-        raise DataError(
-            f"{what} of {size[beyond][0]:.3g} is beyond single precision, in which trees are grown: "
-            f"from {limits.tiny:.2g} to {limits.max:.2g}. Multiply all of them by one factor."
-        )
-
-
-def check_single_features(queries: Queries, solver: str) -> None:
-    """Raise DataError where a feature is beyond single precision, to which a library rounds features."""
-    values = stored_values(queries.features)
-    high, low = (np.fmax, np.fmin) if queries.has_missing else (np.maximum, np.minimum)  # the first two pass over NaN
-    largest = max(float(high.reduce(values, None, initial=0.0)), -float(low.reduce(values, None, initial=0.0)))
-    if largest > float(np.finfo(np.float32).max):
-        raise DataError(
-            f"a feature is {largest:.3g}: {solver} rounds features to single precision, at most 3.4e38. "
-            "Scale the features."
-        )

@@ -15,34 +15,32 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.base.training_data import MONOTONE
-from ranktune.solvers.boosting.base import (
-    MAX_THREADS,
-    STARTS,
-    BoostedRanker,
+from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
+from ranktune.solvers.boosting.growth import TrainingData
+from ranktune.solvers.boosting.limits import (
+    RowShare,
     check_penalty,
-    check_range,
     check_share,
     check_single,
     check_single_features,
-    pair_scale,
+    whole,
 )
-from ranktune.solvers.boosting.growth import TrainingData
 from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
-from ranktune.solvers.core.checks import RandomState, check_choice
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
+from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
@@ -195,6 +193,7 @@ def _child(number: Ints, n_splits: int) -> Ints:
     return np.where(number < n_splits, number, ~(number - n_splits))
 
 
+@with_parameters
 class CatBoostRanker(BoostedRanker):
     """Boosted oblivious trees on a pairwise or listwise objective, by CatBoost.
 
@@ -202,44 +201,7 @@ class CatBoostRanker(BoostedRanker):
     validation queries ends the search for the number of rounds, though CatBoost has grown up to half as many more. Cost
     of a round: depth n_documents n_features additions.
 
-    Parameters
-    ----------
-    trees : int, default=200
-        The most rounds.
-    learning_rate : float, default=0.1
-        The factor of each tree.
-    depth : int, default=6
-        The levels of each tree.
-    l2 : float, default=3.0
-        Penalty on the values of leaves.
-    randomness : float, default=1.0
-        The noise in the scores of splits; CatBoost's random_strength.
-    feature_share : float, default=1.0
-        The share of the features that is drawn for each level.
-    row_share : float, default=1.0
-        The share of the documents that is drawn for each tree.
-    loss : {"QueryRMSE", "YetiRank"}, default="QueryRMSE"
-        "YetiRank": pairs of documents weighted by their ranks in drawn orders; "QueryRMSE": squared errors of grades
-        less their mean in the query. Monotone constraints need QueryRMSE.
-    start : {"none", "linear"}, default="none"
-        What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
-        is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
-    validation : float, default=0.0
-        The share of the queries that is held out to find the number of rounds. The model is then trained on all
-        queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds.
-        Validation queries given to fit replace the held-out ones.
-    patience : int, default=50
-        Rounds without improvement on held-out queries before boosting stops.
-    metric : str, default="auto"
-        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy for grades without a gain.
-    seeds : int, default=1
-        The models with different seeds whose scores are averaged.
-    bins : int, default=254
-        The most borders per feature.
-    threads : int, default=1
-        Threads of CatBoost; with more than one, two fits may differ in their last bits.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of all that is random; None is 0.
+    {parameters}
 
     Attributes
     ----------
@@ -267,71 +229,41 @@ class CatBoostRanker(BoostedRanker):
     True
     """
 
+    trees = 200
+    _: KW_ONLY
+    depth: Annotated[int, Param("The levels of each tree.", low=2, high=8, check=whole(1, 16))] = 6
+    l2: Annotated[
+        float, Param("Penalty on the values of leaves.", low=0.1, high=100.0, log=True, check=check_penalty)
+    ] = 3.0
+    randomness: Annotated[
+        float,
+        Param(
+            "The noise in the scores of splits; CatBoost's random_strength.",
+            low=1e-3,
+            high=10.0,
+            log=True,
+            check=check_penalty,
+        ),
+    ] = 1.0
+    feature_share: Annotated[
+        float, Param("The share of the features that is drawn for each level.", low=0.2, high=1.0, check=check_share)
+    ] = 1.0
+    row_share: RowShare = 1.0
+    loss: Annotated[
+        str,
+        Param(
+            '"YetiRank": pairs of documents weighted by their ranks in drawn orders; "QueryRMSE": squared errors of '
+            "grades less their mean in the query. Monotone constraints need QueryRMSE.",
+            choices=LOSSES,
+        ),
+    ] = QUERY_RMSE
+    bins: Annotated[int, Param("The most borders per feature.", check=whole(1, 254))] = 254
+
+    space_order = ("trees", "learning_rate", "depth", "l2", "randomness", "feature_share", "row_share", "loss")
     weighted: ClassVar[bool] = True
     takes_monotone: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = True
     needs_pairs: ClassVar[bool] = True
-
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 10, 1000, log=True),
-        Float("learning_rate", 0.02, 0.3, log=True),
-        Int("depth", 2, 8),
-        Float("l2", 0.1, 100.0, log=True),
-        Float("randomness", 1e-3, 10.0, log=True),
-        Float("feature_share", 0.2, 1.0),
-        Float("row_share", 0.4, 1.0),
-        Choice("loss", LOSSES),
-        Choice("start", STARTS),
-    )
-
-    def __init__(
-        self,
-        trees: int = 200,
-        *,
-        learning_rate: float = 0.1,
-        depth: int = 6,
-        l2: float = 3.0,
-        randomness: float = 1.0,
-        feature_share: float = 1.0,
-        row_share: float = 1.0,
-        loss: str = "QueryRMSE",
-        start: str = "none",
-        validation: float = 0.0,
-        patience: int = 50,
-        metric: str = "auto",
-        seeds: int = 1,
-        bins: int = 254,
-        threads: int = 1,
-        random_state: RandomState = None,
-    ) -> None:
-        self.trees = trees
-        self.learning_rate = learning_rate
-        self.depth = depth
-        self.l2 = l2
-        self.randomness = randomness
-        self.feature_share = feature_share
-        self.row_share = row_share
-        self.loss = loss
-        self.start = start
-        self.validation = validation
-        self.patience = patience
-        self.metric = metric
-        self.seeds = seeds
-        self.bins = bins
-        self.threads = threads
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_share("learning_rate", self.learning_rate)
-        check_range("depth", self.depth, 1, 16)
-        check_range("threads", self.threads, 1, MAX_THREADS)
-        check_range("bins", self.bins, 1, 254)
-        check_choice("loss", self.loss, LOSSES)
-        for name in ("l2", "randomness"):
-            check_penalty(name, getattr(self, name))
-        for name in ("feature_share", "row_share"):
-            check_share(name, getattr(self, name))
 
     @classmethod
     def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:

@@ -10,7 +10,8 @@ are never stored: see rank_boost_kernels.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import KW_ONLY, replace
+from typing import Annotated
 
 import numpy as np
 
@@ -18,51 +19,29 @@ from ranktune.solvers.boosting import rank_boost_kernels as kernels
 from ranktune.solvers.boosting.base import TreeRanker
 from ranktune.solvers.boosting.bins import MAX_BINS, Bins, binned
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
-from ranktune.solvers.boosting.rounds import MAX_ACCURACY, RoundRanker
+from ranktune.solvers.boosting.limits import whole
+from ranktune.solvers.boosting.rounds import MAX_ACCURACY, PATIENCE, ROUNDS, STOP, RoundRanker
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.checks import RandomState, check_choice, check_count
-from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter, When
+from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.core.space import When
 from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.solvers.models.trees import Trees, stumps
 
-AVERAGES = ("pairs", "queries")
-
 VANISHED = 1e-290
 """Total weight of all pairs below which the shares of pairs are rounding errors."""
 
 
+@with_parameters
 class RankBoost(RoundRanker["Booster"], TreeRanker):
     """RankBoost: boosting of thresholds on single features by pairs, a sum of step functions of features.
 
     Queries without documents of different grades are left out. Cost: sorting each feature once, then one byte per value
     and round; memory: one byte per value.
 
-    Parameters
-    ----------
-    rounds : int, default=100
-        The most thresholds that are added.
-    thresholds : int, default=64
-        The bins of each feature, 2 to 256, cut at quantiles where it has more values.
-    average : {"pairs", "queries"}, default="pairs"
-        Whether all pairs start with the same weight, or all queries.
-    metric : str, default="auto"
-        The metric that stops boosting, such as "ndcg@5" or "map". "auto" is ndcg@10, or pairwise accuracy if a grade
-        is negative.
-    stop : {"never", "train", "vali"}, default="never"
-        The queries whose metric stops boosting: none, the training queries, or validation queries (those given to fit,
-        else a held-out share). The best round is kept; "never" keeps all rounds.
-    patience : int, default=50
-        Rounds without improvement before boosting stops.
-    tolerance : float, default=0.0
-        The least improvement that counts.
-    validation : float, default=0.25
-        The share of the queries that is held out with stop="vali".
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of the held-out queries.
+    {parameters}
 
     Attributes
     ----------
@@ -88,44 +67,26 @@ class RankBoost(RoundRanker["Booster"], TreeRanker):
     ([0], [0.45])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Int("rounds", 20, 1000, log=True),
-        Int("thresholds", 4, MAX_BINS, log=True),
-        Choice("average", AVERAGES),
-        Choice("stop", ("never", "vali")),
-        Int("patience", 10, 200, log=True, when=When("stop", ("vali",))),
-        Float("validation", 0.1, 0.4, when=When("stop", ("vali",))),
-    )
+    rounds: Annotated[int, replace(ROUNDS, low=20, high=1000)] = 100
+    _: KW_ONLY
+    thresholds: Annotated[
+        int,
+        Param(
+            f"The bins of each feature, 2 to {MAX_BINS}, cut at quantiles where it has more values.",
+            low=4,
+            high=MAX_BINS,
+            log=True,
+            check=whole(2, MAX_BINS),
+        ),
+    ] = 64
+    average: Annotated[
+        str,
+        Param("Whether all pairs start with the same weight, or all queries.", choices=("pairs", "queries")),
+    ] = "pairs"
+    stop: Annotated[str, replace(STOP, searched=("never", "vali"))] = "never"
+    patience: Annotated[int, replace(PATIENCE, low=10, high=200, when=When("stop", ("vali",)))] = 50
 
-    def __init__(
-        self,
-        rounds: int = 100,
-        *,
-        thresholds: int = 64,
-        average: str = "pairs",
-        metric: str = "auto",
-        stop: str = "never",
-        patience: int = 50,
-        tolerance: float = 0.0,
-        validation: float = 0.25,
-        random_state: RandomState = None,
-    ) -> None:
-        self.rounds = rounds
-        self.thresholds = thresholds
-        self.average = average
-        self.metric = metric
-        self.stop = stop
-        self.patience = patience
-        self.tolerance = tolerance
-        self.validation = validation
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("thresholds", self.thresholds)
-        if not 2 <= self.thresholds <= MAX_BINS:
-            raise ParameterError(f"thresholds={self.thresholds!r}: features are cut into 2 to {MAX_BINS} bins.")
-        check_choice("average", self.average, AVERAGES)
+    space_order = ("rounds", "thresholds", "average", "stop", "patience")
 
     def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> Booster:
         queries = queries_with_pairs(queries)

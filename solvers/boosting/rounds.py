@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar, Generic, Protocol, TypeVar
+from dataclasses import KW_ONLY
+from typing import Annotated, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.boosting.early_stopping import Patience, held_out
-from ranktune.solvers.core.checks import (
-    RandomState,
-    check_choice,
-    check_count,
-    check_not_negative,
-    check_part,
-    check_random_state,
-)
+from ranktune.solvers.core.checks import RandomState, check_not_negative, check_part, check_random_state
+from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.core.space import When
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.feature_tables import check_metric
 from ranktune.solvers.metrics.metrics import Metric, chosen_metric
-
-STOPS = ("train", "vali", "never")
 
 MAX_ACCURACY = 1.0 - 1e-6
 """A weak ranker counts as at most this accurate: a perfect one would get an infinite weight."""
@@ -44,28 +38,51 @@ class Booster(Protocol):
 B = TypeVar("B", bound=Booster)
 
 
+METRIC = Param(
+    'The metric, such as "ndcg@5" or "map". "auto" is ndcg@10, or pairwise accuracy if a grade is negative.',
+    check=lambda _, value: check_metric(value),
+)
+ROUNDS = Param("The most weak rankers that are added.", low=5, high=500, log=True)
+STOP = Param(
+    "The queries whose metric stops boosting: the training queries, validation queries (those given to fit, else a "
+    'held-out share), or none. The best round is kept; "never" keeps all rounds.',
+    choices=("train", "vali", "never"),
+    searched=("train", "vali"),
+)
+PATIENCE = Param("Rounds without improvement before boosting stops.", low=1, high=50, log=True)
+
+
+@with_parameters
 class RoundRanker(BaseRanker, Generic[B]):
     """A ranker that is boosted in rounds; a subclass makes the booster and keeps what it has found."""
+
+    _: KW_ONLY
+    metric: Annotated[str, METRIC] = "auto"
+    rounds: Annotated[int, ROUNDS] = 100
+    stop: Annotated[str, STOP] = "train"
+    patience: Annotated[int, PATIENCE] = 20
+    tolerance: Annotated[float, Param("The least improvement that counts.", check=check_not_negative)] = 0.0
+    validation: Annotated[
+        float,
+        Param(
+            'The share of the queries that is held out with stop="vali".',
+            low=0.1,
+            high=0.4,
+            when=When("stop", ("vali",)),
+            check=check_part,
+        ),
+    ] = 0.25
+    random_state: Annotated[
+        RandomState,
+        Param(
+            "Seed of the held-out queries.",
+            check=lambda _, value: check_random_state(value, "another draw in each fit"),
+        ),
+    ] = None
 
     path_parameter: ClassVar[str | None] = "rounds"
     weighted: ClassVar[bool] = True
     validated: ClassVar[bool] = True
-    metric: str
-    rounds: int
-    stop: str
-    patience: int
-    tolerance: float
-    validation: float
-    random_state: RandomState
-
-    def _check_parameters(self) -> None:
-        check_metric(self.metric)
-        for name in ("rounds", "patience"):
-            check_count(name, getattr(self, name))
-        check_choice("stop", self.stop, STOPS)
-        check_not_negative("tolerance", self.tolerance)
-        check_part("validation", self.validation)
-        check_random_state(self.random_state, "another draw in each fit")
 
     def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> B:
         """Return the booster before the first round, whose value is that on vali, or on queries without vali."""

@@ -9,33 +9,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from types import ModuleType
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ranktune.solvers.boosting.base import (
-    MAX_THREADS,
-    STARTS,
-    TREE_GAINS,
-    BoostedRanker,
+from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
+from ranktune.solvers.boosting.growth import TrainingData
+from ranktune.solvers.boosting.limits import (
+    L2,
+    Gain,
+    RowShare,
     check_penalty,
-    check_range,
     check_share,
     check_single,
     check_single_features,
     gains_of,
-    pair_scale,
+    whole,
 )
-from ranktune.solvers.boosting.growth import TrainingData
 from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, dense
-from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.missing import lacking_of
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
@@ -123,6 +121,7 @@ def _batches(library: Any, queries: Queries, labels: Floats) -> object:
     return Batches()
 
 
+@with_parameters
 class XGBoostRanker(BoostedRanker):
     """Boosted trees of limited depth whose gradients weigh each pair by its change in NDCG, by XGBoost.
 
@@ -131,46 +130,7 @@ class XGBoostRanker(BoostedRanker):
     weights influence the bins of features with more values than bins. Cost of a round: depth n_documents n_features
     additions.
 
-    Parameters
-    ----------
-    trees : int, default=100
-        The most rounds.
-    learning_rate : float, default=0.05
-        The factor of each tree.
-    depth : int, default=4
-        The most levels of each tree.
-    min_weight : float, default=5.0
-        The least sum of curvatures of each leaf.
-    l2 : float, default=1.0
-        Penalty on the values of leaves.
-    feature_share : float, default=1.0
-        The share of the features that is drawn for each tree.
-    row_share : float, default=0.7
-        The share of the documents that is drawn for each tree.
-    truncation : int, default=30
-        Documents that are paired with all others of their query: the first ones by score.
-    gain : {"auto", "exponential", "linear"}, default="auto"
-        The gain of a grade: "exponential": 2^grade - 1, for grades from 0 to 30; "linear": the grade, at least 0;
-        "auto": exponential for whole grades from 0 to 30, else the difference to the lowest grade.
-    start : {"none", "linear"}, default="none"
-        What the trees are added to: nothing, or a ridge regression on the grades, which is fitted first. Then the model
-        is a sum of both, which Solr, Elasticsearch, OpenSearch and RankLib cannot hold.
-    validation : float, default=0.0
-        The share of the queries that is held out to find the number of rounds. The model is then trained on all
-        queries, with proportionally more rounds. 0, or fewer than two queries with different grades: all rounds.
-        Validation queries given to fit replace the held-out ones.
-    patience : int, default=50
-        Rounds without improvement on held-out queries before boosting stops.
-    metric : str, default="auto"
-        The metric on held-out queries. "auto" is ndcg@10, or pairwise accuracy if a grade is negative.
-    seeds : int, default=1
-        The models with different seeds whose scores are averaged.
-    bins : int, default=255
-        The most bins per feature.
-    threads : int, default=1
-        Threads of XGBoost; with more than one, two fits may differ in their last bits.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of all that is random; None is 0.
+    {parameters}
 
     Attributes
     ----------
@@ -196,72 +156,27 @@ class XGBoostRanker(BoostedRanker):
     True
     """
 
+    learning_rate = 0.05
+    _: KW_ONLY
+    depth: Annotated[int, Param("The most levels of each tree.", low=2, high=8, check=whole(1, 30))] = 4
+    min_weight: Annotated[
+        float,
+        Param("The least sum of curvatures of each leaf.", low=0.1, high=100.0, log=True, check=check_penalty),
+    ] = 5.0
+    l2: L2 = 1.0
+    feature_share: Annotated[
+        float, Param("The share of the features that is drawn for each tree.", low=0.2, high=1.0, check=check_share)
+    ] = 1.0
+    row_share: RowShare = 0.7
+    truncation: Annotated[
+        int, Param("Documents that are paired with all others of their query: the first ones by score.")
+    ] = 30
+    gain: Gain = "auto"
+
+    space_order = ("trees", "learning_rate", "depth", "min_weight", "l2", "feature_share", "row_share")
     weighted: ClassVar[bool] = True
     takes_missing: ClassVar[bool] = True
     needs_pairs: ClassVar[bool] = True
-
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Int("trees", 10, 1000, log=True),
-        Float("learning_rate", 0.02, 0.3, log=True),
-        Int("depth", 2, 8),
-        Float("min_weight", 0.1, 100.0, log=True),
-        Float("l2", 1e-2, 100.0, log=True),
-        Float("feature_share", 0.2, 1.0),
-        Float("row_share", 0.4, 1.0),
-        Choice("start", STARTS),
-    )
-
-    def __init__(
-        self,
-        trees: int = 100,
-        *,
-        learning_rate: float = 0.05,
-        depth: int = 4,
-        min_weight: float = 5.0,
-        l2: float = 1.0,
-        feature_share: float = 1.0,
-        row_share: float = 0.7,
-        truncation: int = 30,
-        gain: str = "auto",
-        start: str = "none",
-        validation: float = 0.0,
-        patience: int = 50,
-        metric: str = "auto",
-        seeds: int = 1,
-        bins: int = 255,
-        threads: int = 1,
-        random_state: RandomState = None,
-    ) -> None:
-        self.trees = trees
-        self.learning_rate = learning_rate
-        self.depth = depth
-        self.min_weight = min_weight
-        self.l2 = l2
-        self.feature_share = feature_share
-        self.row_share = row_share
-        self.truncation = truncation
-        self.gain = gain
-        self.start = start
-        self.validation = validation
-        self.patience = patience
-        self.metric = metric
-        self.seeds = seeds
-        self.bins = bins
-        self.threads = threads
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_share("learning_rate", self.learning_rate)
-        check_range("depth", self.depth, 1, 30)
-        check_range("threads", self.threads, 1, MAX_THREADS)
-        check_count("truncation", self.truncation)
-        check_range("bins", self.bins, 2, 255)
-        for name in ("min_weight", "l2"):
-            check_penalty(name, getattr(self, name))
-        for name in ("feature_share", "row_share"):
-            check_share(name, getattr(self, name))
-        check_choice("gain", self.gain, TREE_GAINS)
 
     def _start_scale(self, queries: Queries) -> float:
         return pair_scale(queries)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 from ranktune.solvers.core.checks import (
@@ -132,8 +132,16 @@ def part(cls: C) -> C:
 
 
 def _declare(cls: type, *, frozen: bool) -> None:
-    """Make a dataclass of cls. Raises TypeError where it is not known what a parameter must be."""
+    """Make a dataclass of cls. Raises TypeError where it is not known what a parameter must be.
+
+    A value that cls gives to an inherited parameter is its default.
+    """
     cls.__annotations__ = inspect.get_annotations(cls, eval_str=True)
+    for base in cls.__mro__[1:]:
+        for name, inherited in vars(base).get("__dataclass_fields__", {}).items():
+            if name in vars(cls) and name not in cls.__annotations__:
+                cls.__annotations__[name] = inherited.type
+                setattr(cls, name, field(default=vars(cls)[name], kw_only=inherited.kw_only))
     dataclass(frozen=frozen, eq=frozen, repr=frozen)(cls)
     for own in declared(cls):
         if own.setting.check is None and not own.setting.choices and own.kind not in CHECKS:

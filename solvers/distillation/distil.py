@@ -13,8 +13,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ranktune.solvers.boosting.base import check_range
 from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker
+from ranktune.solvers.boosting.limits import whole
 from ranktune.solvers.core.arrays import Features, Floats, dense
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -80,7 +80,7 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
     """
     check_choice("into", into, (TREES, LINEAR))
     if trees is not None:
-        check_range("trees", trees, 1, MAX_TREES)
+        whole(1, MAX_TREES)("trees", trees)
         if into == LINEAR:
             raise ParameterError(f"trees={trees} and into='linear' exclude each other: leave one of them out.")
     parts = parts_of(model)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Iterable, Iterator
+from dataclasses import KW_ONLY
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, stored_values
-from ranktune.solvers.core.checks import RandomState, check_choice, check_count, check_random_state
+from ranktune.solvers.core.checks import RandomState, check_random_state
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.space import Choice, Int, Parameter
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import check_scaling
+from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, listed_pairs, lists_of
@@ -28,13 +29,27 @@ LARGEST_FACTOR = 1e100
 """A feature that would need a larger factor counts as constant: the square of the factor must be finite."""
 
 
+@with_parameters
 class OnlineRanker(PassRanker):
     """A linear ranker that learns from one query at a time; a subclass defines _start and _learn."""
 
-    def _check_parameters(self) -> None:
-        check_count("passes", self.passes)
-        check_scaling(self.scaling)
-        check_random_state(self.random_state, "the queries are visited in their order")
+    _: KW_ONLY
+    scaling: Annotated[
+        str,
+        Param(
+            "Whether features are used as they are, or as if divided by their range or standard deviation.",
+            choices=SCALINGS,
+            searched=("standard", "minmax"),
+        ),
+    ] = "minmax"
+    random_state: Annotated[
+        RandomState,
+        Param(
+            "Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, "
+            "and pairs are drawn with seed 0.",
+            check=lambda _, value: check_random_state(value, "the queries are visited in their order"),
+        ),
+    ] = None
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
         """Set the state before the first query; stretch, (n_features,), is the square of the scaling factors."""
@@ -59,38 +74,11 @@ class OnlineRanker(PassRanker):
             )
 
 
-class PairwiseOnlineRanker(OnlineRanker):
-    """An online ranker that learns from all or some pairs of each query; a subclass defines the rule of updates.
+class PairRanker(OnlineRanker):
+    """An online ranker that learns from one pair of documents after the other; a subclass defines the rule of updates.
 
     Fitted, besides coef_: n_queries_seen_, n_pairs_seen_, cumulative_loss_ (of each pair before its update).
     """
-
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("scaling", ("standard", "minmax")),
-        Int("passes", 1, 10),
-        Choice("pairs_per_query", (1000,)),
-    )
-    path_parameter: ClassVar[str | None] = "passes"
-
-    def __init__(
-        self,
-        passes: int = 1,
-        scaling: str = "minmax",
-        pairs_per_query: int | None = 1000,
-        pair_order: str = "shuffled",
-        random_state: RandomState = None,
-    ) -> None:
-        self.passes = passes
-        self.scaling = scaling
-        self.pairs_per_query = pairs_per_query
-        self.pair_order = pair_order
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("pair_order", self.pair_order, ORDERS)
-        if self.pairs_per_query is not None:
-            check_count("pairs_per_query", self.pairs_per_query)
 
     def _rule(self) -> Rule:
         raise NotImplementedError
@@ -102,12 +90,58 @@ class PairwiseOnlineRanker(OnlineRanker):
         self._state = self._new_state(stretch)
         self._publish()
 
+    def _update(self, rows: Rows, better: Ints, worse: Ints) -> None:
+        """Learn from the pairs, better[t] to rank above worse[t], one after the other."""
+        kernels.learn(rows, better, worse, self._rule(), self._state)
+
+    def _weights(self) -> Floats:
+        """Return a copy of the weights of the model, (n_features,)."""
+        return kernels.current_weights(self._rule(), self._state)
+
     def _publish(self) -> None:
         """Set the fitted attributes."""
-        self.coef_ = kernels.current_weights(self._rule(), self._state)
+        self.coef_ = self._weights()
         seen = self._state.counters
         self.n_queries_seen_, self.n_pairs_seen_, self.cumulative_loss_ = int(seen[0]), int(seen[1]), float(seen[2])
         self._check_finite()
+
+    def _learn_pairs(self, rows: Rows, pairs: Iterable[tuple[Ints, Ints]], n_queries: int) -> float:
+        """Learn from the better and the worse rows of pairs of so many queries; return the mean loss of a pair."""
+        before = self._state.counters.copy()
+        for better, worse in pairs:
+            self._update(rows, better, worse)
+        self._state.counters[0] += n_queries
+        self._publish()
+        seen = self._state.counters - before
+        return float(seen[2] / max(seen[1], 1.0))
+
+
+PASSES = Param("Passes over the queries.", low=1, high=10)
+PAIR_ORDER = Param(
+    'The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades '
+    'only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each '
+    "row with all better ones.",
+    choices=ORDERS,
+    searched=(),
+)
+
+
+@with_parameters
+class PairwiseOnlineRanker(PairRanker):
+    """An online ranker that learns from all or some pairs of each query."""
+
+    _: KW_ONLY
+    passes: Annotated[int, PASSES] = 1
+    pairs_per_query: Annotated[
+        int | None,
+        Param(
+            "Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.",
+            searched=(1000,),
+        ),
+    ] = 1000
+    pair_order: Annotated[str, PAIR_ORDER] = "shuffled"
+
+    path_parameter: ClassVar[str | None] = "passes"
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
         lists, rows = lists_of(queries, self.pair_order, self.pairs_per_query), rows_of(queries.features)
@@ -116,17 +150,9 @@ class PairwiseOnlineRanker(OnlineRanker):
             if len(scores):
                 a, b = queries.starts[part[0]], queries.starts[part[0] + 1]
                 scores[a:b] = products.scores(queries.features[a:b], self.coef_)
-            before = self._state.counters.copy()
-            for better, worse in listed_pairs(lists, part, self._generator):
-                self._update(rows, better, worse)
-            self._state.counters[0] += np.count_nonzero(lists.pairs[part])
-            self._publish()
-            seen = self._state.counters - before
-            yield Step(self.n_queries_seen_, seen[2] / max(seen[1], 1.0))
-
-    def _update(self, rows: Rows, better: Ints, worse: Ints) -> None:
-        """Learn from the pairs, better[t] to rank above worse[t], one after the other."""
-        kernels.learn(rows, better, worse, self._rule(), self._state)
+            pairs = listed_pairs(lists, part, self._generator)
+            loss = self._learn_pairs(rows, pairs, int(np.count_nonzero(lists.pairs[part])))
+            yield Step(self.n_queries_seen_, loss)
 
     def _work(self, queries: Queries, lists: Lists) -> Floats:
         """Return the approximate multiplications of each query, (n_queries,)."""

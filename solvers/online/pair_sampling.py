@@ -15,8 +15,6 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.online.pairs import by_grade
 
-SAMPLINGS = ("documents", "queries")
-
 
 class PairTable(NamedTuple):
     """The index of partners; a block is the documents of one grade of one query, adjacent in rows.

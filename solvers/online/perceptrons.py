@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from dataclasses import KW_ONLY
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints
-from ranktune.solvers.core.checks import RandomState, check_choice, check_count
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.space import Choice, Int, Parameter
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.online import kernels
-from ranktune.solvers.online.base import OnlineRanker, PairwiseOnlineRanker, blocks_of_work
+from ranktune.solvers.online.base import PASSES, OnlineRanker, PairwiseOnlineRanker, blocks_of_work
 from ranktune.solvers.online.kernels import Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, visits
 from ranktune.solvers.online.rows import Rows, add_row, row_score, rows_of
@@ -25,27 +25,14 @@ MAX_GRADES = 64
 """Different grades that Prank tells apart; of more, such as click rates, neighbours count as one."""
 
 
+@with_parameters
 class PairwisePerceptron(PairwiseOnlineRanker):
     """The perceptron on pairs of documents, also called Prank (pairwise).
 
     A pair (i, j), y_i > y_j, z = x_i - x_j, that is not ranked correctly (w'z <= 0), takes the step w += z from w = 0.
     Cost: the stored values of each pair.
 
-    Parameters
-    ----------
-    passes : int, default=1
-        Passes over the queries.
-    scaling : {"none", "minmax", "standard"}, default="minmax"
-        Whether features are used as they are, or as if divided by their range or standard deviation.
-    pairs_per_query : int or None, default=1000
-        Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.
-    pair_order : {"shuffled", "rows", "worse"}, default="shuffled"
-        The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades
-        only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each
-        row with all better ones.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, and
-        pairs are drawn with seed 0.
+    {parameters}
 
     Attributes
     ----------
@@ -70,10 +57,15 @@ class PairwisePerceptron(PairwiseOnlineRanker):
     array([ 1.094, -1.429])
     """
 
+    passes: Annotated[int, PASSES] = 1
+
+    space_order = ("scaling", "passes")
+
     def _rule(self) -> Rule:
         return Rule(kernels.PERCEPTRON, 1.0)
 
 
+@with_parameters
 class CommitteePerceptron(PairwiseOnlineRanker):
     """The pairwise perceptron with a committee of the hypotheses that ranked the longest runs of pairs correctly.
 
@@ -81,23 +73,7 @@ class CommitteePerceptron(PairwiseOnlineRanker):
     pairs is longer; then it takes the perceptron's step and starts a new run. Cost: the stored values of each pair;
     n_features for each hypothesis that enters.
 
-    Parameters
-    ----------
-    size : int, default=20
-        Hypotheses in the committee.
-    passes : int, default=1
-        Passes over the queries.
-    scaling : {"none", "minmax", "standard"}, default="minmax"
-        Whether features are used as they are, or as if divided by their range or standard deviation.
-    pairs_per_query : int or None, default=1000
-        Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.
-    pair_order : {"shuffled", "rows", "worse"}, default="shuffled"
-        The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades
-        only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each
-        row with all better ones.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, and
-        pairs are drawn with seed 0.
+    {parameters}
 
     Attributes
     ----------
@@ -121,27 +97,9 @@ class CommitteePerceptron(PairwiseOnlineRanker):
     array([ 1.094, -1.429])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Int("size", 1, 50, log=True),
-        *PairwiseOnlineRanker.space,
-    )
+    size: Annotated[int, Param("Hypotheses in the committee.", low=1, high=50, log=True)] = 20
 
-    def __init__(
-        self,
-        size: int = 20,
-        *,
-        passes: int = 1,
-        scaling: str = "minmax",
-        pairs_per_query: int | None = 1000,
-        pair_order: str = "shuffled",
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(passes, scaling, pairs_per_query, pair_order, random_state)
-        self.size = size
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("size", self.size)
+    space_order = ("size", "scaling", "passes")
 
     def _rule(self) -> Rule:
         return Rule(kernels.COMMITTEE, 1.0)
@@ -150,6 +108,16 @@ class CommitteePerceptron(PairwiseOnlineRanker):
         return new_state(stretch, committee=np.zeros((int(self.size), len(stretch))))
 
 
+def _sorted(grades: Sequence[float]) -> Floats:
+    return np.unique(np.asarray(grades, dtype=np.float64))
+
+
+def _check_grades(name: str, grades: Sequence[float] | None) -> None:
+    if grades is not None and (len(_sorted(grades)) < 2 or not np.isfinite(_sorted(grades)).all()):
+        raise ParameterError(f"{name}={grades!r}: give at least two different grades, such as (0, 1, 2).")
+
+
+@with_parameters
 class Prank(OnlineRanker):
     """Prank (pointwise): a perceptron that predicts grades by a score and thresholds between the grades.
 
@@ -158,19 +126,7 @@ class Prank(OnlineRanker):
     direction, and w += x times the number of thresholds that moved down minus those that moved up. Features count by
     their values, not by their differences within a query, so that queries of one document or grade are used too.
 
-    Parameters
-    ----------
-    grades : sequence of float, optional
-        All grades; by default those of the first training data. Of more than 64 there, neighbours count as one.
-    passes : int, default=1
-        Passes over the queries.
-    scaling : {"none", "minmax", "standard"}, default="minmax"
-        Whether features are used as they are, or as if divided by their range or standard deviation.
-    pair_order : {"shuffled", "rows"}, default="shuffled"
-        The order of the documents of a query: "shuffled": it depends on their features and grades only; "rows": the
-        order of rows.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of the order of queries in each pass; None: they keep their order.
+    {parameters}
 
     Attributes
     ----------
@@ -198,42 +154,30 @@ class Prank(OnlineRanker):
     array([ 1.094, -1.429])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("scaling", ("standard", "minmax")),
-        Int("passes", 1, 10),
-    )
+    grades: Annotated[
+        Sequence[float] | None,
+        Param(
+            "All grades; by default those of the first training data. Of more than 64 there, neighbours count as one.",
+            check=_check_grades,
+        ),
+    ] = None
+    _: KW_ONLY
+    passes: Annotated[int, PASSES] = 1
+    pair_order: Annotated[
+        str,
+        Param(
+            'The order of the documents of a query: "shuffled": it depends on their features and grades only; "rows": '
+            "the order of rows.",
+            choices=ORDERS[:2],
+            searched=(),
+        ),
+    ] = "shuffled"
+
     path_parameter: ClassVar[str | None] = "passes"
-
-    def __init__(
-        self,
-        grades: Sequence[float] | None = None,
-        *,
-        passes: int = 1,
-        scaling: str = "minmax",
-        pair_order: str = "shuffled",
-        random_state: RandomState = None,
-    ) -> None:
-        self.grades = grades
-        self.passes = passes
-        self.scaling = scaling
-        self.pair_order = pair_order
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("pair_order", self.pair_order, ORDERS[:2])
-        if self.grades is not None:
-            self._given_grades()
-
-    def _given_grades(self) -> Floats:
-        given = np.unique(np.asarray(self.grades, dtype=np.float64))
-        if given.ndim != 1 or len(given) < 2 or not np.isfinite(given).all():
-            raise ParameterError(f"grades={self.grades!r}: give at least two different grades, such as (0, 1, 2).")
-        return given
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
         seen, _ = shared_levels(queries.grades, MAX_GRADES)
-        self.grades_ = seen if self.grades is None else self._given_grades()
+        self.grades_ = seen if self.grades is None else _sorted(self.grades)
         self.thresholds_ = np.zeros(len(self.grades_) - 1)
         self._stretch, self._weights, self._counters = stretch, np.zeros(queries.n_features), np.zeros(3)
         self._publish()

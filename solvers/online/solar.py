@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import KW_ONLY
+from typing import Annotated
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.checks import RandomState, check_choice, check_positive
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.space import Choice, Float, Parameter
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.online import kernels, second_order
 from ranktune.solvers.online.base import PairwiseOnlineRanker
 from ranktune.solvers.online.kernels import Rule, State, new_state
 from ranktune.solvers.online.rows import Rows
 
-COVARIANCES = ("full", "diagonal", "auto")
 FULL_FEATURES = 2000
 """The most features for which "auto" is full: 32 MB."""
 MAX_BYTES = 1 << 30
 """The largest full covariance that is allowed."""
 
 
+@with_parameters
 class SOLAR1(PairwiseOnlineRanker):
     """First-order SOLAR: passive-aggressive steps (PA-II) on pairs.
 
@@ -29,23 +29,7 @@ class SOLAR1(PairwiseOnlineRanker):
     ``w += l / (z'z + 1/(2C)) z`` from w = 0: the minimum of ``1/2 |w' - w|^2 + C l(w')^2``. Cost: the stored values of
     each pair.
 
-    Parameters
-    ----------
-    C : float, default=1e-4
-        Aggressiveness; positive. Small: steps of about 2C l z; large: steps until the margin is 1.
-    passes : int, default=1
-        Passes over the queries.
-    scaling : {"none", "minmax", "standard"}, default="minmax"
-        Whether features are used as they are, or as if divided by their range or standard deviation.
-    pairs_per_query : int or None, default=1000
-        Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.
-    pair_order : {"shuffled", "rows", "worse"}, default="shuffled"
-        The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades
-        only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each
-        row with all better ones.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, and
-        pairs are drawn with seed 0.
+    {parameters}
 
     Attributes
     ----------
@@ -69,58 +53,30 @@ class SOLAR1(PairwiseOnlineRanker):
     array([ 0.299, -0.301])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Float("C", 1e-8, 1e-2, log=True),
-        *PairwiseOnlineRanker.space,
-    )
+    C: Annotated[
+        float,
+        Param(
+            "Aggressiveness; positive. Small: steps of about 2C l z; large: steps until the margin is 1.",
+            low=1e-8,
+            high=1e-2,
+            log=True,
+        ),
+    ] = 1e-4
 
-    def __init__(
-        self,
-        C: float = 1e-4,
-        *,
-        passes: int = 1,
-        scaling: str = "minmax",
-        pairs_per_query: int | None = 1000,
-        pair_order: str = "shuffled",
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(passes, scaling, pairs_per_query, pair_order, random_state)
-        self.C = C
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("C", self.C)
+    space_order = ("C", "scaling", "passes")
 
     def _rule(self) -> Rule:
         return Rule(kernels.FIRST_ORDER, float(self.C))
 
 
+@with_parameters
 class SOLAR2(PairwiseOnlineRanker):
     """Second-order SOLAR: steps are shorter in directions where the weights have little variance (AROW).
 
     A pair (i, j), y_i > y_j, z = x_i - x_j, with the loss l = max(0, 1 - w'z), takes from w = 0, Sigma = I the step
     w += l / b Sigma z, Sigma -= Sigma z (Sigma z)' / b, b = z'Sigma z + gamma.
 
-    Parameters
-    ----------
-    gamma : float, default=1000.0
-        How slowly the variance shrinks; positive. Large: like first-order steps with C = 1/(2 gamma).
-    covariance : {"auto", "full", "diagonal"}, default="auto"
-        The form of Sigma: "full": n_features^2 numbers, at that cost per pair, up to 1 GB; "diagonal": n_features
-        numbers, at the cost of the stored values of a pair; "auto": full up to 2,000 features.
-    passes : int, default=1
-        Passes over the queries.
-    scaling : {"none", "minmax", "standard"}, default="minmax"
-        Whether features are used as they are, or as if divided by their range or standard deviation.
-    pairs_per_query : int or None, default=1000
-        Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.
-    pair_order : {"shuffled", "rows", "worse"}, default="shuffled"
-        The order of the pairs of a query: "shuffled": documents in an order that depends on their features and grades
-        only, each with all later ones; "rows": documents in the order of rows, each with all later ones; "worse": each
-        row with all better ones.
-    random_state : int, numpy.random.Generator or None, default=None
-        Seed of the order of queries in each pass and of the sampled pairs. None: the queries keep their order, and
-        pairs are drawn with seed 0.
+    {parameters}
 
     Attributes
     ----------
@@ -146,31 +102,27 @@ class SOLAR2(PairwiseOnlineRanker):
     array([ 0.629, -0.54 ])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Float("gamma", 1.0, 1e7, log=True),
-        Choice("covariance", ("auto", "diagonal")),
-        *PairwiseOnlineRanker.space,
-    )
+    gamma: Annotated[
+        float,
+        Param(
+            "How slowly the variance shrinks; positive. Large: like first-order steps with C = 1/(2 gamma).",
+            low=1.0,
+            high=1e7,
+            log=True,
+        ),
+    ] = 1e3
+    _: KW_ONLY
+    covariance: Annotated[
+        str,
+        Param(
+            'The form of Sigma: "full": n_features^2 numbers, at that cost per pair, up to 1 GB; "diagonal": '
+            'n_features numbers, at the cost of the stored values of a pair; "auto": full up to 2,000 features.',
+            choices=("full", "diagonal", "auto"),
+            searched=("auto", "diagonal"),
+        ),
+    ] = "auto"
 
-    def __init__(
-        self,
-        gamma: float = 1e3,
-        *,
-        covariance: str = "auto",
-        passes: int = 1,
-        scaling: str = "minmax",
-        pairs_per_query: int | None = 1000,
-        pair_order: str = "shuffled",
-        random_state: RandomState = None,
-    ) -> None:
-        super().__init__(passes, scaling, pairs_per_query, pair_order, random_state)
-        self.gamma = gamma
-        self.covariance = covariance
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("gamma", self.gamma)
-        check_choice("covariance", self.covariance, COVARIANCES)
+    space_order = ("gamma", "covariance", "scaling", "passes")
 
     def _rule(self) -> Rule:
         return Rule(kernels.FULL if self._is_full else kernels.DIAGONAL, float(self.gamma))

@@ -18,9 +18,8 @@ from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker, SVRRa
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.linear.ranker import Ranker
 from ranktune.solvers.losses.pairwise import PairwiseHinge
-from ranktune.solvers.online.pamir import PAMIR
-from ranktune.solvers.online.pegasos import PairwisePegasos
 from ranktune.solvers.online.perceptrons import CommitteePerceptron, PairwisePerceptron, Prank
+from ranktune.solvers.online.sampled_pairs import PAMIR, PairwisePegasos
 from ranktune.solvers.online.solar import SOLAR1, SOLAR2
 from ranktune.solvers.optimizers.one_pass import FOBOS
 

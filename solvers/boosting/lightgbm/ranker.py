@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from dataclasses import KW_ONLY
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.blocks.blocked import BlockedQueries, better_divided
-from ranktune.solvers.boosting.base import (
-    MAX_THREADS,
-    STARTS,
-    TreeRanker,
-    check_penalty,
-    check_range,
-    check_share,
-    check_single,
-)
+from ranktune.solvers.boosting.base import GrownRanker
 from ranktune.solvers.boosting.growth import without_features
 from ranktune.solvers.boosting.lightgbm.bins import DENSE_SAMPLE, MAX_KEPT_BYTES, bins_of
 from ranktune.solvers.boosting.lightgbm.growth import LightGBMData
 from ranktune.solvers.boosting.lightgbm.library import Data
+from ranktune.solvers.boosting.limits import L2, check_share, check_single, whole
 from ranktune.solvers.boosting.objectives import MakeObjective
 from ranktune.solvers.boosting.training_queries import InBlocks, TrainingQueries
 from ranktune.solvers.core.arrays import Features, Floats, Json
-from ranktune.solvers.core.checks import RandomState, check_choice, check_count
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
+from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 
 MAX_BUNDLED_BYTES = 2**32
@@ -34,20 +28,7 @@ MAX_ROW_WISE = 2**24
 """Bins of dense features that are read by rows: more do not stay in the caches of a processor."""
 MAX_LEAVES = 131_072
 """The limit of LightGBM."""
-BEST, RANDOM = SPLITTERS = ("best", "random")
-"""The thresholds that a split compares."""
 
-
-BOOSTED_SPACE: tuple[Parameter, ...] = (
-    Int("trees", 10, 1000, log=True),
-    Float("learning_rate", 0.02, 0.3, log=True),
-    Int("leaves", 4, 64, log=True),
-    Int("min_documents", 5, 200, log=True),
-    Float("l2", 1e-2, 100.0, log=True),
-    Float("feature_share", 0.2, 1.0),
-    Choice("splitter", SPLITTERS),
-    Choice("start", STARTS),
-)
 
 STOCK: Mapping[str, Value] = {"learning_rate": 0.1, "leaves": 31, "min_documents": 20, "l2": 1.0}
 """The size of trees and the learning rate of LightGBM by default."""
@@ -55,46 +36,32 @@ SMALL: Mapping[str, Value] = {**STOCK, "leaves": 8}
 """Small trees: better than large ones on most data, and no worse by much on any."""
 
 
-class LightGBMRanker(TreeRanker):
+@with_parameters
+class LightGBMRanker(GrownRanker):
     """A ranker whose trees LightGBM grows; a subclass defines the objective."""
+
+    _: KW_ONLY
+    leaves: Annotated[
+        int, Param("The most leaves of each tree.", low=4, high=64, log=True, check=whole(2, MAX_LEAVES))
+    ] = 31
+    min_documents: Annotated[
+        int, Param("The least documents of each leaf; at most a tenth of all.", low=5, high=200, log=True)
+    ] = 20
+    l2: L2 = 1.0
+    feature_share: Annotated[
+        float, Param("The share of the features that is drawn for each split.", low=0.2, high=1.0, check=check_share)
+    ] = 1.0
+    splitter: Annotated[
+        str,
+        Param(
+            "The thresholds that a split compares: all of each feature, or a random one of each.",
+            choices=("best", "random"),
+        ),
+    ] = "best"
 
     weighted: ClassVar[bool] = True
     takes_document_weights: ClassVar[bool] = True
     takes_missing: ClassVar[bool] = True
-
-    def __init__(
-        self,
-        trees: int,
-        leaves: int,
-        min_documents: int,
-        l2: float,
-        feature_share: float,
-        splitter: str,
-        seeds: int,
-        bins: int,
-        threads: int,
-        random_state: RandomState,
-    ) -> None:
-        self.trees = trees
-        self.leaves = leaves
-        self.min_documents = min_documents
-        self.l2 = l2
-        self.feature_share = feature_share
-        self.splitter = splitter
-        self.seeds = seeds
-        self.bins = bins
-        self.threads = threads
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_count("min_documents", self.min_documents)
-        check_range("threads", self.threads, 1, MAX_THREADS)
-        check_range("leaves", self.leaves, 2, MAX_LEAVES)
-        check_range("bins", self.bins, 2, 255)
-        check_penalty("l2", self.l2)
-        check_share("feature_share", self.feature_share)
-        check_choice("splitter", self.splitter, SPLITTERS)
 
     def _objective(self) -> Json:
         """Return the parameters of LightGBM that are specific to the solver."""
@@ -165,7 +132,7 @@ class LightGBMRanker(TreeRanker):
             "num_leaves": int(self.leaves),
             "lambda_l2": float(self.l2),
             "feature_fraction_bynode": float(self.feature_share),
-            "extra_trees": self.splitter == RANDOM,
+            "extra_trees": self.splitter == "random",
             "max_bin": int(self.bins),
             "min_data_in_bin": 1,
             "num_threads": int(self.threads),

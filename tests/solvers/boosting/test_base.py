@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 
-from ranktune.solvers.boosting.base import (
-    BoostedRanker,
-    check_penalty,
-    check_range,
-    check_share,
-    check_single,
-    gains_of,
-)
+from ranktune.solvers.boosting.base import BoostedRanker
+from ranktune.solvers.boosting.limits import check_penalty, check_share, check_single, gains_of, whole
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
@@ -54,13 +50,13 @@ class ScriptedGrowth:
         return joined([one_tree([0], [float(n)], [-1], [-2], [-1.0, 1.0]) for n in range(first, last)])
 
 
+@with_parameters
 class Ranker(BoostedRanker):
-    def __init__(
-        self, trees: int = 50, *, last: int = 10**6, seeds: int = 1, validation: float = 0.0, patience: int = 5,
-        metric: str = "pairwise", random_state: Any = None,
-    ) -> None:  # fmt: skip
-        self.trees, self.last, self.seeds, self.validation = trees, last, seeds, validation
-        self.patience, self.metric, self.random_state, self.start = patience, metric, random_state, "none"
+    trees = 50
+    _: KW_ONLY
+    last: Annotated[int, Param("The round after which no split is left.")] = 10**6
+    patience = 5
+    metric = "pairwise"
 
     def _source(self, training: Any) -> Any:
         self.source_ = Scripted(self.last)
@@ -165,7 +161,7 @@ def test_values_beyond_single_precision_are_reported() -> None:
     [
         (check_share, [1e-9, 1, np.float32(0.5)], [0, -0.1, 1.001, np.nan, True, "1", None]),
         (check_penalty, [0, 1e30], [-1, 1.1e30, np.inf, np.nan, "1"]),
-        (lambda name, value: check_range(name, value, 2, 5), [2, 5, np.int64(3)], [1, 6, 3.0, True, "3", None]),
+        (whole(2, 5), [2, 5, np.int64(3)], [1, 6, 3.0, True, "3", None]),
     ],
 )
 def test_checks(check: Any, good: list[Any], bad: list[Any]) -> None:

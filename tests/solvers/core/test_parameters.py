@@ -45,6 +45,7 @@ class Narrower(Example):
 
     strength: Annotated[float, Param("A strength.", low=1.0, high=2.0)] = 1.0
     extra: Annotated[int, Param("One more.")] = 1
+    flag = True
     space_order = ("kind", "strength")
 
 
