@@ -27,12 +27,12 @@ from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
-from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.runner.preparation import reopen
 from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
+from ranktune.tuner.storage.membership import Ownership
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

@@ -90,7 +90,7 @@ def open_storage(where: str | Path, *, patience: float | None = None, on_event: 
     )
     _ANSWERED.add(url)
     if isinstance(where, Path):
-        event.listen(storage.engine, "connect", _durable)
+        _commit_with(storage.engine, "FULL")
         storage.engine.dispose()  # connections made before the listener are not durable
     return storage
 
@@ -103,7 +103,7 @@ def lease_engine(storage: RDBStorage) -> Engine:
     if storage.engine.dialect.name != "sqlite":
         return storage.engine
     engine = create_engine(storage.engine.url, connect_args=_FILE)
-    event.listen(engine, "connect", _quick)
+    _commit_with(engine, "NORMAL")
     return engine
 
 
@@ -170,19 +170,16 @@ def file_system(path: Path) -> str:
     return str(max(reversed(mounts), key=lambda mount: len(mount.mountpoint)).fstype) if mounts else ""
 
 
-def _durable(connection: DBAPIConnection, _: object) -> None:
-    _set_pragmas(connection, synchronous="FULL")
+def _commit_with(engine: Engine, synchronous: str) -> None:
+    """Let new connections of an SQLite engine commit as the pragma of that name says."""
 
+    def set_pragmas(connection: DBAPIConnection, _: object) -> None:
+        cursor = connection.cursor()
+        cursor.execute("PRAGMA journal_mode=WAL")
+        cursor.execute(f"PRAGMA synchronous={synchronous}")
+        cursor.close()
 
-def _quick(connection: DBAPIConnection, _: object) -> None:
-    _set_pragmas(connection, synchronous="NORMAL")
-
-
-def _set_pragmas(connection: DBAPIConnection, *, synchronous: str) -> None:
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
-    cursor.execute(f"PRAGMA synchronous={synchronous}")
-    cursor.close()
+    event.listen(engine, "connect", set_pragmas)
 
 
 @contextmanager

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Engine, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text, text
-from sqlalchemy.sql.elements import TextClause
+from sqlalchemy import Boolean, Column, Engine, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
 NAME = 512  # letters of a study's name at most, as in Optuna
 _METADATA = MetaData()
@@ -19,7 +18,6 @@ LEASES = Table(
     Column("worker", String(NAME), nullable=False),
     Column("joined", Boolean, nullable=False),  # whether its worker joined, or is a process of the owner
     Column("beat", Integer, nullable=False),  # changes with each renewal
-    Column("deadline", String(32)),  # for people to read: programs use a steady clock
     Column("trial_limit", Float),
     Column("params", Text, nullable=False),
     Column("outcome", LargeBinary),
@@ -59,10 +57,3 @@ OWNERS = Table(
 def make_tables(engine: Engine) -> None:
     """Create the missing tables."""
     _METADATA.create_all(engine)
-
-
-def deadline(engine: Engine, seconds: float) -> TextClause:
-    """Return the SQL for the time of the database in that many seconds, in UTC."""
-    if engine.dialect.name == "sqlite":
-        return text(f"datetime('now', '+{seconds:.0f} seconds')")
-    return text(f"to_char(timezone('utc', now()) + interval '{seconds:.0f} seconds', 'YYYY-MM-DD HH24:MI:SS')")

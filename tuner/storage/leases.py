@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
@@ -25,9 +25,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
-    Select,
     Table,
-    TextClause,
     and_,
     case,
     delete,
@@ -40,7 +38,7 @@ from ranktune.solvers.core.arrays import Floats, python_value
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.serialization import pack, unpack
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES, deadline
+from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES
 from ranktune.tuner.storage.membership import Membership, Watch
 
 WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
@@ -125,8 +123,7 @@ class Leases(Membership):
 
     def rows(self) -> list[Lease]:
         """Return the leases in any state but closed, by number."""
-        query = self._rows(LEASES.c.state != CLOSED)
-        return [_lease(row) for row in self._run(lambda c: c.execute(query).all())]
+        return [_lease(row) for row in self._run(lambda c: self._rows(c, LEASES.c.state != CLOSED))]
 
     def reissue(self, number: int, token: str) -> Lease | None:
         """Let a trial whose worker was lost wait for its second attempt, with the same parameters.
@@ -145,7 +142,7 @@ class Leases(Membership):
 
         def work(connection: Connection) -> list[tuple[Lease, bool]]:
             both = and_(LEASES.c.state == LEASED, LEASES.c.joined)
-            rows = connection.execute(self._rows(both | (LEASES.c.state == LOST))).all()
+            rows = self._rows(connection, both | (LEASES.c.state == LOST))
             found = [(_lease(row), False) for row in rows if row.state == LOST]
             still = {row.token: row for row in rows if row.state == LEASED}
             self._watch.keep_only(set(still))
@@ -160,8 +157,8 @@ class Leases(Membership):
 
     def collect(self) -> list[tuple[Lease, Outcome]]:
         """Return what workers that joined have delivered and is not closed, by number."""
-        query = self._rows(LEASES.c.state == DELIVERED)
-        return [(_lease(row), unpack(row.outcome)) for row in self._run(lambda c: c.execute(query).all())]
+        rows = self._run(lambda c: self._rows(c, LEASES.c.state == DELIVERED))
+        return [(_lease(row), unpack(row.outcome)) for row in rows]
 
     def close(self, number: int) -> None:
         """Close the lease of a trial that is in the record."""
@@ -197,9 +194,8 @@ class Leases(Membership):
         def work(connection: Connection) -> Lease | None:
             nonlocal tries
             tries += 1
-            row = None
-            if tries > 1:  # the answer to the commit of the first try may have been lost
-                row = connection.execute(self._rows(LEASES.c.token == values["token"])).one_or_none()
+            # The answer to the commit of the first try may have been lost.
+            row = next(iter(self._rows(connection, LEASES.c.token == values["token"])), None) if tries > 1 else None
             row = row or connection.execute(taking).one_or_none()
             return None if row is None else replace(_lease(row), incumbent=self._incumbent(connection, row.number))
 
@@ -219,8 +215,7 @@ class Leases(Membership):
         def work(connection: Connection) -> set[str]:
             kept: set[str] = set()
             for some in _batches(tokens):
-                values = {"beat": LEASES.c.beat + 1, "deadline": self._deadline()}
-                renewing = update(LEASES).where(held, LEASES.c.token.in_(some)).values(**values)
+                renewing = update(LEASES).where(held, LEASES.c.token.in_(some)).values(beat=LEASES.c.beat + 1)
                 kept |= set(connection.execute(renewing.returning(LEASES.c.token)).scalars())
             return kept
 
@@ -246,16 +241,13 @@ class Leases(Membership):
 
     # common
 
-    def _rows(self, which: ColumnElement[bool]) -> Select[Any]:
-        return select(LEASES).where(LEASES.c.study == self.study, which).order_by(LEASES.c.number)
+    def _rows(self, connection: Connection, which: ColumnElement[bool]) -> Sequence[Row[Any]]:
+        mine = select(LEASES).where(LEASES.c.study == self.study, which)
+        return connection.execute(mine.order_by(LEASES.c.number)).all()
 
     def _taken(self, worker: str, *, joined: bool) -> dict[str, object]:
         """Return the columns of a lease that a worker has just got, under a new token."""
-        values = {"state": LEASED, "token": secrets.token_hex(16), "worker": worker, "joined": joined}
-        return {**values, "deadline": self._deadline()}
-
-    def _deadline(self) -> TextClause:
-        return deadline(self.engine, self.period)
+        return {"state": LEASED, "token": secrets.token_hex(16), "worker": worker, "joined": joined}
 
     def _again(self, connection: Connection, number: int, token: str, beat: int | None = None) -> Lease | None:
         """End an attempt in one statement: the first is followed by another, the second by none. None: a stale token.

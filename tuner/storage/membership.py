@@ -6,12 +6,15 @@ jumps, here or on the server, ends nothing.
 
 from __future__ import annotations
 
+import os
 import secrets
 import socket
+import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TypeVar
+from datetime import UTC, datetime
+from typing import Self, TypeVar
 
 import psutil
 from optuna.storages import RDBStorage
@@ -19,12 +22,14 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, 
 from sqlalchemy.exc import IntegrityError
 
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.storage.database import lease_engine
+from ranktune.tuner.storage.database import lease_engine, open_storage
 from ranktune.tuner.storage.lease_tables import OWNERS, WORKERS, make_tables
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying
 
 PERIOD = 30.0
 """Seconds without a sign of life after which a worker or an owner counts as gone."""
+BEAT = 3.0
+"""Seconds between two signs of life of an owner. Another process that wants the study waits for one, and is refused."""
 
 T = TypeVar("T")
 
@@ -227,6 +232,49 @@ class Membership:
             self.leave(name)
         rows = sorted((row for row in rows if row.worker not in gone), key=lambda row: str(row.worker))
         return [Worker(row.worker, row.host, row.pid, row.jobs, row.version) for row in rows]
+
+
+class Ownership(Membership):
+    """Holds a study in a database from enter to exit. Raises StudyError if another process holds it.
+
+    `check` raises StudyError once another process has taken it over. Set `concluded` when there will be no more trials.
+    """
+
+    def __init__(self, url: str, study: str, period: float = PERIOD) -> None:
+        self._storage = open_storage(url)
+        super().__init__(self._storage, study, period)
+        self.concluded = False
+        self._over = threading.Event()
+        self._lost: StudyError | None = None
+        self._thread = threading.Thread(target=self._live, name="ownership", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._token = self.acquire(this_host(), os.getpid(), datetime.now(UTC).isoformat(timespec="seconds"))
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+        try:
+            if self._lost is None:
+                self.release(self._token, self.concluded)
+        finally:
+            self.disconnect()
+            self._storage.engine.dispose()
+
+    def check(self) -> None:
+        """Raise StudyError if another process owns the study by now: all work would be done twice."""
+        if self._lost is not None:
+            raise self._lost
+
+    def _live(self) -> None:
+        while not self._over.wait(min(self.period / 3.0, BEAT)):
+            try:
+                self.confirm(self._token)
+            except StudyError as error:
+                self._lost = error
+                return
 
 
 def confirm_owner(connection: Connection, study: str, token: str) -> None:

@@ -34,7 +34,6 @@ BYTES, KEPT = 10_000_000, 5
 LONGEST = 10_000
 """The most characters of one text in an event: a failed trial may have printed anything."""
 _LINE_WIDTH = 400
-_WINDOW_BYTES = 1 << 16
 _OPENING_ATTEMPTS = 1000
 
 
@@ -218,49 +217,29 @@ def readable(event: JsonView) -> str:
 def repair(path: Path) -> None:
     """Cut a log after its last complete line; what is cut off is kept beside it. Raises OSError."""
     try:
-        file = open(path, "r+b")
+        content = path.read_bytes()
     except FileNotFoundError:
         return
-    with file:
-        size = file.seek(0, os.SEEK_END)
-        end = _complete_end(file, size)
-        file.seek(end)
-        rest = file.read()
-        if not rest and (size == 0 or _ends_line(file, end)):
-            return
-        if rest:
-            kept = path.with_name(f"{path.stem}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
-            with open(kept, "ab") as aside:
-                aside.write(rest)
-                aside.flush()
-                os.fsync(aside.fileno())
-            file.truncate(end)
-        if end and not _ends_line(file, end):  # the event is complete, only its line feed is missing
-            file.seek(end)
+    complete, end = b"", len(content)
+    for line in reversed(content.split(b"\n")):
+        if _parsed(line) is not None:
+            complete = content[: end + 1]  # with its line feed, if it has one
+            break
+        end -= len(line) + 1
+    rest = content[len(complete) :]
+    if (not rest and complete.endswith(b"\n")) or not content:
+        return
+    if rest:
+        kept = path.with_name(f"{path.stem}.corrupt-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}")
+        with open(kept, "ab") as aside:
+            aside.write(rest)
+            aside.flush()
+            os.fsync(aside.fileno())
+    with open(path, "r+b") as file:
+        file.truncate(len(complete))
+        if complete and not complete.endswith(b"\n"):  # the event is complete, only its line feed is missing
+            file.seek(len(complete))
             file.write(b"\n")
-
-
-def _ends_line(file: BinaryIO, end: int) -> bool:
-    file.seek(max(end - 1, 0))
-    return file.read(1) == b"\n"
-
-
-def _complete_end(file: BinaryIO, size: int) -> int:
-    """Return where the last complete line ends, after its line feed if it has one; 0 if no line is complete."""
-    window = _WINDOW_BYTES
-    while True:
-        start = max(size - window, 0)
-        file.seek(start)
-        data = file.read(size - start)
-        lines = (data if start == 0 else data.partition(b"\n")[2]).split(b"\n")  # none that begins before the window
-        end = size
-        for place, line in enumerate(reversed(lines)):
-            if _parsed(line) is not None:
-                return end if place == 0 else end + 1
-            end -= len(line) + 1
-        if start == 0:
-            return 0
-        window *= 8
 
 
 def _parsed(line: bytes) -> Json | None:

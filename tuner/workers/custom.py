@@ -30,10 +30,6 @@ class CustomExecutor:
         """Functions that run at a time; of a cluster it changes."""
         return self._executor.jobs
 
-    @jobs.setter
-    def jobs(self, value: int) -> None:
-        raise AttributeError("the executor says how many jobs there are")
-
     def submit(self, function: Callable[..., T], *arguments: Any, limits: Limits | None = None) -> Future[T]:
         """Start function(*arguments), as the other executor does."""
         return self._executor.submit(*_with_custom(function, arguments), limits=limits)

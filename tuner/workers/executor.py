@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -14,9 +15,9 @@ from ranktune.tuner.workers.processes import Processes
 
 T = TypeVar("T")
 
-EXECUTORS = ("processes", "dask", "ray")
-ADDRESSES = {"dask": "tcp://HOST:8786", "ray": "HOST:6379"}
-"""The executors that are clusters, and what their addresses look like."""
+CLUSTERS = {"dask": ("tcp://HOST:8786", "DaskWorkers"), "ray": ("HOST:6379", "RayWorkers")}
+"""The executors that are clusters: what their addresses look like, and the class of their module NAME_executor."""
+EXECUTORS = ("processes", *CLUSTERS)
 
 __all__ = ["EXECUTORS", "Executor", "InProcess", "Limits", "Processes", "make_executor"]
 
@@ -49,7 +50,10 @@ class Executor(Protocol):
     [1, 2, 4, 8]
     """
 
-    jobs: int
+    @property
+    def jobs(self) -> int:
+        """Functions that run at a time."""
+        ...
 
     def submit(self, function: Callable[..., T], *arguments: Any, limits: Limits | None = None) -> Future[T]:
         """Start a function.
@@ -117,9 +121,9 @@ class InProcess:
 def check_executor(kind: str, address: str | None) -> None:
     """Raise ParameterError for an unknown kind, and unless a cluster and an address come together."""
     check_choice("executor", kind, EXECUTORS)
-    if (kind in ADDRESSES) != (address is not None):
-        shape = ADDRESSES.get(kind, ADDRESSES["dask"])
-        name = kind if kind in ADDRESSES else "dask"
+    if (kind in CLUSTERS) != (address is not None):
+        name = kind if kind in CLUSTERS else "dask"
+        shape, _ = CLUSTERS[name]
         raise ParameterError(f"executor={name!r} and address={shape!r}, that of the cluster, go together.")
 
 
@@ -141,20 +145,12 @@ def make_executor(
     check_limits(limits)
     if address is not None:
         try:
-            return _cluster(kind, address, limits)
+            module = import_module(f"ranktune.tuner.workers.clusters.{kind}_executor")
+            cluster: Executor = getattr(module, CLUSTERS[kind][1])(address, limits)
+            return cluster
         except ImportError:
             raise StudyError(
                 f'the workers of {kind.capitalize()} need another package: pip install "ranktune[{kind}]"'
             ) from None
     check_count("jobs", jobs)
     return InProcess() if in_process and jobs == 1 and limits == Limits() else Processes(jobs, limits)
-
-
-def _cluster(kind: str, address: str, limits: Limits) -> Executor:
-    if kind == "ray":
-        from ranktune.tuner.workers.clusters.ray_executor import RayWorkers
-
-        return RayWorkers(address, limits)
-    from ranktune.tuner.workers.clusters.dask_executor import DaskWorkers
-
-    return DaskWorkers(address, limits)

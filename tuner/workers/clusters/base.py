@@ -105,10 +105,6 @@ class ClusterWorkers(ABC):
         """Functions that run at a time."""
         return max(1, sum(self._threads.values()))
 
-    @jobs.setter
-    def jobs(self, value: int) -> None:
-        raise AttributeError("the cluster says how many jobs there are")
-
     def __enter__(self) -> Self:
         return self
 
