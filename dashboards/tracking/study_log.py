@@ -29,7 +29,7 @@ from ranktune.tuner.study.secrets import shown_tracking
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
-    from mlflow.entities import Metric, Run
+    from mlflow.entities import Run
 
 EXPERIMENT = "ranktune"
 """The experiment, unless MLFLOW_EXPERIMENT_NAME names another."""
@@ -130,7 +130,7 @@ class StudyLog:
             for split, own in data.facts.items()
             for name, value in own.items()
         }
-        self._log_params(run_id, settings | facts)
+        self._log(run_id, [], begun, settings | facts)
         runs = _saved_runs(self.folder) | {shown_tracking(uri): run_id}
         (self.folder / TRACKING).mkdir(exist_ok=True)
         atomic_write(self.folder / TRACKING / "runs.json", json.dumps(runs))
@@ -154,27 +154,22 @@ class StudyLog:
             name = "/".join(filter(None, (trial.split, f"{trial.number} {trial.solver}")))
             run = self.client.create_run(self._experiment, start_time=begun, tags=tags, run_name=name)
             own = self._begun[trial.split, trial.number] = str(run.info.run_id)
-        self._log_params(own, {"solver": trial.solver, **trial.params})
-        self._log(own, curves_of(trial, metric), at=ended)
+        self._log(own, curves_of(trial, metric), ended, {"solver": trial.solver, **trial.params})
         state = "failed" if trial.value is None else f"stopped after {trial.stopped}" if trial.stopped else "complete"
         self.client.set_tag(own, STATE, state if trial.error is None else f"{state}: {trial.error}"[:_LONGEST])
         self.client.set_terminated(own, "FAILED" if trial.value is None else "FINISHED", end_time=ended)
 
-    def _log_params(self, run_id: str, values: Mapping[str, object]) -> None:
-        from mlflow.entities import Param
+    def _log(self, run_id: str, curves: list[Curve], at: int, values: Mapping[str, object] | None = None) -> None:
+        """Log finite points, which all have one time, so that a second call adds nothing, and values as parameters."""
+        from mlflow.entities import Metric, Param
 
-        params = [Param(metric_name(name), _text(value)) for name, value in values.items()]
-        self.client.log_batch(run_id, params=params)
-
-    def _log(self, run_id: str, curves: list[Curve], at: int) -> None:
-        """Log finite values; all of them have one time, so that a second call adds nothing."""
-        from mlflow.entities import Metric
-
-        found: list[Metric] = [
-            Metric(name, value, at, step) for name, curve in curves for step, value in curve if math.isfinite(value)
-        ]
-        for first in range(0, len(found), _MOST_METRICS):
-            self.client.log_batch(run_id, metrics=found[first : first + _MOST_METRICS])
+        points = [(name, value, at, step) for name, curve in curves for step, value in curve if math.isfinite(value)]
+        params = [Param(metric_name(name), _text(value)) for name, value in (values or {}).items()]
+        if params:
+            self.client.log_batch(run_id, params=params)
+        for first in range(0, len(points), _MOST_METRICS):
+            metrics = [Metric(*point) for point in points[first : first + _MOST_METRICS]]
+            self.client.log_batch(run_id, metrics=metrics)
 
 
 def metric_name(name: str) -> str:

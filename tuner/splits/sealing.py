@@ -7,9 +7,11 @@ as it was or as it shall be, and unproven. Files of studies of older releases ar
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from ranktune.solvers.core.files import Content, atomic_write
 from ranktune.tuner.splits.proof import Damaged
@@ -61,6 +63,17 @@ def check_sealed(path: Path) -> None:
             return
         if _known(path) == before and attempt:  # else it is being replaced at this moment
             raise Damaged(f"{path} is {'damaged: it is not what was written there' if found else 'missing'}.")
+
+
+def read_sealed(path: Path) -> Any:
+    """Return the JSON in a file, None where there is none. Raises Damaged where it is not what was written there."""
+    check_sealed(path)
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        raise Damaged(f"cannot read {path}: {error}.") from None
 
 
 def _seal_of(path: Path) -> Path:

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Self
 
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.splits.sealing import check_sealed, write_sealed
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.splits.sealing import read_sealed, write_sealed
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import check_local, check_url, shown_url
 from ranktune.tuner.study.home import PLACES, StudyFolder, writing
@@ -61,14 +62,11 @@ class Locations:
     @classmethod
     def load(cls, folder: Path, storage: str | None = None) -> Self:
         """Return saved locations. The password comes from `storage` or RANKTUNE_STORAGE, if that is the same URL."""
-        check_sealed(folder / PLACES)
         try:
-            found = json.loads((folder / PLACES).read_text(encoding="utf-8"))
+            found = read_sealed(folder / PLACES) or {"storage": None, "artifacts": None}
             url, artifacts = found["storage"], found["artifacts"]
-        except FileNotFoundError:
-            return cls()
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-            raise StudyError(f"cannot read {folder / PLACES}: {error}. Remove it, and give --storage again.") from None
+        except (Damaged, KeyError, TypeError) as error:
+            raise StudyError(f"{folder / PLACES}: {error} Remove it, and give --storage again.") from None
         for known in (storage, os.environ.get("RANKTUNE_STORAGE")):
             if known and url and shown_url(known) == url:
                 url = known

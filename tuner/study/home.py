@@ -26,7 +26,7 @@ from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.core.files import sync_folder
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import FOLDER as DIGESTS
-from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
+from ranktune.tuner.splits.sealing import is_written, read_sealed, write_sealed
 from ranktune.tuner.study.compatibility import Difference, saved_space, setting_differences, space_differences
 from ranktune.tuner.study.declaration import Study, check_name
 from ranktune.tuner.study.events import FILE as EVENTS
@@ -169,32 +169,20 @@ class StudyFolder:
 
     def facts(self) -> dict[str, dict[str, int]]:
         """Return the sizes of each split's data, empty for an older study. Raises Damaged."""
-        file = self.path / "facts.json"
-        check_sealed(file)
-        try:
-            found: dict[str, dict[str, int]] = json.loads(file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError) as error:
-            raise Damaged(f"cannot read {file}: {error}.") from None
-        return found
+        return read_sealed(self.path / "facts.json") or {}
 
     def _saved(self) -> Json:
         file = self.declaration
         try:
-            check_sealed(file)
-            saved: Json = json.loads(file.read_text(encoding="utf-8"))
-            if not isinstance(saved, dict):
-                raise ValueError("it is no declaration of a study")
+            saved = read_sealed(file)
         except Damaged as damage:
             raise StudyError(f"{damage} Restore it from a backup, or choose another name.") from None
-        except (OSError, ValueError, RecursionError) as error:
-            raise StudyError(f"cannot read {file}: {error}. Choose another name, or remove that folder.") from None
-        if saved.get("format") != FORMAT:
-            raise StudyError(f"{file} {_format_problem(saved.get('format'))}")
-        if not isinstance(saved.get("study"), dict) or not isinstance(saved.get("data"), dict):
-            raise StudyError(f"{file} is no declaration of a study. Choose another name, or remove that folder.")
-        return saved
+        known = saved if isinstance(saved, dict) else {}
+        if known.get("format") != FORMAT:
+            raise StudyError(f"{file} {_format_problem(known.get('format'))}")
+        if not isinstance(known.get("study"), dict) or not isinstance(known.get("data"), dict):
+            raise StudyError(f"{file} {_format_problem(None)}")
+        return known
 
     @contextmanager
     def owned(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import check_sealed, write_sealed
+from ranktune.tuner.splits.sealing import read_sealed, write_sealed
 from ranktune.tuner.study.home import StudyFolder
 
 MAX_NOTE, MAX_TAG, MAX_TAGS = 2_000, 40, 20
@@ -37,18 +37,14 @@ def read_labels(folder: StudyFolder) -> Labels:
     """Return the labels of a study, empty ones where there are none. Raises Damaged."""
     file = folder.path / "labels.json"
     try:
-        check_sealed(file)
-        found = json.loads(file.read_text(encoding="utf-8"))
-        note, tags = found["note"], found["tags"]
-        if isinstance(note, str) and isinstance(tags, list) and all(isinstance(tag, str) for tag in tags):
-            return Labels(note, tuple(tags))
-        raise ValueError("it holds no note and tags")
-    except FileNotFoundError:
-        return Labels()
-    except Damaged as damage:
-        raise Damaged(f"{damage} Remove it, and digests/{file.name}, to write another.") from None
-    except (OSError, ValueError, KeyError, TypeError, ParameterError) as error:
-        raise Damaged(f"cannot read {file}: {error}. Remove it to write another.") from None
+        match read_sealed(file):
+            case None:
+                return Labels()
+            case {"note": str() as note, "tags": list() as tags} if all(isinstance(tag, str) for tag in tags):
+                return Labels(note, tuple(tags))
+        raise Damaged(f"cannot read {file}: it holds no note and tags.")
+    except (Damaged, ParameterError) as error:
+        raise Damaged(f"{error} Remove it, and digests/{file.name}, to write another.") from None
 
 
 def change_labels(
