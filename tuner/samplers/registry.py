@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from optuna.samplers import BaseSampler, GPSampler, RandomSampler, TPESampler
 
 from ranktune.solvers.core.table import Entry, Table
-from ranktune.tuner.gp.proposal import ACQUISITIONS as ACQUISITIONS
-from ranktune.tuner.gp.proposal import MIXED
-from ranktune.tuner.samplers.space import UnionSpace
-from ranktune.tuner.samplers.thompson import ThompsonSampler
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+    from ranktune.tuner.samplers.space import UnionSpace
 
 STARTUP, STARTUP_APART = 10, 5
 """Quasi-random trials before the sampler uses its model: in the space of all solvers, and in that of one."""
@@ -37,6 +38,8 @@ class Wanted:
 
 def thompson(wanted: Wanted) -> BaseSampler:
     """Return RankTune's sampler."""
+    from ranktune.tuner.samplers.thompson import ThompsonSampler  # a study is declared without it
+
     return ThompsonSampler(
         seed=wanted.seed,
         startup=wanted.startup,
@@ -49,7 +52,23 @@ def thompson(wanted: Wanted) -> BaseSampler:
 
 def gp(wanted: Wanted) -> BaseSampler:
     """Return Optuna's Gaussian process; it draws conditional parameters at random, and would warn of each."""
+    from optuna.samplers import GPSampler
+
     return GPSampler(seed=wanted.seed_of_trial, n_startup_trials=wanted.startup, warn_independent_sampling=False)
+
+
+def random(wanted: Wanted) -> BaseSampler:
+    """Return Optuna's random sampler."""
+    from optuna.samplers import RandomSampler
+
+    return RandomSampler(seed=wanted.seed_of_trial)
+
+
+def tpe(wanted: Wanted) -> BaseSampler:
+    """Return Optuna's tree-structured Parzen estimator."""
+    from optuna.samplers import TPESampler
+
+    return TPESampler(seed=wanted.seed_of_trial, n_startup_trials=wanted.startup)
 
 
 def skopt(wanted: Wanted) -> BaseSampler:
@@ -63,8 +82,8 @@ SAMPLERS: Table[Callable[[Wanted], BaseSampler]] = Table(
     "sampler",
     {
         "thompson": thompson,
-        "random": lambda wanted: RandomSampler(seed=wanted.seed_of_trial),
-        "tpe": lambda wanted: TPESampler(seed=wanted.seed_of_trial, n_startup_trials=wanted.startup),
+        "random": random,
+        "tpe": tpe,
         "gp": Entry("registry", library="torch"),
         "skopt": Entry("registry", library="skopt"),
     },
@@ -82,7 +101,7 @@ def make_sampler(
     space: UnionSpace | None = None,
     startup: int = 10,
     costs: bool = False,
-    acquisition: str = MIXED,
+    acquisition: str = "mixed",
 ) -> BaseSampler:
     """Return the sampler for trial number; its random numbers derive from (seed, number) only.
 

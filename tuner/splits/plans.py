@@ -22,7 +22,6 @@ from ranktune.tuner.splits.proof import read_archive
 PLAN, FRESH, LOOK, GIVEN = "plan", "fresh", "look", "given"
 """Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, the first
 part of the plan, on which a first look compares the solvers, and the split as given, where the plan deals it anew."""
-PLANS = ("auto", "split", "nested", "progressive")
 DEFAULT_FOLDS = 5
 DEFAULT_PERMUTATIONS = 10
 LARGE_BYTES = 2**31

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
@@ -32,9 +32,8 @@ from ranktune.solvers.registry import (
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
-from ranktune.tuner.samplers.registry import ACQUISITIONS, SAMPLERS
+from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.splits.plans import PLANS
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.abilities import (
     able_of,
@@ -99,10 +98,7 @@ class Study(Settings):
         FeatureCosts.parse(self.costs)
         _check_plan(self)
         check_name(self.name)
-        for name, known in (("plan", PLANS), ("sampler", SAMPLERS.names), ("acquisition", ACQUISITIONS)):
-            value = getattr(self, name)
-            if value not in known:
-                raise ParameterError(f"unknown {name} '{value}'. {nearest(value, known)}")
+        _check_known("sampler", self.sampler, SAMPLERS.names)
         if self.acquisition != Settings.acquisition and self.sampler != "thompson":
             raise ParameterError(
                 f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
@@ -342,31 +338,33 @@ def _check_values(flat: str, override: object) -> None:
 
 
 def _check_type(own: Declared, value: object) -> None:
-    """Raise ParameterError unless value has the declared type and is not below the minimum."""
+    """Raise ParameterError unless value has the declared type, is not below the minimum, and is one of the choices."""
     if value is None and own.is_optional:
         return
     if own.kind is float:
         check_positive(own.name, value)
         return
+    least = own.setting.minimum
+    is_texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
+    is_whole = isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least)
     kinds: dict[object, tuple[str, bool]] = {
         str: ("text", isinstance(value, str)),
         bool: ("true or false", isinstance(value, bool)),
-        Sequence[str]: ("a list of texts", _is_texts(value)),
-        int: (f"a whole number of at least {own.setting.minimum}", _is_whole(value, own.setting.minimum)),
+        Sequence[str]: ("a list of texts", is_texts),
+        int: (f"a whole number of at least {least}", is_whole),
         Mapping[str, int]: (f"a table of {own.setting.content}", isinstance(value, Mapping)),
         Mapping[str, Any]: (f"a table of {own.setting.content}", isinstance(value, Mapping)),
     }
     expected, is_valid = kinds[own.kind]
     if not is_valid:
         raise ParameterError(f"{own.name}={value!r}: it must be {expected}.")
+    if own.setting.choices:
+        _check_known(own.name, str(value), own.setting.choices)
 
 
-def _is_texts(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-
-
-def _is_whole(value: object, minimum: float | None) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and (minimum is None or value >= minimum)
+def _check_known(name: str, value: str, known: Collection[str]) -> None:
+    if value not in known:
+        raise ParameterError(f"unknown {name} '{value}'. {nearest(value, known)}")
 
 
 def check_name(name: str) -> None:

@@ -152,6 +152,7 @@ class Settings(ColumnSettings):
             "auto: cross-validation. split: score on the given vali only. nested: auto, judged by outer folds. "
             "progressive: score each query before learning from it (online solvers).",
             python="With auto, 300 given validation queries or more replace cross-validation.",
+            choices=("auto", "split", "nested", "progressive"),
         ),
     ] = "auto"
     permutations: Annotated[int, Setting("Orders of all queries for a progressive plan.", minimum=1)] = 10
@@ -182,7 +183,8 @@ class Settings(ColumnSettings):
         Setting(
             "How sampler thompson decides. thompson: maximise one function drawn from the Gaussian process, whatever a "
             "trial costs. ei: maximise the expected improvement, divided by a power of the expected cost. mixed: at "
-            "random ei, or the same with the mean improvement over 64 drawn functions."
+            "random ei, or the same with the mean improvement over 64 drawn functions.",
+            choices=("mixed", "thompson", "ei"),
         ),
     ] = "mixed"
     within: Annotated[

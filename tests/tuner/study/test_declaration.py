@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
+from ranktune.tuner.gp.proposal import ACQUISITIONS
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.settings import Settings
 from tests.support.paths import ROOT
 
 TOML = """
@@ -132,3 +135,8 @@ def test_a_plan_by_time_keeps_to_one_split() -> None:
     for other in ({"folds": 3}, {"repeats": 2}, {"plan": "nested"}, {"plan": "progressive"}):
         with pytest.raises(ParameterError, match="group_by_time='day' scores trials on the latest queries alone"):
             Study(group_by_time="day", **other)
+
+
+def test_the_acquisition_functions_are_those_of_the_optimiser() -> None:
+    (acquisition,) = [setting for setting in declared(Settings) if setting.name == "acquisition"]
+    assert acquisition.setting.choices == ACQUISITIONS
