@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,17 +11,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError, StudyError, WorkerLost
-from ranktune.tuner.evaluation.objective import evaluate
-from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.splits.archive import pack_problem, store
-from ranktune.tuner.splits.plans import PLAN, query_folds
-from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.study.events import read_events
-from ranktune.tuner.workers.clusters.dask_executor import DaskWorkers
 from ranktune.tuner.workers.clusters.host import versions
 from ranktune.tuner.workers.executor import Executor, Limits, make_executor
 from tests.support.clusters import DaskCluster as Cluster
@@ -51,43 +43,6 @@ def connected(cluster: Cluster, jobs: int = 2, limits: Limits | None = None) -> 
         except StudyError:
             assert time.monotonic() < until
         time.sleep(0.2)
-
-
-def test_the_data_come_along_and_to_those_who_join_later(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queries = judged(20, 0)
-    folder = tmp_path / "home" / "all-0123"
-    write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
-    task = Task(str(folder), ("ndcg@10",), "RidgeRanker", {}, 0)
-    here = evaluate(task)
-    assert here.error is None
-    with connected(cluster) as executor:
-        # the workers are to find no such folder: it is moved away while it is packed
-        away = tmp_path / "away"
-
-        def pack_and_move(path: Path) -> bytes:
-            content = pack_problem(path)
-            shutil.move(path, away)
-            return content
-
-        monkeypatch.setattr("ranktune.tuner.workers.clusters.base.pack_problem", pack_and_move)
-        outcomes = [executor.submit(evaluate, task).result(4 * SOON) for _ in range(4)]
-        cluster.worker("--no-nanny")
-        until = time.monotonic() + SOON
-        while executor.jobs < 3:
-            assert time.monotonic() < until
-            time.sleep(0.1)
-        futures = [executor.submit(evaluate, task) for _ in range(3)]
-        assert isinstance(executor, DaskWorkers)
-        assert len({job.address for job in executor._unfinished()}) == 3
-        outcomes += [future.result(4 * SOON) for future in futures]
-    for outcome in outcomes:
-        assert outcome.error is None
-        np.testing.assert_array_equal(outcome.per_query["ndcg@10"], here.per_query["ndcg@10"])
-    monkeypatch.setenv("RANKTUNE_CACHE", str(cluster.folder / "cache"))
-    assert len([path for path in store().iterdir() if path.name.startswith(folder.name)]) == 1
-    read_development.cache_clear()
 
 
 def test_a_worker_of_another_version_gets_no_trial(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,7 @@ from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import pack_problem, store
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, write_problem
+from ranktune.tuner.workers.clusters.base import ClusterWorkers
 from ranktune.tuner.workers.clusters.joblib_executor import JoblibWorkers
 from ranktune.tuner.workers.executor import EXECUTORS, Executor, Limits, make_executor
 from tests.support.engine_samples import judged
@@ -227,6 +228,14 @@ def test_the_data_are_sent_once(
 
     monkeypatch.setattr("ranktune.tuner.workers.clusters.base.pack_problem", pack_and_move)
     outcomes = [future.result(4 * SOON) for future in [executor.submit(evaluate, task) for _ in range(6)]]
+    if kind == "dask":  # who joins later gets them too
+        request.getfixturevalue("dask_cluster").worker("--no-nanny")
+        jobs = executor.jobs + 1
+        assert soon(lambda: executor.jobs == jobs)
+        futures = [executor.submit(evaluate, task) for _ in range(jobs)]
+        assert isinstance(executor, ClusterWorkers)
+        assert len({job.address for job in executor._unfinished()}) == jobs
+        outcomes += [future.result(4 * SOON) for future in futures]
     for outcome in outcomes:
         assert outcome.error is None
         np.testing.assert_array_equal(outcome.per_query["ndcg@10"], here.per_query["ndcg@10"])

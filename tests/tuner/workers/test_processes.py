@@ -60,23 +60,6 @@ def test_more_functions_than_lanes_wait_for_their_turn(executor: Processes) -> N
     assert [future.result(SOON) for future in futures] == list(range(40))
 
 
-def test_killing_one_worker_costs_its_own_function_only(executor: Processes, tmp_path: Path) -> None:
-    other = executor.submit(sleeps, tmp_path / "other")
-    killed = executor.submit(sleeps, tmp_path / "killed")
-    pid = pid_in(tmp_path / "killed")
-    assert pid != pid_in(tmp_path / "other")
-    os.kill(pid, signal.SIGKILL)
-    with pytest.raises(WorkerLost, match="killed by signal 9") as caught:
-        killed.result(SOON)
-    assert caught.value.reason == "killed by signal 9 (out of memory?)"
-    assert alive(pid_in(tmp_path / "other"))
-    assert [executor.submit(number, 3).result(SOON) for _ in range(3)] == [3, 3, 3]  # the lane serves again
-    assert not other.done()
-    executor.stop(other)
-    with pytest.raises(WorkerLost, match="stopped"):
-        other.result(SOON)
-
-
 def test_a_worker_that_dies_idle_is_replaced_unnoticed(executor: Processes) -> None:
     pid = executor.submit(os.getpid).result(SOON)
     os.kill(pid, signal.SIGKILL)
@@ -161,12 +144,6 @@ def test_stopping_what_waits_leaves_what_runs(executor: Processes, tmp_path: Pat
         cancelled.result()
 
 
-def test_what_a_function_raises_comes_back_with_where_it_did(executor: Processes) -> None:
-    with pytest.raises(ZeroDivisionError) as caught:
-        executor.submit(divmod, 1, 0).result(SOON)
-    assert "In the worker process" in caught.value.__notes__[0]
-
-
 def test_the_workers_are_gone_after_the_block_and_come_back() -> None:
     executor = Processes(1)
     for _ in range(2):
@@ -174,15 +151,6 @@ def test_the_workers_are_gone_after_the_block_and_come_back() -> None:
             pid = executor.submit(os.getpid).result(SOON)
             assert alive(pid)
         assert not alive(pid)
-
-
-def test_leaving_early_ends_the_workers_at_once(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), Processes(2) as executor:
-        futures = [executor.submit(sleeps, tmp_path / str(n)) for n in range(3)]
-        pids = [pid_in(tmp_path / str(n)) for n in range(2)]
-        raise KeyboardInterrupt
-    assert all(isinstance(future.exception(SOON), WorkerLost) for future in futures)
-    assert not any(alive(pid) for pid in pids)
 
 
 @pytest.mark.parametrize("how", ["sleeping", "holding the lock of Python", "in Python's own C", "ignoring signals"])
@@ -221,24 +189,6 @@ def test_compiling_a_kernel_does_not_count(executor: Processes) -> None:
         return 1
 
     assert executor.submit(compiles, limits=Limits(seconds=1.0)).result(SOON) == 1
-
-
-def test_memory_over_the_limit_fails_that_function_only(executor: Processes, tmp_path: Path) -> None:
-    import resource
-
-    def takes(size: int) -> int:
-        return len(np.empty(size, np.uint8))  # not touched, which would take a second
-
-    other = executor.submit(sleeps, tmp_path / "other")
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    pid_in(tmp_path / "other")
-    limits = Limits(bytes=2**30)
-    with pytest.raises(MemoryError, match="more than the 1024 MiB"):
-        executor.submit(takes, 4 * 2**30, limits=limits).result(SOON)
-    assert executor.submit(takes, 2**29, limits=limits).result(SOON) == 2**29
-    assert executor.submit(takes, 2**30 + 2**28).result(SOON) == 2**30 + 2**28  # the limit was that function's
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 2**17  # KiB: 128 MiB
-    assert not other.done()
 
 
 def crashes() -> None:
@@ -290,7 +240,7 @@ def prints() -> int:
     ("function", "error", "words"),
     [
         (crashes, WorkerLost, r"killed by signal 11 \(segmentation fault\)"),
-        (aborts, WorkerLost, r"killed by signal 6 \(aborted\); the last it wrote: (.|\n)*"),
+        (aborts, WorkerLost, r"killed by signal 6 \(aborted\); the last it wrote: (.|\n)*the last word"),
         (lambda: os._exit(3), WorkerLost, "exited with code 3"),
         (leaves, ResultRefused, "SystemExit: 3"),
         (endless, ResultRefused, "cannot be pickled: TypeError: cannot pickle 'generator'"),
@@ -305,12 +255,6 @@ def test_however_a_function_goes_wrong_it_is_told_how(
     with pytest.raises(error, match=words):
         executor.submit(function).result(SOON)
     assert executor.submit(number, 5).result(SOON) == 5
-
-
-def test_the_last_words_of_the_dead_are_kept(executor: Processes) -> None:
-    with pytest.raises(WorkerLost) as caught:
-        executor.submit(aborts).result(SOON)
-    assert "the last word" in caught.value.last_words
 
 
 def test_what_is_printed_neither_blocks_nor_floods(executor: Processes, capfd: pytest.CaptureFixture[str]) -> None:
