@@ -36,21 +36,8 @@ def block_of(queries: Queries, first: int, last: int) -> Queries:
     Features were checked with the whole, and are not looked at again. Of a CSR array only the row ends are copied.
     """
     a, b = int(queries.starts[first]), int(queries.starts[last])
-    return Queries(
-        rows_of(queries.features, a, b),
-        queries.grades[a:b],
-        queries.starts[first : last + 1] - a,
-        queries.query_ids[first:last],
-        None if queries.document_ids is None else queries.document_ids[a:b],
-        queries.feature_names,
-        query_weights=None if queries.query_weights is None else queries.query_weights[first:last],
-        has_missing=queries.has_missing,
-        encoding=queries.encoding,
-        document_weights=None if queries.document_weights is None else queries.document_weights[a:b],
-        monotone=queries.monotone,
-        baseline=None if queries.baseline is None else queries.baseline[a:b],
-        features_checked=True,
-    )
+    starts = queries.starts[first : last + 1] - a
+    return queries.part(slice(first, last), slice(a, b), starts, rows_of(queries.features, a, b))
 
 
 def scores_by_block(queries: Queries, score: Callable[[Queries], Floats]) -> Iterator[Floats]:

@@ -268,25 +268,25 @@ class Queries:
         numbers = np.asarray(queries, dtype=np.int64)
         rows = self.documents_of(numbers)
         starts = np.concatenate([[0], np.cumsum(self.lengths[numbers])]).astype(np.int64)
-        ids = None if self.document_ids is None else self.document_ids[rows]
-        weights = None if self.query_weights is None else self.query_weights[numbers]
-        selected = Queries(
-            self.features[rows],
-            self.grades[rows],
-            starts,
-            self.query_ids[numbers],
-            ids,
-            self.feature_names,
-            query_weights=weights,
-            has_missing=self.has_missing,
-            encoding=self.encoding,
-            document_weights=None if self.document_weights is None else self.document_weights[rows],
-            monotone=self.monotone,
-            baseline=None if self.baseline is None else self.baseline[rows],
-            features_checked=True,
-        )
+        selected = self.part(numbers, rows, starts, self.features[rows])
         note_selection(selected, self, numbers)
         return selected
+
+    def part(self, queries: Ints | slice, documents: Ints | slice, starts: Ints, features: Features) -> Queries:
+        """Return some of the queries, whose documents have the given starts and features, not looked at again."""
+        names = ("document_ids", "document_weights", "baseline")
+        by_document = {name: values[documents] for name in names if (values := getattr(self, name)) is not None}
+        return replace(
+            self,
+            features=features,
+            grades=self.grades[documents],
+            starts=starts,
+            query_ids=self.query_ids[queries],
+            rows=None,
+            query_weights=None if self.query_weights is None else self.query_weights[queries],
+            features_checked=True,
+            **by_document,
+        )
 
     def documents_of(self, queries: Ints) -> Ints | slice:
         """Return the rows of the documents of queries, one query after another; of consecutive queries, as a slice."""

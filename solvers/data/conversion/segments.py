@@ -12,17 +12,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ints
 from ranktune.solvers.data.blocks import rows_of
-from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.disk.stored import read_queries
-from ranktune.solvers.data.disk.writer import QueriesWriter
+from ranktune.solvers.data.disk.writer import Known, QueriesWriter
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
 
@@ -59,18 +58,7 @@ class Segments:
         last.n_features = max(last.n_features, width)
         last.add(_widened(features, last.n_features, is_sparse), grades, document_ids, columns)
 
-    def finish(
-        self,
-        grouping: Grouping,
-        n_features: int,
-        *,
-        is_sparse: bool,
-        has_missing: bool,
-        query_weights: Floats | None = None,
-        feature_names: tuple[str, ...] | None = None,
-        encoding: Encoding | None = None,
-        source: Json | None = None,
-    ) -> None:
+    def finish(self, grouping: Grouping, n_features: int, *, is_sparse: bool, **known: Unpack[Known]) -> None:
         """Make the folder hold the queries of grouping, with so many features in one layout."""
         writer = self._writers[-1]
         whole = len(self._writers) == 1 and writer.is_sparse == is_sparse and grouping.rows is None
@@ -78,10 +66,8 @@ class Segments:
             writer.n_features = n_features
         else:
             writer = self._joined(grouping.rows, n_features, is_sparse)
-        writer.finish(
-            grouping.starts, grouping.ids, query_weights=query_weights, feature_names=feature_names,
-            has_missing=has_missing, encoding=encoding, rows=grouping.rows, source=source,
-        )  # fmt: skip
+        known["rows"] = grouping.rows
+        writer.finish(grouping.starts, grouping.ids, **known)
         if writer.folder != self.folder:
             self._take_from(writer.folder)
 

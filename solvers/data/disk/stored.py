@@ -39,38 +39,25 @@ def write_queries(queries: Queries, folder: Path, *, documents: bool = False, so
     """
     folder.mkdir(parents=True, exist_ok=True)
     with QueriesWriter(folder, queries.n_features, queries.features.dtype, is_sparse=queries.is_sparse) as writer:
-        _write(queries, queries.features, writer, documents=documents, source=source)
+        _write(queries, queries.features, writer, documents, source)
 
 
-def write_description(
-    queries: Queries,
-    folder: Path,
-    *,
-    documents: bool = False,
-    source: Json | None = None,
-    declared: Mapping[str, Declared] | None = None,
-) -> None:
-    """Write all but the features, which are in the folder already; declared are their arrays, with checksums."""
+def write_description(queries: Queries, folder: Path) -> None:
+    """Write all but the features, which are in the folder already, and what is known of documents by the caller."""
     with QueriesWriter(folder, queries.n_features, None, is_sparse=queries.is_sparse) as writer:
-        writer.declare(declared or {})
-        _write(queries, None, writer, documents=documents, source=source)
+        _write(queries, None, writer)
 
 
 def _write(
     queries: Queries,
     features: Features | None,
     writer: QueriesWriter,
-    *,
-    documents: bool,
+    documents: bool = False,
     source: Json | None = None,
 ) -> None:
     columns = {"document_weights": queries.document_weights, "baseline": queries.baseline}
-    writer.add(
-        features,
-        queries.grades,
-        queries.document_ids if documents else None,
-        {name: column for name, column in columns.items() if column is not None},
-    )
+    given = {name: column for name, column in columns.items() if column is not None}
+    writer.add(features, queries.grades, queries.document_ids if documents else None, given)
     writer.finish(
         queries.starts,
         queries.query_ids,

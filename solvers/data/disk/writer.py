@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -19,6 +19,18 @@ from ranktune.solvers.data.disk.npy import Declared, GrowingArray, header_of
 
 FORMAT, VERSION, INDEX = "ranktune queries", 2, "queries.json"
 CSR_PARTS = ("data", "indices", "indptr")
+
+
+class Known(TypedDict, total=False):
+    """What is known of queries when all are written, see `Queries`; source says where they come from."""
+
+    query_weights: Floats | None
+    feature_names: tuple[str, ...] | None
+    has_missing: bool
+    monotone: Ints | None
+    encoding: Encoding | None
+    rows: Ints | None
+    source: Json | None
 
 
 class QueriesWriter:
@@ -58,10 +70,6 @@ class QueriesWriter:
             array.abandon()
         self._documents.abandon()
 
-    def declare(self, arrays: Mapping[str, Declared]) -> None:
-        """Take note of arrays that are in the folder already."""
-        self._declared.update(arrays)
-
     def add(
         self,
         features: Features | None,
@@ -82,18 +90,12 @@ class QueriesWriter:
         self,
         starts: Ints,
         query_ids: Array,
-        *,
-        query_weights: Floats | None = None,
-        feature_names: tuple[str, ...] | None = None,
-        has_missing: bool = False,
-        monotone: Ints | None = None,
-        encoding: Encoding | None = None,
-        rows: Ints | None = None,
-        source: Json | None = None,
+        **known: Unpack[Known],
     ) -> None:
-        """Write what is known at the end, see `Queries`; source says where from."""
-        ids = as_array(query_ids)
-        for name, values in (("starts", starts), ("query_ids", ids), ("weights", query_weights), ("rows", rows)):
+        """Write what is known at the end."""
+        ids, monotone, encoding = as_array(query_ids), known.get("monotone"), known.get("encoding")
+        arrays = {"starts": starts, "query_ids": ids, "weights": known.get("query_weights"), "rows": known.get("rows")}
+        for name, values in arrays.items():
             if values is not None:
                 self._array(name, values.dtype).append(values)
         declared = self._declared | {name: array.close(sync=self.sync) for name, array in self._arrays.items()}
@@ -107,11 +109,11 @@ class QueriesWriter:
             "queries": len(starts) - 1,
             "arrays": {name: own.as_json() for name, own in declared.items()},
             "query_ids": as_json(query_ids) if ids is None else None,
-            "feature_names": feature_names,
-            "has_missing": has_missing,
+            "feature_names": known.get("feature_names"),
+            "has_missing": known.get("has_missing", False),
             "monotone": None if monotone is None else monotone.tolist(),
             "encoding": None if encoding is None else encoding.as_json(),
-            "source": source,
+            "source": known.get("source"),
         }
         atomic_write(self.folder / INDEX, json.dumps(about))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.roles import Roles, Wanted, roles
-from ranktune.solvers.data.columns.values import Frame, Series, encoded, numbers
+from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -291,22 +290,12 @@ def _times(column: Series, name: str) -> Array:
     if column.dtype.is_numeric():
         return numbers(column, "time")
     try:
-        return np.array([_seconds(value) for value in column.to_list()])
-    except (TypeError, ValueError):
+        return dates(column)
+    except DataError:
         raise DataError(
             f"the time column {name!r} holds {column[0]!r}: times are numbers, dates or ISO 8601 text such as "
             "2026-01-31T12:00."
         ) from None
-
-
-def _seconds(value: object) -> float:
-    """Return a date, a time or ISO 8601 text as seconds since 1970; without a zone, in UTC."""
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = value.isoformat()
-    time = datetime.fromisoformat(value) if isinstance(value, str) else value
-    if not isinstance(time, datetime):
-        raise TypeError
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
 
 
 def _by_time(queries: Queries, times: Array) -> Queries:

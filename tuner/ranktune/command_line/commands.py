@@ -128,7 +128,7 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
             queries = getattr(split, part)
             if queries is not None:
                 name = " ".join(filter(None, (split.name if split.vali or split.test else "", part)))
-                parts.append({"part": name} | summarise(queries).as_dict())
+                parts.append({"part": name} | summarise(queries))
     found = suspects(splits[0].train)
     described: Json = {"data": data, "parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
     given = [own for split in splits for own in (split.train, split.vali, split.test) if own is not None]
