@@ -30,11 +30,7 @@ class Grouping:
     rows: Ints | None
 
 
-def group_rows(
-    n_rows: int,
-    qid: Ids | None = None,
-    group: Sizes | None = None,
-) -> Grouping:
+def group_rows(n_rows: int, qid: Ids | None = None, group: Sizes | None = None) -> Grouping:
     """Return the grouping of n_rows rows; with neither qid nor group, all rows are one query.
 
     qid is one id a row, of any hashable type and in any order. group is the number of rows of each query, in

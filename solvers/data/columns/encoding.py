@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Self, TypeAlias
 
 from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.errors import DataError, listed
 
 VERSION = 1
 ROLES = ("query", "grade", "document", "weight")
@@ -133,6 +134,19 @@ class Encoding:
         if missing not in ("keep", "error", "zero"):
             raise ValueError(f"missing is {str(missing)[:40]!r}")
         return cls(**roles, missing=missing, columns={name: _kind(one) for name, one in columns.items()})
+
+
+def check_features(present: Sequence[str], needed: Sequence[str], *, exact: bool = True, what: str = "") -> None:
+    """Raise DataError where the needed features are not all present, or (exact) others are; what begins the message."""
+    there, known = set(present), set(needed)
+    extra = [name for name in present if name not in known]
+    if exact and extra:
+        raise DataError(
+            f"{what}features that the training data does not have: {listed(extra)}. Leave those columns out."
+        )
+    lacking = [name for name in needed if name not in there]
+    if lacking:
+        raise DataError(f"{what}lacks the features {listed(lacking)} of the training data. Add those columns.")
 
 
 def alike(one: Encoding | None, other: Encoding | None) -> bool:

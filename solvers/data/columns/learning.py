@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.encoding import Age, Category, Encoding, Kind
+from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
 from ranktune.solvers.data.columns.roles import Roles, UnusableColumns
 from ranktune.solvers.data.columns.values import Frame, Series, dates, is_date, is_numeric, is_text, texts
 
@@ -58,8 +58,7 @@ def learn(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing:
     unusable = {name: one.what for name, one in columns.items() if not one.is_usable}
     if unusable:
         raise UnusableColumns(unusable)
-    roles = {"query": found.query, "grade": found.grade, "document": found.document, "weight": found.weight}
-    named = {role: own for role, own in roles.items() if isinstance(own, str)}
+    named = {role: name for role, name in found.columns.items() if role in ROLES and isinstance(name, str)}
     kinds = {name: one.kind for name, one in columns.items() if one.kind is not None}
     encoding = Encoding(**named, missing=missing, columns=kinds)
     _check_names([name for column in columns for name in encoding.features_of(column)])

@@ -8,14 +8,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self, TypeAlias
 
 from ranktune.solvers.core.errors import DataError, listed, nearest
 
 GRADES = ("grade", "label", "relevance", "rel", "y")
 QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
 DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id")
-"""Recognised names, in any mix of capitals; of several names of documents, the first."""
+
+
+class Role(NamedTuple):
+    """What a column can be besides a feature: the option that names it, and names that suggest it, in any capitals."""
+
+    option: str
+    what: str
+    names: tuple[str, ...] = ()
+
+
+ROLES: Mapping[str, Role] = {
+    "query": Role("qid", "query id", QUERIES),
+    "grade": Role("grade", "grade", GRADES),
+    "document": Role("document", "document id", DOCUMENTS),  # of several columns, that of the first name
+    "weight": Role("weight", "query weight", ("weight", "weights", "query_weight")),  # only where it is named
+    "document_weight": Role("document_weight", "document weight"),
+    "time": Role("group_by_time", "time"),
+}
 
 Columns: TypeAlias = Mapping[str, None]
 """Names of columns in their order, with fast look-up."""
@@ -40,8 +57,7 @@ class Wanted:
     @property
     def named(self) -> set[str]:
         """The columns that are not features and are called by name."""
-        own = (self.qid, self.grade, self.document, self.weight, self.document_weight, self.group_by_time)
-        return {name for name in own if name is not None} - {Wanted.qid, Wanted.grade}
+        return {getattr(self, role.option) for role in ROLES.values()} - {None, Wanted.qid, Wanted.grade}
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
@@ -51,38 +67,30 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Roles:
-    """How each column of a table is taken; query is None where the queries are known from elsewhere.
+    """How each column of a table is taken.
 
     Attributes
     ----------
-    query, grade, document, weight, document_weight, time : str or None
-        The column of that role.
+    columns : mapping of str to str
+        Role -> column; no query where the queries are known from elsewhere.
     features : tuple of str
         The feature columns, in their order.
     dropped : mapping of str to str
         The columns that are not used, and why.
     """
 
-    query: str | None
-    grade: str | None
-    document: str | None
-    weight: str | None
-    document_weight: str | None
-    time: str | None
+    columns: Mapping[str, str]
     features: tuple[str, ...]
     dropped: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def of_features(cls, features: tuple[str, ...]) -> Self:
-        """Return the columns of a table that holds features alone."""
-        return cls(None, None, None, None, None, None, features)
+    def __getitem__(self, role: str) -> str | None:
+        """Return the column of a role, None where there is none."""
+        return self.columns.get(role)
 
     @property
     def keys(self) -> dict[str, str]:
         """The columns that are not features: column -> what it is."""
-        what = ("query id", "grade", "document id", "query weight", "document weight", "time")
-        columns = (self.query, self.grade, self.document, self.weight, self.document_weight, self.time)
-        return {column: role for column, role in zip(columns, what, strict=True) if column is not None}
+        return {column: ROLES[role].what for role, column in self.columns.items()}
 
 
 RULE = "Features are numbers, dates, and categories, whose values recur in several queries."
@@ -129,13 +137,14 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     named = set(_as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in named]
-    grade = _grade(left, free, wanted.grade, judged)
-    query = _query(left, free, wanted.qid, grouped)
-    document = _first(free, DOCUMENTS) if wanted.document is None else _present(left, wanted.document)
-    weight = None if wanted.weight is None else _present(left, wanted.weight)
-    own = None if wanted.document_weight is None else _present(left, wanted.document_weight)
-    time = None if wanted.group_by_time is None else _present(left, wanted.group_by_time)
-    used = {query, grade, document, weight, own, time}
+    found = {"grade": _grade(left, free, wanted.grade, judged), "query": _query(left, free, wanted.qid, grouped)}
+    found["document"] = _first(free, DOCUMENTS)
+    for role in ("document", "weight", "document_weight", "time"):
+        given = getattr(wanted, ROLES[role].option)
+        if given is not None:
+            found[role] = _present(left, given)
+    taken = {role: column for role in ROLES if (column := found.get(role)) is not None}
+    used = set(taken.values())
     if wanted.features is not None:
         selected = _selected(columns, wanted.features, "features")
         features = [name for name in selected if name in left and (name in named or name not in used)]
@@ -144,14 +153,14 @@ def roles(
         features, reason = [name for name in known_features if name in left], "not a logged feature"
     else:
         features, reason = [name for name in left if name not in used], ""
-    if grade is not None:
+    if found["grade"] is not None:
         exact = exact_names(wanted.features) | set(known_features or ())
-        _check_one_grade(grade, [name for name in features if name not in exact])
+        _check_one_grade(found["grade"], [name for name in features if name not in exact])
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
         raise DataError(f"the frame has no feature columns, only {_shown(columns)}. Add numeric columns.")
-    return Roles(query, grade, document, weight, own, time, tuple(features), dropped)
+    return Roles(taken, tuple(features), dropped)
 
 
 def exact_names(features: Sequence[str] | str | None) -> set[str]:

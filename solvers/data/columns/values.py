@@ -16,8 +16,8 @@ import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
 from ranktune.solvers.core.arrays import Array, Floats, Matrix
-from ranktune.solvers.core.errors import DataError, listed
-from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, microseconds
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features, microseconds
 
 Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 Series: TypeAlias = nw.Series[IntoSeries]
@@ -43,9 +43,7 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
     sources = encoding.sources(feature_names)
     columns = list(dict.fromkeys(sources.values()))
     labels = {str(label): label for label in frame.columns}
-    lacking = [name for name in columns if name not in labels]
-    if lacking:
-        raise DataError(f"lacks the features {listed(lacking)} of the training data. Add those columns.")
+    check_features(list(labels), columns, exact=False)
     plain = [
         frame.get_column(labels[name]).dtype for name in columns if not isinstance(encoding.columns.get(name), Category)
     ]

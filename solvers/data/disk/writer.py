@@ -86,12 +86,7 @@ class QueriesWriter:
         self._documents.add(len(grades), document_ids)
         self.n_documents += len(grades)
 
-    def finish(
-        self,
-        starts: Ints,
-        query_ids: Array,
-        **known: Unpack[Known],
-    ) -> None:
+    def finish(self, starts: Ints, query_ids: Array, **known: Unpack[Known]) -> None:
         """Write what is known at the end."""
         ids, monotone, encoding = as_array(query_ids), known.get("monotone"), known.get("encoding")
         arrays = {"starts": starts, "query_ids": ids, "weights": known.get("query_weights"), "rows": known.get("rows")}

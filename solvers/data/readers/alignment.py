@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import stored_arrays
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.columns.encoding import check_features
 from ranktune.solvers.data.queries import Queries
 
 
@@ -59,14 +60,7 @@ def _by_position(queries: Queries, n_features: int, feature_names: tuple[str, ..
 
 def _in_order(queries: Queries, names: tuple[str, ...], what: str) -> Queries:
     column = {name: number for number, name in enumerate(queries.feature_names or ())}
-    extra = [name for name in column if name not in set(names)]
-    lacking = [name for name in names if name not in column]
-    if extra:
-        raise DataError(
-            f"{what}: features that the training data does not have: {listed(extra)}. Leave those columns out."
-        )
-    if lacking:
-        raise DataError(f"{what}: lacks the features {listed(lacking)} of the training data. Add those columns.")
+    check_features(list(column), names, what=f"{what}: ")
     features = queries.features[:, [column[name] for name in names]]
     features = sparse.csr_array(features) if queries.is_sparse else np.ascontiguousarray(features)
     return replace(queries, features=features, feature_names=names)

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints
-from ranktune.solvers.core.errors import DataError, listed
-from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.roles import Roles, Wanted, roles
 from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, numbers
@@ -146,12 +146,12 @@ class Table:
         names = tuple(frame.columns)
         if self.ids is not None:
             needed = names if known is None else set(known.columns)
-            return Roles.of_features(tuple(label for label in names if str(label) in needed))
+            return Roles({}, tuple(label for label in names if str(label) in needed))
         return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, judged=judged)
 
     def query_ids(self, frame: Frame, found: Roles) -> Ids | None:
         """Return the query id of each row, None where a file gives the sizes of the queries."""
-        return self.ids if found.query is None else _ids(frame.get_column(found.query), found.query)
+        return self.ids if found["query"] is None else _ids(frame, found["query"])
 
 
 class Known(NamedTuple):
@@ -167,43 +167,37 @@ class Known(NamedTuple):
 
 
 def queries_of(
-    table: Table,
-    wanted: Wanted,
-    missing: Missing = "keep",
-    judged: Judgments | None = None,
-    known: Known | None = None,
+    table: Table, wanted: Wanted, missing: Missing = "keep", judged: Judgments | None = None, known: Known | None = None
 ) -> Queries:
     """Return the rows of a table grouped by query, with the grades of judged where it is given."""
     check_missing(missing)
     frame = as_eager(table.frame)
     if known is not None and wanted.features is not None:
-        _check_columns(known.columns, [str(name) for name in frame.columns])
+        check_features([str(name) for name in frame.columns], known.columns, exact=False)
     found = table.roles(frame, wanted, known, judged=judged is not None)
     ids = table.query_ids(frame, found)
     sizes = table.sizes if ids is None else None
     known = known or _learnt(frame, found, ids, sizes, missing=missing, levels=wanted.levels)
-    _check_features(known, found)
+    check_features([str(label) for label in found.features], known.columns)
     X = encoded(frame, known.feature_names, known.encoding, missing)
-    documents = None if found.document is None else _ids(frame.get_column(found.document), found.document)
+    documents = None if found["document"] is None else _ids(frame, found["document"])
     y: ArrayLike
     if table.grades is not None:
         y = table.grades
     elif judged is not None:
         y = judged.grades(ids, documents)
-    elif wanted.grade is None or found.grade is None:
+    elif wanted.grade is None or found["grade"] is None:
         y = np.zeros(len(frame))
     else:
-        y = numbers(frame.get_column(found.grade), "grade")
+        y = numbers(frame.get_column(found["grade"]), "grade")
     queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
     queries = replace(queries, encoding=known.encoding)
-    if found.weight is not None:
-        weights = numbers(frame.get_column(found.weight), "weight")
-        queries = with_weights(queries, weights, f"weight column {found.weight!r}")
-    if found.document_weight is not None:
-        by_document = numbers(frame.get_column(found.document_weight), "document weight")
-        queries = queries.with_document_weights(by_document)
-    if found.time is not None:
-        queries = _by_time(queries, _times(frame.get_column(found.time), found.time))
+    if (name := found["weight"]) is not None:
+        queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
+    if (name := found["document_weight"]) is not None:
+        queries = queries.with_document_weights(numbers(frame.get_column(name), "document weight"))
+    if (name := found["time"]) is not None:
+        queries = _by_time(queries, _times(frame.get_column(name), name))
     return queries
 
 
@@ -213,16 +207,6 @@ def _learnt(
     """Return the features of a training table and how its columns become them."""
     encoding = learn(frame, found, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, levels)
     return Known(tuple(name for label in found.features for name in encoding.features_of(str(label))), encoding)
-
-
-def _check_features(known: Known, found: Roles) -> None:
-    """Raise DataError where the feature columns of a table are not those that give the features."""
-    names, needed = [str(label) for label in found.features], known.columns
-    _check_columns(needed, names)
-    known_names = set(needed)
-    extra = [name for name in names if name not in known_names]
-    if extra:
-        raise DataError(f"features that the training data does not have: {listed(extra)}. Leave those columns out.")
 
 
 def taken_as(table: Table, wanted: Wanted, missing: Missing, *, judged: bool) -> tuple[Roles, dict[str, Taken]]:
@@ -243,13 +227,6 @@ def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> 
     found = np.empty_like(numbers)
     found[grouping.rows] = numbers
     return found
-
-
-def _check_columns(needed: Sequence[str], present: Sequence[str]) -> None:
-    there = set(present)
-    lacking = [name for name in needed if name not in there]
-    if lacking:
-        raise DataError(f"lacks the features {listed(lacking)} of the training data. Add those columns.")
 
 
 def as_eager(frame: object) -> Frame:
@@ -307,7 +284,8 @@ def _by_time(queries: Queries, times: Array) -> Queries:
     return replace(queries.select(order), rows=rows[places])
 
 
-def _ids(column: Series, name: str) -> Array:
+def _ids(frame: Frame, name: str) -> Array:
+    column = frame.get_column(name)
     if column.null_count():
         row = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise DataError(f"the column {name!r} has no id in row {row}. Every row needs one; remove or fix that row.")

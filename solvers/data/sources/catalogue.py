@@ -10,18 +10,11 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.encoding import Encoding, alike
-from ranktune.solvers.data.columns.roles import UnusableColumns, Wanted
+from ranktune.solvers.data.columns.roles import ROLES, UnusableColumns, Wanted
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.alignment import aligned
-from ranktune.solvers.data.readers.formats import (
-    Reader,
-    check_options,
-    check_part,
-    find_reader,
-    name_of,
-    reader_of,
-)
+from ranktune.solvers.data.readers.formats import Reader, check_options, check_part, find_reader, name_of, reader_of
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.readers.parsing.streams import check_path
@@ -38,13 +31,7 @@ __all__ = ["Split", "load", "read"]
 _TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
 
 
-def load(
-    train: object,
-    *,
-    vali: object = None,
-    test: object = None,
-    **options: Unpack[LoadOptions],
-) -> list[Split]:
+def load(train: object, *, vali: object = None, test: object = None, **options: Unpack[LoadOptions]) -> list[Split]:
     """Read training data, with validation and test data where there are any.
 
     Parameters
@@ -275,16 +262,12 @@ def _from_table(table: Table, options: ReadOptions, known: Known | None = None) 
         raise DataError(f"{table.path}: {error}") from None
 
 
-_OPTIONS = {"query": "qid", "grade": "grade", "document": "document", "weight": "weight"}
-"""Role of a column -> option that names it."""
-
-
 def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadOptions:
     """Return options with those that are not given as they were for the training table, if the columns are there."""
     from ranktune.solvers.data.readers.frames import as_eager
 
     present = set(as_eager(table.frame).columns)
-    columns = {option: getattr(encoding, role) for role, option in _OPTIONS.items()}
+    columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}
     found = {option: name for option, name in columns.items() if name in present}
     return cast(ReadOptions, {"missing": encoding.missing, **found, **options})
 

@@ -12,9 +12,7 @@ from scipy.special import gammaln
 from ranktune.solvers.core.arrays import Floats, Ints, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.roles import (
-    DOCUMENTS,
-    GRADES,
-    QUERIES,
+    ROLES,
     RULE,
     UnusableColumns,
     Wanted,
@@ -46,7 +44,6 @@ _CHANCE = 1e-9
 _UNKNOWN = "If it is not known when documents are ranked"
 _ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
 _POSITIONS = ("position", "pos", "rank", "ranking")
-_WEIGHTS = ("weight", "weights", "query_weight")
 
 
 @dataclass(frozen=True)
@@ -169,10 +166,9 @@ def _note(name: str, reason: str | None) -> str:
     """Return why a feature is suspect or what else its name stands for, with the option that changes it."""
     if reason is not None:
         return f"{reason} {_UNKNOWN}: --drop {name}"
-    known = ((GRADES, "grades", "grade"), (QUERIES, "query ids", "qid"), (DOCUMENTS, "document ids", "document"))
-    for names, what, option in (*known, (_WEIGHTS, "query weights", "weight")):
-        if name.lower() in names:
-            return f"Called as {what} are: --{option} {name}, or --drop {name}"
+    for role in ROLES.values():
+        if name.lower() in role.names:
+            return f"Called as {role.what}s are: --{role.option} {name}, or --drop {name}"
     if name.lower() in _POSITIONS:
         return f"Called as a position is. {_UNKNOWN}: --drop {name}"
     return ""

@@ -19,22 +19,22 @@ COLUMNS = ("qid", "grade", "docid", "bm25_title", "bm25_body", "clicks", "a,b", 
 
 def test_all_columns_but_those_of_known_names_are_features() -> None:
     found = roles(COLUMNS, Wanted())
-    assert found == Roles("qid", "grade", "docid", None, None, None, COLUMNS[3:])
+    assert found == Roles({"query": "qid", "grade": "grade", "document": "docid"}, COLUMNS[3:])
     assert found.keys == {"qid": "query id", "grade": "grade", "docid": "document id"}
 
 
 @pytest.mark.parametrize("name", [*QUERIES, *(name.upper() for name in QUERIES)])
 def test_names_of_queries_are_recognised(name: str) -> None:
-    assert roles([name, "grade", "f"], Wanted()).query == name
+    assert roles([name, "grade", "f"], Wanted())["query"] == name
 
 
 @pytest.mark.parametrize("name", GRADES)
 def test_names_of_grades_are_recognised(name: str) -> None:
-    assert roles(["qid", name, "f"], Wanted()).grade == name
+    assert roles(["qid", name, "f"], Wanted())["grade"] == name
 
 
 def test_of_several_names_of_documents_the_first_known_is_taken() -> None:
-    assert roles(["qid", "grade", *reversed(DOCUMENTS), "f"], Wanted()).document == DOCUMENTS[0]
+    assert roles(["qid", "grade", *reversed(DOCUMENTS), "f"], Wanted())["document"] == DOCUMENTS[0]
 
 
 @pytest.mark.parametrize(
@@ -57,9 +57,9 @@ def test_features_are_names_and_globs(given: Any, features: tuple[str, ...]) -> 
 
 def test_dropped_columns_are_nothing_at_all() -> None:
     found = roles(COLUMNS, Wanted(drop=["bm25_*,clicks", "docid"]))
-    assert found.features == ("a,b", "w[1]") and found.document is None
+    assert found.features == ("a,b", "w[1]") and found["document"] is None
     assert found.dropped == dict.fromkeys(("bm25_title", "bm25_body", "clicks", "docid"), "drop")
-    assert roles(("query", "query_id", "y", "f"), Wanted(drop="query")).query == "query_id"
+    assert roles(("query", "query_id", "y", "f"), Wanted(drop="query"))["query"] == "query_id"
 
 
 def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
