@@ -20,8 +20,14 @@ import numpy as np
 import scipy
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.tuner.gp.kernels import matern52, matern52_with_slope, squared_distances
-from ranktune.tuner.gp.posterior import cholesky, standard_deviation, standardise
+from ranktune.tuner.gp.posterior import (
+    cholesky,
+    matern52,
+    matern52_with_slope,
+    squared_distances,
+    standard_deviation,
+    standardise,
+)
 
 LOW_WEIGHT, HIGH_WEIGHT = np.log(1e-4), np.log(1e4)
 LOW_SCALE, HIGH_SCALE = np.log(1e-3), np.log(1e3)

@@ -19,8 +19,7 @@ import numpy as np
 import scipy
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.kernels import frequencies
-from ranktune.tuner.gp.posterior import Posterior
+from ranktune.tuner.gp.posterior import Posterior, frequencies
 
 FOURIER_FREQUENCIES = 128
 """Random frequencies of a prior path, a cosine and a sine each; more change it by less than 0.1 standard deviations."""

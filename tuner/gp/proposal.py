@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement
-from ranktune.tuner.gp.costs import ImprovementPerCost, LogCost
+from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, fit, relative_variances, slice_samples
 from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement

@@ -17,8 +17,7 @@ import numpy as np
 import scipy
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.kernels import matern52, squared_distances
-from ranktune.tuner.gp.posterior import Posterior
+from ranktune.tuner.gp.posterior import Posterior, matern52, squared_distances
 
 MAX_REPLICATE_CANDIDATES = 8
 """Tried configurations that may be replicated: those with the highest mean plus one standard deviation."""

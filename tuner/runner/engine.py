@@ -11,22 +11,9 @@ from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.libraries import this_version
-from ranktune.tuner.runner.final_stages import (
-    BASELINE,
-    BLEND,
-    CANDIDATES,
-    CONCLUDE,
-    DEFAULT,
-    EXPLAIN,
-    REFIT,
-    RESCORE,
-    SAVE,
-    SERVE,
-)
-from ranktune.tuner.runner.report import REPORTED, report
-from ranktune.tuner.runner.search_stages import LOOK, SEARCH
-from ranktune.tuner.runner.session import Session
-from ranktune.tuner.runner.stage import Stage, State, run_stages
+from ranktune.tuner.runner.final_stages import REPORTED, STAGES
+from ranktune.tuner.runner.report import report
+from ranktune.tuner.runner.stage import Session, Stage, State, run_stages
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.splits.archive import is_first_use, note_use
@@ -35,22 +22,6 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.events import Event
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
-
-STAGES: tuple[Stage[Any], ...] = (
-    LOOK,
-    SEARCH,
-    CANDIDATES,
-    RESCORE,
-    BLEND,
-    REFIT,
-    SERVE,
-    DEFAULT,
-    BASELINE,
-    SAVE,
-    EXPLAIN,
-    CONCLUDE,
-)
-"""What a study does on each split. The result over all of them is made of what those in REPORTED came to."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from optuna.trial import TrialState
@@ -193,3 +194,10 @@ CONCLUDE = Stage("conclusion", _concluded, (SEARCH, BLEND, REFIT, SERVE), lambda
 
 def _folder(state: State) -> Path:
     return state.session.folder.split(state.problem.name)
+
+
+STAGES: tuple[Stage[Any], ...]
+STAGES = (LOOK, SEARCH, CANDIDATES, RESCORE, BLEND, REFIT, SERVE, DEFAULT, BASELINE, SAVE, EXPLAIN, CONCLUDE)
+"""What a study does on each split."""
+REPORTED = (SERVE, DEFAULT, BASELINE, SAVE, CONCLUDE)
+"""The stages whose results, of all splits, the result of the study is made of."""

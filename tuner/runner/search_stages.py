@@ -8,9 +8,9 @@ from functools import partial
 from ranktune.tuner.runner.decisions import first_look, scored_once
 from ranktune.tuner.runner.repair import repair
 from ranktune.tuner.runner.stage import Stage, State
-from ranktune.tuner.search.first_trials import SearchOptions
 from ranktune.tuner.search.look import Look, look, worth_a_look
 from ranktune.tuner.search.loop import TrialLoop
+from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.time_reserve import fit_seconds, reserve
 from ranktune.tuner.storage.record import DamagedArrays, number_of

@@ -21,9 +21,15 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value, When
 from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.gp.hyperparameters import fit, relative_variances, representatives
-from ranktune.tuner.gp.kernels import matern52, squared_distances
 from ranktune.tuner.gp.paths import Paths
-from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, compress_losers, standardise
+from ranktune.tuner.gp.posterior import (
+    Hyperparameters,
+    Posterior,
+    compress_losers,
+    matern52,
+    squared_distances,
+    standardise,
+)
 from ranktune.tuner.samplers.history import UNKNOWN_NOISE, arranged, relative_variance
 
 MAX_TRIALS_IN_BELIEF = 150

@@ -28,12 +28,11 @@ from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
-from ranktune.tuner.search.finished import FinishedTrials
-from ranktune.tuner.search.first_trials import SearchOptions
 from ranktune.tuner.search.progress import Progress
 from ranktune.tuner.search.reports import Reports
-from ranktune.tuner.search.requests import Budget, Requests, Reserve
+from ranktune.tuner.search.requests import Budget, FinishedTrials, Requests, Reserve
 from ranktune.tuner.search.search_scheduler import SearchScheduler
+from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.storage.record import ERROR, Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

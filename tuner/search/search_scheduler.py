@@ -19,8 +19,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.search.first_trials import FirstTrials, SearchOptions
-from ranktune.tuner.search.search import Search
+from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.storage.observations import observations
 from ranktune.tuner.storage.record import seconds_of

@@ -28,9 +28,9 @@ from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.preparation import prepare
-from ranktune.tuner.search.first_trials import SearchOptions
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent, TrialReport
+from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

@@ -5,7 +5,7 @@ import pytest
 import scipy
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.ascent import ascend
+from ranktune.tuner.gp.search import ascend
 
 TOP = np.array([0.3, 1.4, 0.8, 0.5])  # the second beyond the box
 CURVATURE = np.array([[2.0, 0.5, 0.0, 0.3], [0.5, 1.0, 0.2, 0.0], [0.0, 0.2, 40.0, 0.0], [0.3, 0.0, 0.0, 0.5]])

@@ -8,8 +8,7 @@ from optuna.trial import TrialState, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
-from ranktune.tuner.gp.acquisition import Acquisition
-from ranktune.tuner.gp.costs import MIN_SECONDS, MIN_TRIALS, ImprovementPerCost, LogCost
+from ranktune.tuner.gp.acquisition import MIN_SECONDS, MIN_TRIALS, Acquisition, ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Axis, Encoding
 from ranktune.tuner.gp.proposal import Trials, propose
 from ranktune.tuner.samplers.registry import make_sampler

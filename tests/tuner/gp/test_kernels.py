@@ -7,7 +7,7 @@ import pytest
 from scipy.special import gamma, kv
 from sklearn.gaussian_process.kernels import Matern
 
-from ranktune.tuner.gp.kernels import frequencies, matern52, matern52_with_slope, squared_distances
+from ranktune.tuner.gp.posterior import frequencies, matern52, matern52_with_slope, squared_distances
 
 
 def test_squared_distances_are_sums_of_squares() -> None:

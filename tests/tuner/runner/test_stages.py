@@ -12,9 +12,8 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.runner import final_stages
-from ranktune.tuner.runner.engine import STAGES, StudyRun
-from ranktune.tuner.runner.final_stages import BLEND, RESCORE, SAVE
-from ranktune.tuner.runner.report import REPORTED
+from ranktune.tuner.runner.engine import StudyRun
+from ranktune.tuner.runner.final_stages import BLEND, REPORTED, RESCORE, SAVE, STAGES
 from ranktune.tuner.runner.stage import Stage, State, replaced, run_stages
 from ranktune.tuner.selection.candidates import best_by_solver
 from ranktune.tuner.selection.finals import Choice

@@ -16,8 +16,8 @@ from ranktune.tuner.gp.encoding import covered
 from ranktune.tuner.gp.paths import PathwiseImprovement
 from ranktune.tuner.gp.proposal import THOMPSON, single_draw
 from ranktune.tuner.samplers.history import History, read, seen_distributions
-from ranktune.tuner.search.first_trials import SearchOptions
 from ranktune.tuner.search.search_scheduler import SearchScheduler
+from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.study.declaration import Study
 
 SEED = 7

@@ -11,8 +11,8 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.search.first_trials import SearchOptions
 from ranktune.tuner.search.search_scheduler import SearchScheduler
+from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.study.declaration import Study
 
 STUDY = Study(solvers=("RankSVM", "RidgeRanker", "BestFeature"), trials=60, sampler="random", seed=4)
