@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ranktune.tuner.evaluation.plans import vali_weights
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.time_reserve import cells, fit_seconds
+from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.plans import LOOK, save_plan
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.study.problem import Problem
@@ -70,7 +71,7 @@ class Standing:
         Whether it is significantly behind the leader, its growth up to all queries included.
     """
 
-    params: Mapping[str, Value]
+    params: Mapping[str, Any]
     sizes: tuple[int, ...] = ()
     values: tuple[float, ...] = ()
     seconds: tuple[float, ...] = ()
@@ -164,19 +165,7 @@ class Look:
     @classmethod
     def parse(cls, text: str) -> Self:
         """Return what text() wrote. Raises ValueError, KeyError or TypeError for anything else."""
-        kept = json.loads(text)
-        standings = tuple(
-            Standing(
-                own["params"],
-                tuple(own["sizes"]),
-                tuple(own["values"]),
-                tuple(own["seconds"]),
-                float(own["growth"]),
-                bool(own["hopeless"]),
-            )
-            for own in kept["standings"]
-        )
-        return cls(standings, int(kept["queries"]), int(kept["parts"]), float(kept["seconds"]))
+        return typed(cls, json.loads(text))
 
 
 def worth_a_look(problem: Problem, solvers: Sequence[str], seconds: float) -> bool:

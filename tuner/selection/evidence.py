@@ -19,6 +19,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.proof import UNREADABLE, Damaged, read_archive
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 
@@ -104,15 +105,7 @@ def read_evidence(path: Path) -> Evidence:
     try:
         header = json.loads(arrays[next(iter(arrays))].tobytes().decode())  # which an older release named otherwise
         values = {name: np.asarray(arrays[f"values{k}"], np.float64) for k, name in enumerate(header["metrics"])}
-        examples = tuple(
-            QueryDocuments(
-                one["query"],
-                tuple(one["documents"]),
-                tuple(one["grades"]),
-                {label: tuple(scores) for label, scores in one["scores"].items()},
-            )
-            for one in header["closely"]
-        )
+        examples = tuple(typed(QueryDocuments, one) for one in header["closely"])
         labels, models, queries = (tuple(header[name]) for name in ("labels", "models", "queries"))
         weights = np.asarray(arrays["weights"], np.float64) if "weights" in arrays else None
         return Evidence(header["part"], labels, models, queries, values, examples, weights)

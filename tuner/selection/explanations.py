@@ -10,15 +10,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.selection.importance import Importance
+from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
-from ranktune.tuner.statistics.intervals import Interval
 
 EXPLANATIONS = "explanations.json"
 MAX_FEATURES = 2_000
@@ -33,6 +32,11 @@ class Effect:
     values: tuple[float, ...]
     shares: tuple[float, ...]
     effects: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the lengths differ."""
+        if not len(self.values) == len(self.shares) == len(self.effects):
+            raise ValueError("an effect has values, shares and effects of different lengths")
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,13 @@ class ExplainedQuery:
     background: int
     features: tuple[str, ...]
     contributions: tuple[tuple[float, ...], ...]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError where the numbers of documents or of features differ."""
+        if not len(self.documents) == len(self.contributions) == len(self.scores) == len(self.ranks):
+            raise ValueError("a query has another number of scores than of documents")
+        if any(len(row) != len(self.features) + 1 for row in self.contributions):
+            raise ValueError("a document has another number of contributions than of features")
 
 
 @dataclass(frozen=True)
@@ -74,6 +85,11 @@ class Explanations:
     spreads: Mapping[str, Mapping[str, Mapping[int, float]]]
     closely: tuple[ExplainedQuery, ...]
 
+    def __post_init__(self) -> None:
+        """Raise ValueError where a number of queries or shuffles is negative."""
+        if min(self.queries, self.total, self.repeats) < 0:
+            raise ValueError("a number of queries or shuffles is negative")
+
 
 def largest(spread: Floats) -> dict[int, float]:
     """Return the greatest entries of a spread by number of the feature, those of 0 left out."""
@@ -91,66 +107,6 @@ def read_explanations(path: Path) -> Explanations:
     check_sealed(path)
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return Explanations(
-            label=_text(content["label"]),
-            part=_text(content["part"]),
-            metric=_text(content["metric"]),
-            queries=_count(content["queries"]),
-            total=_count(content["total"]),
-            repeats=_count(content["repeats"]),
-            importance=tuple(_importance(one) for one in content["importance"]),
-            effects=tuple(_effect(one) for one in content["effects"]),
-            spreads={
-                label: {kind: {int(j): _number(x) for j, x in own.items()} for kind, own in parts.items()}
-                for label, parts in content["spreads"].items()
-            },
-            closely=tuple(_query(one) for one in content["closely"]),
-        )
+        return typed(Explanations, content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StudyError(f"cannot read {path}: {error}.") from None
-
-
-def _importance(value: Any) -> Importance:
-    loss = value["loss"]
-    return Importance(_text(value["feature"]), Interval(*(_number(loss[end]) for end in ("mean", "low", "high"))))
-
-
-def _effect(value: Any) -> Effect:
-    values, shares, effects = (_numbers(value[name]) for name in ("values", "shares", "effects"))
-    if not len(values) == len(shares) == len(effects):
-        raise ValueError("an effect has values, shares and effects of different lengths")
-    return Effect(_text(value["feature"]), values, shares, effects)
-
-
-def _query(value: Any) -> ExplainedQuery:
-    documents, features = (tuple(_text(one) for one in value[name]) for name in ("documents", "features"))
-    contributions = tuple(_numbers(row) for row in value["contributions"])
-    scores, ranks = _numbers(value["scores"]), tuple(_count(one) for one in value["ranks"])
-    if not len(documents) == len(contributions) == len(scores) == len(ranks):
-        raise ValueError("a query has another number of scores than of documents")
-    if any(len(row) != len(features) + 1 for row in contributions):
-        raise ValueError("a document has another number of contributions than of features")
-    mean, background = _number(value["mean"]), _count(value["background"])
-    return ExplainedQuery(_text(value["query"]), documents, ranks, scores, mean, background, features, contributions)
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{str(value)[:40]!r} is no text")
-    return value
-
-
-def _number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{str(value)[:40]!r} is no number")
-    return float(value)
-
-
-def _numbers(values: Any) -> tuple[float, ...]:
-    return tuple(_number(value) for value in values)
-
-
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
-        raise ValueError(f"{str(value)[:40]!r} is no count")
-    return value
