@@ -17,8 +17,14 @@ from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, read_evidence
-from ranktune.tuner.selection.explanations import EXPLANATIONS, Explanations, read_explanations
+from ranktune.tuner.selection.evidence import (
+    EVIDENCE,
+    EXPLANATIONS,
+    Evidence,
+    Explanations,
+    read_evidence,
+    read_explanations,
+)
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.sealing import check_sealed, is_written
 from ranktune.tuner.storage.locations import Locations, record_name

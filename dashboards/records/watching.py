@@ -13,8 +13,7 @@ from threading import Lock
 from ranktune.dashboards.records.file import FileState, Reader, file_states
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.solvers.core.errors import RankTuneError, StudyError
-from ranktune.tuner.selection.evidence import EVIDENCE
-from ranktune.tuner.selection.explanations import EXPLANATIONS
+from ranktune.tuner.selection.evidence import EVIDENCE, EXPLANATIONS
 from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.home import PLACES, StudyFolder, all_folders
 

@@ -13,7 +13,7 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.selection.explanations import ExplainedQuery, Explanations
+from ranktune.tuner.selection.evidence import ExplainedQuery, Explanations
 
 MAX_BARS = 20
 """Features of a figure; the table has more."""

@@ -9,10 +9,9 @@ import numpy as np
 from ranktune.tuner.runner.final_stages import BASELINE, CONCLUDE, DEFAULT, SAVE, SERVE
 from ranktune.tuner.runner.stage import Session, State
 from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
-from ranktune.tuner.selection.leaderboard import baseline_row, gain_over, leaderboard, mean_metrics
+from ranktune.tuner.selection.leaderboard import baseline_row, gain_over, leaderboard, mean_metrics, tuning_gain
 from ranktune.tuner.selection.results import Result, Row, SplitResult
 from ranktune.tuner.selection.serving import restriction
-from ranktune.tuner.selection.tuning_gain import tuning_gain
 from ranktune.tuner.splits.split import WHOLE
 from ranktune.tuner.study.declaration import Study
 

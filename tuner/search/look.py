@@ -190,24 +190,27 @@ class _Arm:
     seconds: list[float] = field(default_factory=list)
     weights: Floats | None = None
 
-    @property
-    def solver(self) -> str:
-        return str(self.params[SOLVER])
-
-    @property
-    def value(self) -> float:
-        """What it scored after its largest sample."""
-        return mean_or_zero(self.scores[-1], self.weights)
+    def standing(self, others: Sequence[_Arm], everything: int) -> Standing:
+        """Return what is known of it, compared with others after samples of the same size."""
+        values = tuple(mean_or_zero(scores, self.weights) for scores in self.scores)
+        hopeless = self.is_hopeless(others, everything)
+        return Standing(self.params, tuple(self.sizes), values, tuple(self.seconds), self.growth, hopeless)
 
     @property
     def growth(self) -> float:
         """What the last doubling of the queries gained, NaN after one sample."""
         return mean_or_zero(self.scores[-1] - self.scores[-2], self.weights) if len(self.scores) > 1 else math.nan
 
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Sort key: those that were fitted to the largest samples first, then by what they scored."""
+        return -self.sizes[-1], -mean_or_zero(self.scores[-1], self.weights)
+
     def is_hopeless(self, others: Sequence[_Arm], everything: int) -> bool:
         """Return whether it is significantly behind another after a sample of the same size, with all its growth."""
         doublings = math.log2(everything / self.sizes[-1])
-        known = [arm.growth for arm in (self, *others) if arm.solver == self.solver and math.isfinite(arm.growth)]
+        alike = [arm for arm in (self, *others) if arm.params[SOLVER] == self.params[SOLVER]]
+        known = [arm.growth for arm in alike if math.isfinite(arm.growth)]
         if not known and doublings > 0.0:
             return False
         gain = max(0.0, self.growth if math.isfinite(self.growth) else max(known, default=0.0)) * doublings
@@ -246,7 +249,7 @@ class _Looking:
                 arms = [*arms, *(own for own in alive if not own.sizes)]
             alive = self._affordable(alive)
         looked = [arm for arm in arms if arm.scores]
-        standings = tuple(self._standing(arm, looked) for arm in sorted(looked, key=_rank))
+        standings = tuple(arm.standing(looked, self._everything) for arm in sorted(looked, key=lambda arm: arm.rank))
         longest = max((own.cost(self._everything) for own in standings if not own.hopeless), default=0.0)
         parts = 1 if longest * self._parts > ONE_PART * seconds else self._parts
         return Look(standings, self._everything, parts, round(time.monotonic() - begun, 3))
@@ -288,7 +291,7 @@ class _Looking:
 
     def _promising(self, arms: Sequence[_Arm]) -> list[_Arm]:
         """Return those that may still win, the best first; after two samples at most half of them."""
-        ordered = sorted(arms, key=_rank)
+        ordered = sorted(arms, key=lambda arm: arm.rank)
         may_win = [arm for arm in ordered if not arm.is_hopeless(ordered, self._everything)]
         return may_win if len(ordered[0].sizes) < 2 else may_win[: max(2, len(arms) // 2)]
 
@@ -297,32 +300,17 @@ class _Looking:
         kept, left = [], self._left
         for arm in arms:
             known = arm.seconds or next(
-                (own.seconds for own in arms if own.solver == arm.solver and own.seconds), [0.0]
+                (own.seconds for own in arms if own.params[SOLVER] == arm.params[SOLVER] and own.seconds), [0.0]
             )
             left -= GROWTH_OF_COST * known[-1]
             if left >= 0.0:
                 kept.append(arm)
         return kept if len(kept) > 1 else []
 
-    def _standing(self, arm: _Arm, others: Sequence[_Arm]) -> Standing:
-        return Standing(
-            arm.params,
-            tuple(arm.sizes),
-            tuple(mean_or_zero(scores, arm.weights) for scores in arm.scores),
-            tuple(arm.seconds),
-            arm.growth,
-            arm.is_hopeless(others, self._everything),
-        )
-
-
-def _rank(arm: _Arm) -> tuple[int, float]:
-    """Sort key: those that were fitted to the largest samples first, then by what they scored."""
-    return -arm.sizes[-1], -arm.value
-
 
 def _others(arm: _Arm, space: UnionSpace) -> Iterator[_Arm]:
     """Yield the further configurations of the portfolio of an arm's solver."""
-    for values in solver_class(arm.solver).portfolio:
-        params = space.configuration(arm.solver, values)
+    for values in solver_class(str(arm.params[SOLVER])).portfolio:
+        params = space.configuration(str(arm.params[SOLVER]), values)
         if params is not None and params != arm.params:
             yield _Arm(params)

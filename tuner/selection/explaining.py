@@ -14,22 +14,24 @@ from ranktune.solvers.core.errors import ParameterError, or_left_out
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import contributions, dense_columns, is_exact
 from ranktune.solvers.explanation.effects import POINTS, grid_of, partial_effects
+from ranktune.solvers.explanation.importance import shuffling_losses
 from ranktune.solvers.explanation.spread import SECONDS, contribution_spread
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.tuner.selection.explanations import (
+from ranktune.tuner.selection.evidence import (
     EXPLANATIONS,
     Effect,
     ExplainedQuery,
     Explanations,
+    Importance,
     largest,
     write_explanations,
 )
 from ranktune.tuner.selection.finals import Entry
-from ranktune.tuner.selection.importance import Importance, feature_importance, groups_of, names_of, sampled
+from ranktune.tuner.statistics.intervals import bootstrap_interval
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 
@@ -197,3 +199,52 @@ def _effects(model: Model, queries: Queries, tried: Sequence[Importance], second
         shares = np.searchsorted(values, grid, side="right") / len(values)
         found.append(Effect(names[column], tuple(grid.tolist()), tuple(shares.tolist()), tuple(effects.tolist())))
     return tuple(found)
+
+
+DRAWS = 2_000
+"""Draws of queries for each interval."""
+
+
+def feature_importance(
+    model: Model, queries: Queries, metric: Metric, *, repeats: int, seed: int = 0, resamples: int = DRAWS
+) -> tuple[Importance, ...]:
+    """Return the importance of each feature that the model uses, the greatest loss first.
+
+    The features of one column of a table, such as those of a category, are shuffled together. queries have the model's
+    features. The interval holds the noise of the queries, and that of the shuffles on them.
+    """
+    groups = groups_of(model)
+    losses = shuffling_losses(model, queries, metric, tuple(groups.values()), repeats=repeats, seed=seed)
+    found = [
+        Importance(
+            name,
+            bootstrap_interval(
+                own, np.random.default_rng([seed, k]), resamples=resamples, weights=queries.query_weights
+            ),
+        )
+        for k, (name, own) in enumerate(zip(groups, losses, strict=True))
+    ]
+    return tuple(sorted(found, key=lambda one: -np.nan_to_num(one.loss.mean)))
+
+
+def groups_of(model: Model) -> dict[str, Ints]:
+    """Return the features that the model uses by their name, or by that of the column of the table that gave them."""
+    names = names_of(model)
+    columns = {} if model.encoding is None else model.encoding.sources(names)
+    groups: dict[str, list[int]] = {}
+    for j in model.used_features.tolist():
+        groups.setdefault(columns.get(names[j], names[j]), []).append(j)
+    return {name: np.array(own, dtype=np.int64) for name, own in groups.items()}
+
+
+def names_of(model: Model) -> Sequence[str]:
+    """Return the names of a model's features; those of a model without names are numbered from 1."""
+    return model.feature_names or [f"feature {j + 1}" for j in range(model.n_features)]
+
+
+def sampled(queries: Queries, count: int, seed: int = 0) -> Queries:
+    """Return at most count of the queries, drawn at random, in their order."""
+    if queries.n_queries <= count:
+        return replace(queries, rows=None)
+    drawn: Ints = np.random.default_rng([seed, 1]).choice(queries.n_queries, count, replace=False)
+    return queries.select(np.sort(drawn))

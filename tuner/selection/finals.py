@@ -23,8 +23,14 @@ from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.refit import Refitted, as_trialled, microseconds_a_document, refit, score_on
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
-from ranktune.tuner.selection.evidence import EVIDENCE, Evidence, query_documents, select_queries, write_evidence
-from ranktune.tuner.selection.explanations import EXPLANATIONS
+from ranktune.tuner.selection.evidence import (
+    EVIDENCE,
+    EXPLANATIONS,
+    Evidence,
+    query_documents,
+    select_queries,
+    write_evidence,
+)
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds

@@ -6,20 +6,28 @@ one. Its comparison was planned, and is not corrected for others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.solvers.models.blend import needs_of
-from ranktune.tuner.selection.candidates import ALPHA
+from ranktune.tuner.evaluation.refit import refit, score_on
+from ranktune.tuner.selection.candidates import ALPHA, Candidate, task_of
 from ranktune.tuner.selection.finals import Entry, Scored
-from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row
+from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row, TuningGain
+from ranktune.tuner.selection.time_reserve import MARGIN, refit_ratio, reporting
 from ranktune.tuner.statistics.comparisons import Comparison, compare_splits, holm
 from ranktune.tuner.statistics.intervals import Interval, stratified_interval
 from ranktune.tuner.study.abilities import can_load
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.workers.executor import Executor
 
 
 def leaderboard(
@@ -183,3 +191,61 @@ def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, f
         return np.nanmean(linearised(entry.test[name], entry.test_weights))
 
     return {name: float(np.mean([mean(entry, name) for entry in chosen])) for name in metrics}
+
+
+@dataclass(frozen=True, eq=False)
+class DefaultModel:
+    """The best of the defaults of a split: its solver, its values by test query, and whether it is delivered."""
+
+    solver: str
+    test: Floats
+    is_delivered: bool
+
+
+def default_model(
+    study: Study, problem: Problem, default: Candidate | None, chosen: Entry, executor: Executor, deadline: Deadline
+) -> DefaultModel | None:
+    """Return the best default with its values on the test queries; None without them, or without time to fit it."""
+    if default is None or problem.test is None:
+        return None
+    if chosen.candidate.solver == default.solver and _without_bag(chosen.candidate, default) == dict(default.params):
+        return DefaultModel(default.solver, chosen.test[study.metric], is_delivered=True)
+    if MARGIN * default.seconds * refit_ratio(problem) > deadline.left - reporting(problem):
+        return None
+    scored = executor.submit(_scored, study, problem, default)
+    if scored.exception() is not None:  # the study does not fail by a model that it does not deliver
+        return None
+    return DefaultModel(default.solver, scored.result(), is_delivered=False)
+
+
+def tuning_gain(
+    defaults: Sequence[DefaultModel | None],
+    chosen: Sequence[Floats],
+    generator: np.random.Generator,
+    weights: Sequence[Floats | None] | None = None,
+) -> TuningGain | None:
+    """Return what the chosen models gain over the best defaults; None where some split has none.
+
+    chosen holds the values of the chosen model by test query, one array a split, and weights those of these queries.
+    """
+    known = [own for own in defaults if own is not None]
+    if not known or len(known) < len(defaults):
+        return None
+    (name, _), *_ = Counter(own.solver for own in known).most_common(1)
+    if all(own.is_delivered for own in known):
+        return TuningGain(name, None, None)
+    found = compare_splits(chosen, [own.test for own in known], generator, weights=weights)
+    return TuningGain(name, Interval(found.difference, found.low, found.high), found.p_randomisation)
+
+
+def _without_bag(chosen: Candidate, default: Candidate) -> dict[str, Value]:
+    """Return the parameters of the chosen candidate without the seeds of a bag, unless seeds are tuned."""
+    return {name: value for name, value in chosen.params.items() if name != "seeds" or name in default.params}
+
+
+def _scored(study: Study, problem: Problem, default: Candidate) -> Floats:
+    """Fit a default to the queries that the delivered model is fitted to, and return its values by test query."""
+    on_everything = study.refit or not problem.given_split
+    made = refit(task_of(study, problem, default, study.seed), on_everything=on_everything)
+    assert problem.test is not None
+    return score_on(made.model, problem.test, (study.metric,))[study.metric]

@@ -16,8 +16,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
-from ranktune.tuner.selection.explanations import Effect, ExplainedQuery, Explanations
-from ranktune.tuner.selection.importance import Importance
+from ranktune.tuner.selection.evidence import Effect, ExplainedQuery, Explanations, Importance
 from ranktune.tuner.statistics.intervals import Interval
 from tests.support.study_samples import HOSTILE, evidence_of, linear_model, numbers, study_data
 

@@ -19,7 +19,7 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError,
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.runner import final_stages
 from ranktune.tuner.selection import explaining, finals
-from ranktune.tuner.selection.explanations import EXPLANATIONS, read_explanations
+from ranktune.tuner.selection.evidence import EXPLANATIONS, read_explanations
 
 LIST_SCALED = {
     "ElasticRank.optimizer": "psgd", "ElasticRank.threshold": 1.0, "ElasticRank.scaling": "list",

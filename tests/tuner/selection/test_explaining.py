@@ -19,9 +19,8 @@ from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
-from ranktune.tuner.selection.evidence import read_evidence
+from ranktune.tuner.selection.evidence import EXPLANATIONS, read_evidence, read_explanations, write_explanations
 from ranktune.tuner.selection.explaining import LONGEST, SHORTEST, time_for
-from ranktune.tuner.selection.explanations import EXPLANATIONS, read_explanations, write_explanations
 from ranktune.tuner.selection.results import Result
 from tests.support.engine_samples import SOLVERS, judged
 

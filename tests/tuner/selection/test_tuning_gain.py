@@ -11,8 +11,8 @@ import ranktune
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
+from ranktune.tuner.selection.leaderboard import DefaultModel, tuning_gain
 from ranktune.tuner.selection.results import load_result
-from ranktune.tuner.selection.tuning_gain import DefaultModel, tuning_gain
 
 
 def made(seed: int, queries: int) -> Queries:
