@@ -15,12 +15,11 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.evaluation.objective import evaluate
 from ranktune.tuner.runner.joining import Declaration, share
-from ranktune.tuner.runner.ownership import Ownership
 from ranktune.tuner.search.loop import Objective
 from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.locations import Locations, record_name
-from ranktune.tuner.storage.membership import this_host
+from ranktune.tuner.storage.membership import Ownership, this_host
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.compatibility import claim
