@@ -1,9 +1,8 @@
-"""One step of FOBOS under AdaGrad a list, for many columns of weights at once.
+"""One step of FOBOS under AdaGrad a list, that of optimizers.one_pass_kernels, for many columns of weights at once.
 
-It is that of optimizers.one_pass_kernels, to rounding: at list t, with gradient g and G the sum of the squared ones,
-w = S(w - eta g, eta l1) / (1 + eta l2), eta = eta0 / (DELTA + sqrt(G)). A list without pairs is skipped. A weight of a
-sparse list is brought up to date when it is next needed: all columns saw the same lists, so that one count of missed
-steps serves them all, and p steps are the p-th power of one, by repeated squaring.
+A list without pairs is skipped. A weight of a sparse list is brought up to date when it is next needed: all columns saw
+the same lists, so that one count of missed steps serves them all, and p steps are the p-th power of one, by repeated
+squaring, where a column alone takes exponentials.
 
 vector, squares  (d, m) w as it was at seen, and G     seen  (d,) lists at the last change     lists  (1,) lists so far
 multiplier       (d, m) what features are multiplied by          eta0, l1, l2  (m,)
@@ -15,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Indices, Ints, Matrix
+from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.list_scaling import columns_of_list, factor_of, ranges
+from ranktune.solvers.data.list_scaling import factor_of
+from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list
 from ranktune.solvers.joint.list_slopes import Losses, slopes
-from ranktune.solvers.joint.products import add_sparse_transposed, dense_scores, sparse_scores
-from ranktune.solvers.optimizers.one_pass_kernels import DELTA
+from ranktune.solvers.joint.products import longest_list, scores, transposed
+from ranktune.solvers.optimizers.one_pass_kernels import adaptive_rate, fobos_step, shrunk
 
 
 class Rules(NamedTuple):
@@ -49,19 +49,17 @@ class Grades(NamedTuple):
 
 
 @compiled
-def catch_up(rules: Rules, state: State, j: int, decay: Floats, gone: Floats) -> None:
-    """Bring the weights of feature j up to date; decay and gone, (m,), are scratch."""
+def catch_up(rules: Rules, state: State, j: int, scratch: Floats) -> None:
+    """Bring the weights of feature j, which missed steps, up to date; scratch is (4, m)."""
     missed = state.lists[0] - state.seen[j]
     state.seen[j] = state.lists[0]
-    if missed <= 0:
-        return
     w, squares = state.vector[j], state.squares[j]
     bit = 1
     while 2 * bit <= missed:
         bit *= 2
-    eta, once = np.empty(len(w)), np.empty(len(w))
+    decay, gone, eta, once = scratch[0], scratch[1], scratch[2], scratch[3]
     for c in range(len(w)):
-        eta[c] = rules.eta0[c] / (DELTA + np.sqrt(squares[c]))
+        eta[c] = adaptive_rate(rules.eta0[c], squares[c])
         once[c] = 1.0 / (1.0 + eta[c] * rules.l2[c])
         decay[c], gone[c] = once[c], once[c]  # r^q and r + ... + r^q of q = 1 steps
     bit //= 2
@@ -73,11 +71,7 @@ def catch_up(rules: Rules, state: State, j: int, decay: Floats, gone: Floats) ->
             decay[c] = once[c] * power if odd else power
         bit //= 2
     for c in range(len(w)):
-        amount = eta[c] * rules.l1[c] * gone[c]
-        weight = w[c] * decay[c]
-        size = abs(weight) - amount
-        size = size if size > 0.0 else 0.0
-        w[c] = size if weight > 0.0 else -size
+        w[c] = shrunk(w[c] * decay[c], eta[c] * rules.l1[c] * gone[c])
 
 
 @compiled
@@ -86,97 +80,51 @@ def step(rules: Rules, state: State, j: int, gradient: Floats) -> None:
     w, squares = state.vector[j], state.squares[j]
     state.seen[j] = state.lists[0]
     for c in range(len(w)):
-        g = gradient[c]
-        squares[c] += g * g
-        eta = rules.eta0[c] / (DELTA + np.sqrt(squares[c]))
-        moved = w[c] - eta * g
-        size = abs(moved) - eta * rules.l1[c]
-        size = (size if size > 0.0 else 0.0) / (1.0 + eta * rules.l2[c])
-        w[c] = size if moved > 0.0 else -size
+        squares[c] += gradient[c] * gradient[c]
+        w[c] = fobos_step(w[c], gradient[c], adaptive_rate(rules.eta0[c], squares[c]), rules.l1[c], rules.l2[c])
 
 
 @compiled
-def learn_dense(
-    X: Matrix, grades: Grades, losses: Losses, rules: Rules, multiplier: Floats, state: State, before: Floats
+def learn(
+    rows: Rows, grades: Grades, losses: Losses, rules: Rules, multiplier: Floats, state: State, before: Floats
 ) -> None:
     """Learn from the lists; overwrite before, (n_documents, m), with the scores of each list before its step."""
     d, m = state.vector.shape
-    longest = 0
-    for q in range(len(grades.n_grades)):
-        longest = max(longest, grades.starts[q + 1] - grades.starts[q])
-    low, high = np.empty(d, dtype=X.dtype), np.empty(d, dtype=X.dtype)
-    rows, slope, W = np.empty((longest, d)), np.empty((longest, m)), np.empty((d, m))
-    for j in range(d):
-        for c in range(m):
-            W[j, c] = multiplier[j, c] * state.vector[j, c]
-    gradient = np.empty((d, m))
+    at, W, gradient, scratch = no_columns(rows, d), np.empty((d, m)), np.empty((d, m)), np.empty((4, m))
+    vector, _, seen, lists = state
+    longest = longest_list(grades.starts)
+    room, slopes_of_list = np.empty((longest, d if not rows.is_sparse else 0)), np.empty((longest, m))
+    _, columns, low, high, _ = at
     for q in range(len(grades.n_grades)):
         a, b = grades.starts[q], grades.starts[q + 1]
-        S = before[a:b]
-        dense_scores(X[a:b], W, S)
-        if grades.n_grades[q] < 2:
-            continue
-        slopes(losses, S, grades.codes[a:b], grades.n_grades[q], a, slope[: b - a])
-        for i in range(b - a):
-            for j in range(d):
-                rows[i, j] = X[a + i, j]
-        np.dot(rows[: b - a].T, slope[: b - a], gradient)
-        ranges(X[a:b], low, high)
-        state.lists[0] += 1
-        for j in range(d):
-            constant = factor_of(low[j], high[j], False) == 0.0
-            for c in range(m):
-                gradient[j, c] = 0.0 if constant else gradient[j, c] * multiplier[j, c]
-            step(rules, state, j, gradient[j])
-            for c in range(m):
-                W[j, c] = multiplier[j, c] * state.vector[j, c]
-
-
-@compiled
-def learn_sparse(
-    data: Matrix,
-    indices: Indices,
-    indptr: Indices,
-    grades: Grades,
-    losses: Losses,
-    rules: Rules,
-    multiplier: Floats,
-    state: State,
-    before: Floats,
-) -> None:
-    """Learn as learn_dense does. Cost: the nonzeros of the lists, and the columns that they have."""
-    d, m = state.vector.shape
-    place = np.full(d, -1, dtype=np.int64)
-    columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
-    decay, gone = np.empty(m), np.empty(m)
-    for q in range(len(grades.n_grades)):
-        a, b = grades.starts[q], grades.starts[q + 1]
-        S, slope = before[a:b], np.empty((b - a, m))
-        k = columns_of_list(data, indices, indptr[a], indptr[b], b - a, place, columns, low, high, filled)
-        W = np.empty((k, m))
+        k = open_list(rows, a, b, at)
         for r in range(k):
             j = columns[r]
-            catch_up(rules, state, j, decay, gone)
+            if seen[j] < lists[0]:
+                catch_up(rules, state, j, scratch)
+            effective, factor, weight = W[r], multiplier[j], vector[j]
             for c in range(m):
-                W[r, c] = multiplier[j, c] * state.vector[j, c]
-        sparse_scores(data, indices, indptr, a, b, place, W, S)
+                effective[c] = factor[c] * weight[c]
+        scores(rows, a, b, at, W[:k], before[a:b])
         if grades.n_grades[q] > 1:
-            slopes(losses, S, grades.codes[a:b], grades.n_grades[q], a, slope)
-            gradient = W
-            gradient[:] = 0.0
-            add_sparse_transposed(data, indices, indptr, a, b, place, slope, gradient)
-            state.lists[0] += 1
+            by_document = slopes_of_list[: b - a]
+            slopes(losses, before[a:b], grades.codes[a:b], grades.n_grades[q], a, by_document)
+            transposed(rows, a, b, at, by_document, room, gradient[:k])
+            lists[0] += 1
             for r in range(k):
-                j, constant = columns[r], factor_of(low[r], high[r], False) == 0.0
+                slope, factor = gradient[r], multiplier[columns[r]]
+                if factor_of(low[r], high[r], False) == 0.0:
+                    slope[:] = 0.0
                 for c in range(m):
-                    gradient[r, c] = 0.0 if constant else gradient[r, c] * multiplier[j, c]
-                step(rules, state, j, gradient[r])
-        for r in range(k):
-            place[columns[r]] = -1
+                    slope[c] *= factor[c]
+                step(rules, state, columns[r], slope)
+        close_list(rows, k, at)
 
 
 @compiled
-def catch_all_up(rules: Rules, state: State, decay: Floats, gone: Floats) -> None:
-    """Bring all weights up to date; decay and gone, (m,), are scratch."""
+def catch_all_up(rules: Rules, state: State) -> None:
+    """Bring all weights up to date."""
+    scratch = np.empty((4, state.vector.shape[1]))
     for j in range(len(state.seen)):
-        catch_up(rules, state, j, decay, gone)
+        if state.seen[j] < state.lists[0]:
+            catch_up(rules, state, j, scratch)

@@ -9,8 +9,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_ints
 from ranktune.solvers.data.grades import number_grades
-from ranktune.solvers.data.products import csr_parts
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.data.scaling import SCALINGS, query_factors
 from ranktune.solvers.joint import list_kernels as kernels
 from ranktune.solvers.joint.base import Learners
@@ -60,11 +60,7 @@ class ListLearners(Learners[ElasticRank]):
         grades = Grades(as_ints(queries.starts), *number_grades(queries.grades, queries.starts))
         given = (grades, losses_of(self._losses, queries), self._rules, self._multiplier)
         state = State(self._vector, self._squares, self._seen, self._lists)
-        if isinstance(queries.features, np.ndarray):
-            kernels.learn_dense(queries.features, *given, state, before)
-        else:
-            data, indices, indptr = csr_parts(queries.features)
-            kernels.learn_sparse(data, indices, indptr, *given, state, before)
+        kernels.learn(rows_of(queries.features), *given, state, before)
         return before
 
     @staticmethod
@@ -74,9 +70,8 @@ class ListLearners(Learners[ElasticRank]):
 
     def weights(self) -> Floats:
         """Return the weights of the raw features as they are now, (n_features, m)."""
-        scratch = np.empty((2, len(self.rankers)))
         state = State(self._vector, self._squares, self._seen, self._lists)
-        kernels.catch_all_up(self._rules, state, scratch[0], scratch[1])
+        kernels.catch_all_up(self._rules, state)
         return np.asarray(self._multiplier * self._vector)
 
     def _choose(self, columns: Ints) -> None:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Indices, Ints, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.list_scaling import columns_of_list
-from ranktune.solvers.joint.products import add_sparse_transposed, dense_scores, sparse_scores
+from ranktune.solvers.data.rows import ListColumns, Rows, close_list, no_columns, open_list
+from ranktune.solvers.joint.products import longest_list, scores, transposed
 
 BLOCK = 32
 """Pairs whose steps are added to all scores at once."""
@@ -71,34 +71,31 @@ def learn_pairs(K: Floats, better: Ints, worse: Ints, first: int, extra: Floats,
 
 
 @compiled
-def learn_dense(
-    X: Matrix, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats, W: Floats, before: Floats
-) -> None:
-    """Learn from the queries; overwrite before, (n_documents, m), with the scores of each query before its steps."""
+def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats, W: Floats, before: Floats) -> None:
+    """Learn from the queries; overwrite before, (n_documents, m), with the scores of each query before its steps.
+
+    Cost beside the pairs: the stored values, and for the Gram matrix the pairs of those in a column.
+    """
     d, m = W.shape
-    longest = 0
-    for q in range(len(starts) - 1):
-        longest = max(longest, starts[q + 1] - starts[q])
-    rows, roots = np.empty((longest, d)), np.sqrt(stretch)
-    change, taken, s = np.empty((d, m)), np.empty((longest, m)), np.empty((longest, m))
+    at, own, roots = no_columns(rows, d), np.empty((d, m)), np.sqrt(stretch)
+    room = np.empty((longest_list(starts), d if not rows.is_sparse else 0))
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
-        n = b - a
-        dense_scores(X[a:b], W, before[a:b])
+        k = open_list(rows, a, b, at)
+        for r in range(k):
+            for c in range(m):
+                own[r, c] = W[at.columns[r], c]
+        scores(rows, a, b, at, own[:k], before[a:b])
         first, last = pairs.ends[q], pairs.ends[q + 1]
-        if first == last:
-            continue
-        for i in range(n):
-            for j in range(d):
-                rows[i, j] = X[a + i, j] * roots[j]
-            for c in range(m):
-                s[i, c], taken[i, c] = before[a + i, c], 0.0
-        gram = dense_gram(rows[:n])
-        learn_pairs(gram, pairs.better[first:last], pairs.worse[first:last], a, extra, s[:n], taken[:n])
-        np.dot(rows[:n].T, taken[:n], change)
-        for j in range(d):
-            for c in range(m):
-                W[j, c] += roots[j] * change[j, c]
+        if first < last:
+            gram = sparse_gram(rows, a, b, at, k, stretch) if rows.is_sparse else dense_gram(rows.dense[a:b] * roots)
+            s, taken = before[a:b].copy(), np.zeros((b - a, m))
+            learn_pairs(gram, pairs.better[first:last], pairs.worse[first:last], a, extra, s, taken)
+            transposed(rows, a, b, at, taken, room, own[:k])
+            for r in range(k):
+                for c in range(m):
+                    W[at.columns[r], c] += stretch[at.columns[r]] * own[r, c]
+        close_list(rows, k, at)
 
 
 @compiled
@@ -117,75 +114,25 @@ def dense_gram(rows: Floats) -> Floats:
 
 
 @compiled
-def learn_sparse(
-    data: Matrix,
-    indices: Indices,
-    indptr: Indices,
-    starts: Ints,
-    pairs: Pairs,
-    extra: Floats,
-    stretch: Floats,
-    W: Floats,
-    before: Floats,
-) -> None:
-    """Learn as learn_dense does. Cost: the nonzeros, and for the Gram matrix the pairs of those in a column."""
-    d, m = W.shape
-    place = np.full(d, -1, dtype=np.int64)
-    columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
-    for q in range(len(starts) - 1):
-        a, b = starts[q], starts[q + 1]
-        k = columns_of_list(data, indices, indptr[a], indptr[b], b - a, place, columns, low, high, filled)
-        own = np.empty((k, m))
-        for r in range(k):
-            for c in range(m):
-                own[r, c] = W[columns[r], c]
-        S = before[a:b]
-        sparse_scores(data, indices, indptr, a, b, place, own, S)
-        first, last = pairs.ends[q], pairs.ends[q + 1]
-        if first < last:
-            gram = sparse_gram(data, indices, indptr, a, b, place, columns[:k], filled, stretch)
-            s, taken = S.copy(), np.zeros((b - a, m))
-            learn_pairs(gram, pairs.better[first:last], pairs.worse[first:last], a, extra, s, taken)
-            own[:] = 0.0
-            add_sparse_transposed(data, indices, indptr, a, b, place, taken, own)
-            for r in range(k):
-                for c in range(m):
-                    W[columns[r], c] += stretch[columns[r]] * own[r, c]
-        for r in range(k):
-            place[columns[r]] = -1
-
-
-@compiled
-def sparse_gram(
-    data: Matrix,
-    indices: Indices,
-    indptr: Indices,
-    a: int,
-    b: int,
-    place: Ints,
-    columns: Ints,
-    filled: Ints,
-    stretch: Floats,
-) -> Floats:
-    """Return X S X' of the rows a to b; columns lists what they store, filled how often, place is its inverse."""
-    k = len(columns)
+def sparse_gram(rows: Rows, a: int, b: int, at: ListColumns, k: int, stretch: Floats) -> Floats:
+    """Return X S X' of the rows a to b - 1, a list of k columns."""
     ends = np.zeros(k + 1, dtype=np.int64)
     for r in range(k):
-        ends[r + 1] = ends[r] + filled[r]
-    at, rows, values = ends[:k].copy(), np.empty(ends[k], dtype=np.int64), np.empty(ends[k])
+        ends[r + 1] = ends[r] + at.filled[r]
+    free, documents, values = ends[:k].copy(), np.empty(ends[k], dtype=np.int64), np.empty(ends[k])
     for i in range(a, b):
-        for p in range(indptr[i], indptr[i + 1]):
-            r = place[indices[p]]
-            rows[at[r]], values[at[r]] = i - a, data[p]
-            at[r] += 1
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
+            r = at.place[rows.indices[p]]
+            documents[free[r]], values[free[r]] = i - a, rows.data[p]
+            free[r] += 1
     gram = np.zeros((b - a, b - a))
     for r in range(k):
-        factor = stretch[columns[r]]
+        factor = stretch[at.columns[r]]
         for p in range(ends[r], ends[r + 1]):
             x = factor * values[p]
-            own = gram[rows[p]]
+            own = gram[documents[p]]
             for e in range(ends[r], p + 1):
-                own[rows[e]] += x * values[e]
+                own[documents[e]] += x * values[e]
     for i in range(b - a):
         for j in range(i):
             gram[j, i] = gram[i, j]

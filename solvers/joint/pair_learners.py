@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_ints
-from ranktune.solvers.data.products import csr_parts
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.data.scaling import SCALINGS, factors
 from ranktune.solvers.joint import pair_kernels as kernels
 from ranktune.solvers.joint.base import Learners
@@ -43,11 +43,7 @@ class PairLearners(Learners[SOLAR1]):
         """Learn from queries; return the scores before each list was learned from, (n_documents, m)."""
         before = np.empty((queries.n_documents, len(self.rankers)))
         given = (as_ints(queries.starts), self._pairs(queries), self._extra, self._stretch, self._weights, before)
-        if isinstance(queries.features, np.ndarray):
-            kernels.learn_dense(queries.features, *given)
-        else:
-            data, indices, indptr = csr_parts(queries.features)
-            kernels.learn_sparse(data, indices, indptr, *given)
+        kernels.learn(rows_of(queries.features), *given)
         return before
 
     def _pairs(self, queries: Queries) -> Pairs:

@@ -1,6 +1,6 @@
-"""The products of documents with many columns of weights, and the updates of these.
+"""The products of the documents of a list with many columns of weights, or of their slopes.
 
-X  (n, d) features, dense or CSR          W  (d, m) a column of weights for each of m configurations
+X  (n, k) the features that the list stores          W  (k, m) a column of weights for each of m configurations
 
 A feature is read once for all columns: its weights are adjacent. Equal rows of X have equal scores, to the bit.
 """
@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Indices, Ints, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.rows import ListColumns, Rows
 
 
 @compiled
@@ -51,30 +52,46 @@ def dense_scores(X: Matrix, W: Floats, out: Floats) -> None:
 
 
 @compiled
-def sparse_scores(
-    data: Matrix, indices: Indices, indptr: Indices, first: int, last: int, place: Ints, W: Floats, out: Floats
-) -> None:
-    """Overwrite out, (last - first, m), with the scores of the rows first to last; W holds the columns in place."""
-    m = W.shape[1]
+def scores(rows: Rows, first: int, last: int, at: ListColumns, W: Floats, out: Floats) -> None:
+    """Overwrite out, (last - first, m), with the scores of a list by W, (k, m), the weights of its columns."""
+    if not rows.is_sparse:
+        dense_scores(rows.dense[first:last], W, out)
+        return
+    data, indices, place, m = rows.data, rows.indices, at.place, W.shape[1]
     for i in range(first, last):
         row = out[i - first]
         for c in range(m):
             row[c] = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
             x, w = np.float64(data[p]), W[place[indices[p]]]
             for c in range(m):
                 row[c] += x * w[c]
 
 
 @compiled
-def add_sparse_transposed(
-    data: Matrix, indices: Indices, indptr: Indices, first: int, last: int, place: Ints, V: Floats, out: Floats
-) -> None:
-    """Add X' V of the rows first to last, V (last - first, m), to the columns in place of out."""
-    m = V.shape[1]
+def longest_list(starts: Ints) -> int:
+    """Return the most documents of a list."""
+    longest = 0
+    for q in range(len(starts) - 1):
+        longest = max(longest, starts[q + 1] - starts[q])
+    return longest
+
+
+@compiled
+def transposed(rows: Rows, first: int, last: int, at: ListColumns, V: Floats, room: Floats, out: Floats) -> None:
+    """Overwrite out, (k, m), with X' V of a list, V (last - first, m); room has room for its rows if they are dense."""
+    if not rows.is_sparse:
+        X = rows.dense
+        for i in range(first, last):
+            for j in range(room.shape[1]):
+                room[i - first, j] = X[i, j]
+        np.dot(room[: last - first].T, V, out)
+        return
+    data, indices, place, m = rows.data, rows.indices, at.place, V.shape[1]
+    out[:] = 0.0
     for i in range(first, last):
         v = V[i - first]
-        for p in range(indptr[i], indptr[i + 1]):
+        for p in range(rows.indptr[i], rows.indptr[i + 1]):
             x, target = np.float64(data[p]), out[place[indices[p]]]
             for c in range(m):
                 target[c] += x * v[c]

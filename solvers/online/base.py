@@ -16,11 +16,11 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.rows import Rows, rows_of
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, listed_pairs, lists_of
-from ranktune.solvers.online.rows import Rows, rows_of
 
 WORK = 2e8
 """Approximate multiplications between two reported steps: a tenth of a second."""

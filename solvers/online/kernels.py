@@ -21,7 +21,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.online.rows import Rows, add, difference, product, stretched_square
+from ranktune.solvers.data.rows import Rows, add, difference, product, stretched_square
 
 FIRST_ORDER, BOUNDED, FULL, DIAGONAL, PERCEPTRON, COMMITTEE = range(6)
 

@@ -15,11 +15,11 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.rows import Rows, add_row, row_score, rows_of
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import PASSES, OnlineRanker, PairwiseOnlineRanker, blocks_of_work
 from ranktune.solvers.online.kernels import Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, visits
-from ranktune.solvers.online.rows import Rows, add_row, row_score, rows_of
 
 MAX_GRADES = 64
 """Different grades that Prank tells apart; of more, such as click rates, neighbours count as one."""

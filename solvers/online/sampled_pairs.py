@@ -14,11 +14,11 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.products import scores as scores_of
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.rows import Rows, add_rows, row_score, rows_of
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import PairRanker
 from ranktune.solvers.online.kernels import Rule, State
 from ranktune.solvers.online.pair_sampling import draw, draw_from, pair_table
-from ranktune.solvers.online.rows import Rows, add_rows, row_score, rows_of
 
 BLOCK = 1 << 17
 """Pairs between two steps that are reported."""

@@ -6,8 +6,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.rows import Rows, difference, product, stretched_square
 from ranktune.solvers.online.kernels import FULL, RECENT, Rule, State
-from ranktune.solvers.online.rows import Rows, difference, product, stretched_square
 
 
 @compiled

@@ -10,10 +10,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.data.rows import Rows
 from ranktune.solvers.online import kernels, second_order
 from ranktune.solvers.online.base import PairwiseOnlineRanker
 from ranktune.solvers.online.kernels import Rule, State, new_state
-from ranktune.solvers.online.rows import Rows
 
 FULL_FEATURES = 2000
 """The most features for which "auto" is full: 32 MB."""

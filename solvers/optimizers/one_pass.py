@@ -23,6 +23,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_not_negative
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
@@ -83,16 +84,12 @@ class OnePass:
         """
         check_parts(loss, penalty, self, ONE_PASS)
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
-        X, given = queries.features, np.zeros(0) if scores is None else scores
+        rows, given = rows_of(queries.features), np.zeros(0) if scores is None else scores
         factors = np.ones(len(state.vector)) if multiplier is None else multiplier
         block = max(MIN_LISTS_BETWEEN_REPORTS, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
-            if isinstance(X, np.ndarray):
-                total = kernels.learn_dense(X, part, lists, pairs, rule, state, factors, scaled, given)
-            else:
-                csr = (X.data, X.indices, X.indptr)
-                total = kernels.learn_sparse(*csr, part, lists, pairs, rule, state, factors, scaled, given)
+            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, scaled, given)
             weights = self.weights(penalty, state)
             if not (np.abs(weights) < OVERFLOW).all():
                 raise ParameterError(

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Indices, Ints, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.core.vectors import row_product
-from ranktune.solvers.data.list_scaling import columns_of_list, factor_of, ranges
+from ranktune.solvers.data.list_scaling import factor_of
+from ranktune.solvers.data.rows import Rows, add_list, close_list, no_columns, open_list, score_list
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule, list_loss
 
 FOBOS, RDA, PSGD, TGD = 0, 1, 2, 3
@@ -61,17 +61,27 @@ def rate(rule: Rule, t: float, square: float) -> float:
         return float(rule.eta0 / np.sqrt(t))
     if rule.schedule == CONSTANT:
         return rule.eta0
-    return float(rule.eta0 / (DELTA + np.sqrt(square)))
+    return adaptive_rate(rule.eta0, square)
+
+
+@compiled
+def adaptive_rate(eta0: float, square: float) -> float:
+    """Return AdaGrad's eta."""
+    return float(eta0 / (DELTA + np.sqrt(square)))
+
+
+@compiled
+def fobos_step(weight: float, gradient: float, eta: float, l1: float, l2: float) -> float:
+    """Return where FOBOS moves a weight."""
+    return shrunk(weight - eta * gradient, eta * l1) / (1.0 + eta * l2)
 
 
 @compiled
 def shrunk(weight: float, amount: float) -> float:
     """Return weight moved towards zero by amount, at most to zero."""
-    if weight > amount:
-        return weight - amount
-    if weight < -amount:
-        return weight + amount
-    return 0.0
+    size = abs(weight) - amount
+    size = size if size > 0.0 else 0.0
+    return size if weight > 0.0 else -size
 
 
 @compiled
@@ -160,7 +170,7 @@ def step(rule: Rule, state: State, columns: Ints, weights: Floats, gradient: Flo
             continue
         eta = rate(rule, t, state.squares[j])
         if rule.optimizer == FOBOS:
-            weight = shrunk(weights[r] - eta * g, eta * rule.l1) / (1.0 + eta * rule.l2)
+            weight = fobos_step(weights[r], g, eta, rule.l1, rule.l2)
         elif rule.optimizer == PSGD:
             weight = weights[r] * max(0.0, 1.0 - eta * rule.l2) - eta * g
             if truncate and abs(weight) < rule.threshold:
@@ -175,19 +185,8 @@ def step(rule: Rule, state: State, columns: Ints, weights: Floats, gradient: Flo
 
 
 @compiled
-def constants(low: Matrix, factor: Floats, raw: Floats, m: int, scaled: bool) -> float:
-    """Return what columns that are constant in a list, and so order nothing, add to all its scores by raw weights."""
-    total = 0.0
-    if not scaled:
-        for r in range(m):
-            if factor[r] == 0.0:
-                total += raw[r] * low[r]
-    return total
-
-
-@compiled
-def learn_dense(
-    X: Matrix,
+def learn(
+    rows: Rows,
     order: Ints,
     lists: Lists,
     pairs: PairRule,
@@ -197,105 +196,40 @@ def learn_dense(
     scaled: bool,
     before: Floats,
 ) -> float:
-    """Learn from the lists in order; return the sum of their losses, each before its step.
+    """Learn from the lists in order; return the sum of their losses, each before its step. Cost: the stored values.
 
     Features count as multiplied by multiplier, (d,). before, if it has room, is overwritten with the scores of the
     lists' documents, each before its list's step.
     """
-    d = X.shape[1]
-    columns = np.empty(d, dtype=np.int64)
-    for j in range(d):
-        columns[j] = j
-    weights, raw, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
-    low, high = np.empty(d, dtype=X.dtype), np.empty(d, dtype=X.dtype)
-    total = 0.0
-    for q in order:
-        if lists.n_grades[q] < 2 and len(before) == 0:
-            continue
-        a, b = lists.starts[q], lists.starts[q + 1]
-        ranges(X[a:b], low, high)
-        weights_of(rule, state, columns, weights)
-        for j in range(d):
-            raw[j] = multiplier[j] * weights[j]
-            factor[j] = multiplier[j] * factor_of(low[j], high[j], scaled)
-            effective[j] = factor[j] * weights[j]
-            gradient[j] = 0.0
-        scores, slope = np.empty(b - a), np.empty(b - a)
-        for i in range(a, b):
-            scores[i - a] = row_product(X, i, effective)
-        if len(before) > 0:
-            level = constants(low, factor, raw, d, scaled)
-            for i in range(a, b):
-                before[i] = scores[i - a] + level
-            if lists.n_grades[q] < 2:
-                continue
-        total += list_loss(pairs, scores, lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope)
-        for i in range(a, b):
-            change = slope[i - a]
-            if change != 0.0:
-                for j in range(d):
-                    gradient[j] += X[i, j] * change
-        for j in range(d):
-            gradient[j] *= factor[j]
-        step(rule, state, columns, weights, gradient)
-    return total
-
-
-@compiled
-def learn_sparse(
-    data: Matrix,
-    indices: Indices,
-    indptr: Indices,
-    order: Ints,
-    lists: Lists,
-    pairs: PairRule,
-    rule: Rule,
-    state: State,
-    multiplier: Floats,
-    scaled: bool,
-    before: Floats,
-) -> float:
-    """Learn as learn_dense does. Cost: the nonzeros of the lists."""
     d = len(state.vector)
-    place = np.empty(d, dtype=np.int64)  # of each column among those of the list
-    for j in range(d):
-        place[j] = -1
-    columns, low, high, filled = np.empty(d, dtype=np.int64), np.empty(d), np.empty(d), np.empty(d, dtype=np.int64)
-    weights, raw, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d), np.empty(d)
+    at = no_columns(rows, d)
+    _, columns, low, high, _ = at
+    weights, factor, effective, gradient = np.empty(d), np.empty(d), np.empty(d), np.empty(d)
     total = 0.0
     for q in order:
         if lists.n_grades[q] < 2 and len(before) == 0:
             continue
         a, b = lists.starts[q], lists.starts[q + 1]
-        m = columns_of_list(data, indices, indptr[a], indptr[b], b - a, place, columns, low, high, filled)
+        m = open_list(rows, a, b, at)
         weights_of(rule, state, columns[:m], weights)
         for r in range(m):
-            raw[r] = multiplier[columns[r]] * weights[r]
             factor[r] = multiplier[columns[r]] * factor_of(low[r], high[r], scaled)
             effective[r] = factor[r] * weights[r]
             gradient[r] = 0.0
         scores, slope = np.empty(b - a), np.empty(b - a)
-        for i in range(a, b):
-            score = 0.0
-            for p in range(indptr[i], indptr[i + 1]):
-                score += data[p] * effective[place[indices[p]]]
-            scores[i - a] = score
+        score_list(rows, a, b, at, effective, scores)
         if len(before) > 0:
-            level = constants(low, factor, raw, m, scaled)
+            level = 0.0  # of columns that are constant in the list, and so order nothing
+            for r in range(m if not scaled else 0):
+                if factor[r] == 0.0:
+                    level += multiplier[columns[r]] * weights[r] * low[r]
             for i in range(a, b):
                 before[i] = scores[i - a] + level
-            if lists.n_grades[q] < 2:
-                for r in range(m):
-                    place[columns[r]] = -1
-                continue
-        total += list_loss(pairs, scores, lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope)
-        for i in range(a, b):
-            change = slope[i - a]
-            if change != 0.0:
-                for p in range(indptr[i], indptr[i + 1]):
-                    gradient[place[indices[p]]] += data[p] * change
-        for r in range(m):
-            gradient[r] *= factor[r]
-            place[columns[r]] = -1
-        step(rule, state, columns[:m], weights, gradient)
+        if lists.n_grades[q] > 1:
+            total += list_loss(pairs, scores, lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope)
+            add_list(rows, a, b, at, slope, gradient)
+            for r in range(m):
+                gradient[r] *= factor[r]
+            step(rule, state, columns[:m], weights, gradient)
+        close_list(rows, m, at)
     return total

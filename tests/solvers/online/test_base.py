@@ -13,12 +13,12 @@ from sklearn.base import clone
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
 from ranktune.solvers.online.kernels import Rule, learn, list_pairs, new_state
 from ranktune.solvers.online.perceptrons import Prank
-from ranktune.solvers.online.rows import rows_of
 from tests.support.plain_solvers import (
     committee_perceptron,
     elastic_rank,
