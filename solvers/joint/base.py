@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Floats, Ints
+from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.data.queries import Queries
 
 R = TypeVar("R", bound=Any)
@@ -19,15 +19,16 @@ class Learners(Generic[R]):
     numbers  the number that each has in the whole pass, in the order of the columns
     rankers  the configurations in the same order
     scales   (n_features,) the factor of each feature, by the name of a scaling
+    state    arrays by name: those of two dimensions have a column a configuration, the others are of all of them
     """
 
     def __init__(
         self, numbers: Sequence[int], rankers: Sequence[R], queries: Queries, scales: Mapping[str, Floats]
     ) -> None:
         self.scales = scales
-        self.numbers, self.rankers = list(numbers), list(rankers)
-        self._begin(rankers, queries)
-        self._arrange()
+        self.numbers, self.rankers = list[int](), list[R]()
+        self.state: dict[str, Array] = self._zeros(queries.n_features)
+        self.join(numbers, rankers)
 
     @staticmethod
     def takes(ranker: object) -> bool:
@@ -49,6 +50,15 @@ class Learners(Generic[R]):
         """Return the key by which columns are ordered."""
         return 0
 
+    @staticmethod
+    def _zeros(n_features: int) -> dict[str, Array]:
+        """Return the state before the first query, without columns."""
+        raise NotImplementedError
+
+    def _arranged(self) -> None:
+        """Prepare what depends on the configurations; there is at least one."""
+        raise NotImplementedError
+
     def learn(self, queries: Queries) -> Floats:
         """Learn from queries; return the scores of each document before its query was learned from, (n_documents, m).
 
@@ -60,50 +70,30 @@ class Learners(Generic[R]):
         """Return the weights of the raw features as they are now, (n_features, m)."""
         raise NotImplementedError
 
-    def arrays(self) -> dict[str, Array]:
-        """Return the state as arrays by name."""
-        raise NotImplementedError
+    def restore(self, state: Mapping[str, Array]) -> None:
+        """Take up a state of the same configurations in the same order."""
+        self.state = {name: state[name] for name in self.state}
 
     def keep(self, numbers: Sequence[int]) -> None:
         """Drop all configurations but those of these numbers."""
-        known = set(numbers)
-        self._pick([column for column, number in enumerate(self.numbers) if number in known])
+        self._pick([column for column, number in enumerate(self.numbers) if number in numbers])
 
     def join(self, numbers: Sequence[int], rankers: Sequence[R]) -> None:
         """Let further configurations learn from the next queries on, from zero weights."""
-        self._append(len(rankers))
         self.numbers += numbers
         self.rankers += rankers
-        self._arrange()
-
-    def restore(self, arrays: Mapping[str, Array]) -> None:
-        """Take up a state that arrays returned for the same configurations in the same order."""
-        self._restore(arrays)
-
-    def _arrange(self) -> None:
-        """Put the columns into their order."""
+        for name, array in self.state.items():
+            if array.ndim == 2:
+                self.state[name] = np.hstack([array, np.zeros((len(array), len(numbers)))])
         keys = [self._order(ranker) for ranker in self.rankers]
         self._pick(sorted(range(len(keys)), key=keys.__getitem__))
 
     def _pick(self, columns: Sequence[int]) -> None:
+        """Keep these columns, in this order."""
         self.numbers = [self.numbers[column] for column in columns]
         self.rankers = [self.rankers[column] for column in columns]
-        self._choose(np.array(columns, dtype=np.int64))
+        for name, array in self.state.items():
+            if array.ndim == 2:
+                self.state[name] = np.take(array, columns, axis=1)
         if columns:
             self._arranged()
-
-    def _begin(self, rankers: Sequence[R], queries: Queries) -> None:
-        raise NotImplementedError
-
-    def _arranged(self) -> None:
-        """Prepare what depends on the configurations; there is at least one."""
-        raise NotImplementedError
-
-    def _choose(self, columns: Ints) -> None:
-        raise NotImplementedError
-
-    def _append(self, count: int) -> None:
-        raise NotImplementedError
-
-    def _restore(self, arrays: Mapping[str, Array]) -> None:
-        raise NotImplementedError

@@ -12,10 +12,7 @@ from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.joint.base import Learners
-from ranktune.solvers.joint.list_learners import ListLearners
-from ranktune.solvers.joint.pair_learners import PairLearners
-
-FAMILIES: tuple[type[Learners[Any]], ...] = (ListLearners, PairLearners)
+from ranktune.solvers.joint.families import FAMILIES
 
 
 class JointLearners:
@@ -52,19 +49,17 @@ class JointLearners:
 
     def join(self, rankers: Mapping[int, PassRanker]) -> None:
         """Let rankers learn from the next block on. Raises ParameterError for one of no family."""
-        found: dict[tuple[object, ...], list[int]] = {}
+        groups: dict[tuple[Any, ...], list[int]] = {}
         for number, ranker in rankers.items():
             family = family_of(ranker)
-            found.setdefault((family, *family.shared(ranker)), []).append(number)
-        for key, numbers in found.items():
-            own = [rankers[number] for number in numbers]
+            groups.setdefault((family, *family.shared(ranker)), []).append(number)
+        for key, numbers in groups.items():
+            joining = [rankers[number] for number in numbers]
             if key in self._groups:
-                self._groups[key].join(numbers, own)
+                self._groups[key].join(numbers, joining)
             else:
-                family = family_of(own[0])
-                prefix = f"{family.__name__}-"
-                scales = {name.removeprefix(prefix): s for name, s in self._scales.items() if name.startswith(prefix)}
-                self._groups[key] = family(numbers, own, self._sample, scales)
+                scales = _beginning_with(f"{key[0].__name__}-", self._scales)
+                self._groups[key] = key[0](numbers, joining, self._sample, scales)
         self.rankers.update(rankers)
 
     def keep(self, numbers: Sequence[int]) -> None:
@@ -80,42 +75,40 @@ class JointLearners:
 
         They are (n_rankers, n_documents), rows in the order of numbers.
         """
-        scores = np.empty((len(self.rankers), queries.n_documents))
-        place = {number: row for row, number in enumerate(self.numbers)}
-        for group in self._groups.values():
-            scores[[place[number] for number in group.numbers]] = group.learn(queries).T
-        return scores
+        return self._by_number([group.learn(queries) for group in self._groups.values()])
 
     def weights(self) -> Floats:
         """Return the weights of the raw features as they are now, (n_rankers, n_features), rows as numbers."""
-        place = {number: row for row, number in enumerate(self.numbers)}
-        weights = np.empty((len(self.rankers), self._sample.n_features))
-        for group in self._groups.values():
-            weights[[place[number] for number in group.numbers]] = group.weights().T
-        return weights
+        return self._by_number([group.weights() for group in self._groups.values()])
+
+    def _by_number(self, parts: Sequence[Floats]) -> Floats:
+        """Return the columns of the groups as rows in the order of numbers."""
+        numbers = [number for group in self._groups.values() for number in group.numbers]
+        rows = np.empty((len(numbers), len(parts[0])))
+        rows[np.argsort(np.argsort(numbers))] = np.hstack(parts).T
+        return rows
 
     def arrays(self) -> dict[str, Array]:
         """Return the state as arrays by name."""
-        found: dict[str, Array] = {f"scales-{name}": scale for name, scale in self._scales.items()}
+        arrays: dict[str, Array] = {f"scales-{name}": scale for name, scale in self._scales.items()}
         for index, group in enumerate(self._groups.values()):
-            found[f"{index}-numbers"] = np.array(group.numbers, dtype=np.int64)
-            found |= {f"{index}-{name}": array for name, array in group.arrays().items()}
-        return found
+            arrays[f"{index}-numbers"] = np.array(group.numbers, dtype=np.int64)
+            arrays |= {f"{index}-{name}": array for name, array in group.state.items()}
+        return arrays
 
     @classmethod
     def restored(cls, sample: Queries, rankers: Mapping[int, PassRanker], arrays: Mapping[str, Array]) -> JointLearners:
         """Return the learners whose state arrays are; sample says how many features there are."""
-        scales = {name.removeprefix("scales-"): own for name, own in arrays.items() if name.startswith("scales-")}
-        learners = cls(sample, scales)
-        index = 0
-        while f"{index}-numbers" in arrays:
-            prefix = f"{index}-"
-            own = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-            numbers = [int(number) for number in own["numbers"]]
-            learners.join({number: rankers[number] for number in numbers})
-            list(learners._groups.values())[-1].restore(own)
-            index += 1
+        learners = cls(sample, _beginning_with("scales-", arrays))
+        while state := _beginning_with(f"{len(learners._groups)}-", arrays):
+            learners.join({number: rankers[number] for number in state["numbers"].tolist()})
+            list(learners._groups.values())[-1].restore(state)
         return learners
+
+
+def _beginning_with(prefix: str, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays whose names begin with prefix, by the rest of their names."""
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def family_of(ranker: object) -> type[Learners[Any]]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.rows import ListColumns, Rows, close_list, no_columns, open_list
 from ranktune.solvers.joint.products import longest_list, scores, transposed
@@ -99,7 +99,7 @@ def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats
 
 
 @compiled
-def dense_gram(rows: Floats) -> Floats:
+def dense_gram(rows: Matrix) -> Floats:
     """Return rows times their transpose, computed below the diagonal, in strips."""
     n = len(rows)
     gram = np.empty((n, n))
