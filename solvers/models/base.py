@@ -12,11 +12,11 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NotRequired, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, Self, TypeAlias, TypedDict
 
 import numpy as np
 from scipy import sparse
@@ -67,8 +67,9 @@ class Origin(TypedDict):
     monotone: NotRequired[Mapping[str, int]]
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Model(ABC):
-    """A model that scores documents; each kind of model is a frozen dataclass.
+    """A model that scores documents; each kind of model is a frozen dataclass with fields of its own before these.
 
     Attributes
     ----------
@@ -92,15 +93,20 @@ class Model(ABC):
         Features with which the score may only rise (1) or only fall (-1), by name or f1, f2, ...; always kept.
     """
 
-    solver: str
-    parameters: Mapping[str, Value]
-    feature_names: tuple[str, ...] | None
-    metric: str | None
-    fingerprint: str | None
-    created: str | None
-    version: str | None
-    encoding: Encoding | None
-    monotone: Mapping[str, int]
+    parameters: Mapping[str, Value] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    metric: str | None = None
+    fingerprint: str | None = None
+    created: str | None = None
+    version: str | None = None
+    encoding: Encoding | None = None
+    monotone: Mapping[str, int] = field(default_factory=dict)
+
+    if TYPE_CHECKING:  # a field of each kind, after what the kind is made of
+
+        @property
+        def solver(self) -> str:
+            """Name of the solver that fitted the model."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.solver or 'unnamed'}, {self.nonzeros} of {self.n_features} features)"
@@ -154,7 +160,7 @@ class Model(ABC):
 
     def replaced(self, **fields: Any) -> Self:
         """Return the model with other fields. Raises DataError where it does not keep monotone constraints of them."""
-        return replace(self, **fields)  # type: ignore[type-var]
+        return replace(self, **fields)
 
     @property
     def _signs(self) -> Ints | None:

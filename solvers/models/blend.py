@@ -11,7 +11,7 @@ Where missing values are allowed, missing_weights and missing_list_weights are w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import (
     CUSTOM,
@@ -55,14 +54,6 @@ class BlendModel(Model):
 
     parts: tuple[Model, ...]
     solver: str
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    feature_names: tuple[str, ...] | None = None
-    metric: str | None = None
-    fingerprint: str | None = None
-    created: str | None = None
-    version: str | None = None
-    encoding: Encoding | None = None
-    monotone: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that the parts fit together."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self, TypeAlias
@@ -22,8 +22,6 @@ import numpy as np
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
-from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import skops_files
 from ranktune.solvers.models.base import Blobs, Model, Origin
@@ -67,15 +65,7 @@ class CustomModel(Model):
     owner: str
     solver: str
     factor: float = 1.0
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    feature_names: tuple[str, ...] | None = None
-    metric: str | None = None
-    fingerprint: str | None = None
-    created: str | None = None
-    version: str | None = None
-    encoding: Encoding | None = None
     inputs: Ints | None = None
-    monotone: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that the names fit."""

@@ -6,7 +6,7 @@ Their files add scaling ("list" or null), weights and, where missing values are 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
-from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, Origin
@@ -66,16 +64,8 @@ class LinearModel(Model):
 
     weights: Floats
     solver: str
-    parameters: Mapping[str, Value] = field(default_factory=dict)
     list_scaling: bool = False
-    feature_names: tuple[str, ...] | None = None
-    metric: str | None = None
-    fingerprint: str | None = None
-    created: str | None = None
-    version: str | None = None
     missing: Floats | None = None
-    encoding: Encoding | None = None
-    monotone: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check the shapes."""

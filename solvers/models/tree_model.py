@@ -11,7 +11,7 @@ ranktune.solvers.models.trees defines the numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
-from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.files import AGAIN, MAX_ENTRIES, Content, field_of, optional_field, read_numbers
@@ -69,14 +67,6 @@ class TreeModel(Model):
     trees: Trees
     columns: int
     solver: str
-    parameters: Mapping[str, Value] = field(default_factory=dict)
-    feature_names: tuple[str, ...] | None = None
-    metric: str | None = None
-    fingerprint: str | None = None
-    created: str | None = None
-    version: str | None = None
-    encoding: Encoding | None = None
-    monotone: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check that the columns of all splits exist."""

@@ -23,7 +23,7 @@ from ranktune.solvers.models.linear import LinearModel
 def save_small(folder: Path) -> Path:
     """Write a model whose weights are in its manifest; return its path."""
     names = tuple(f"feature {i}" for i in range(40))
-    LinearModel(np.random.default_rng(0).normal(size=40), "RankSVM", {"C": 0.5}, feature_names=names).save(
+    LinearModel(np.random.default_rng(0).normal(size=40), "RankSVM", parameters={"C": 0.5}, feature_names=names).save(
         folder / "s.json"
     )
     return folder / "s.json"

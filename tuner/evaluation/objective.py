@@ -112,4 +112,4 @@ def _keep(run: Run, outcome: Outcome) -> None:
     final = replace(run.task, parameters=chosen_parameters(run.task, outcome))
     keep_scores(final, outcome.scores[run.development.documents_of(run.evaluated)])
     if run.model is not None:
-        keep_model(final, replace(run.model, parameters=solver_parameters(final.parameters)))  # type: ignore[type-var]
+        keep_model(final, run.model.replaced(parameters=solver_parameters(final.parameters)))

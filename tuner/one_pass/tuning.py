@@ -185,7 +185,7 @@ class OnePassTuning:
         model = LinearModel(
             weights,
             best.solver,
-            dict(best.parameters),
+            parameters=dict(best.parameters),
             feature_names=self._queries.feature_names,
             metric=str(self._metric),
             fingerprint=self._declared.data,

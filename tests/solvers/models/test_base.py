@@ -25,7 +25,9 @@ NAMES = ("bm25", "title length", "page rank")
 
 @pytest.fixture
 def model() -> LinearModel:
-    return LinearModel(np.array([0.5, -2.0, 0.0]), "RankSVM", {"C": 0.1}, feature_names=NAMES, metric="ndcg@10")
+    return LinearModel(
+        np.array([0.5, -2.0, 0.0]), "RankSVM", parameters={"C": 0.1}, feature_names=NAMES, metric="ndcg@10"
+    )
 
 
 def same(a: Model, b: LinearModel) -> bool:
@@ -136,7 +138,8 @@ def test_weights_and_names_must_fit() -> None:
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, max_size=40))
 def test_what_is_loaded_is_what_was_saved_to_the_bit(tmp_path: Path, weights: list[float]) -> None:
-    saved = LinearModel(np.array(weights), "RankSVM", {"C": 1e-300, "loss": "hinge", "bias": None, "on": True, "n": 3})
+    parameters: Any = {"C": 1e-300, "loss": "hinge", "bias": None, "on": True, "n": 3}
+    saved = LinearModel(np.array(weights), "RankSVM", parameters=parameters)
     saved.save(tmp_path / "model.json")
     assert same(load_model(tmp_path / "model.json"), saved)
 
@@ -148,7 +151,7 @@ def test_few_weights_stand_in_the_manifest_and_many_beside_it(
 ) -> None:
     generator = np.random.default_rng(4)
     weights = generator.normal(size=n) * scale * (generator.random(n) < share)
-    saved = LinearModel(weights, "ElasticRank", {"a": np.float64(0.1)}, list_scaling=True, fingerprint="abc")
+    saved = LinearModel(weights, "ElasticRank", parameters={"a": np.float64(0.1)}, list_scaling=True, fingerprint="abc")
     saved.save(tmp_path / "m.json")
     assert len(list(tmp_path.iterdir())) == 1 + beside
     assert same(load_model(str(tmp_path / "m.json")), saved)
@@ -249,9 +252,9 @@ def test_weights_that_are_not_finite_are_not_saved(tmp_path: Path, value: float,
 def test_parameters_that_json_does_not_know_are_not_saved(tmp_path: Path) -> None:
     for value in (np.inf, object()):
         with pytest.raises(ModelFormatError, match="JSON"):
-            LinearModel(np.ones(1), "RankSVM", {"C": value}).save(tmp_path / "m.json")  # type: ignore[dict-item]
+            LinearModel(np.ones(1), "RankSVM", parameters={"C": value}).save(tmp_path / "m.json")  # type: ignore[dict-item]
     with pytest.raises(ModelFormatError, match="too long"):
-        LinearModel(np.ones(1), "RankSVM", {"note": "x" * 2**23}).save(tmp_path / "m.json")
+        LinearModel(np.ones(1), "RankSVM", parameters={"note": "x" * 2**23}).save(tmp_path / "m.json")
     assert not list(tmp_path.iterdir())
 
 

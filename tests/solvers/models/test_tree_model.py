@@ -42,7 +42,8 @@ def large(trees: int = 300) -> Trees:
 
 @pytest.fixture
 def model() -> TreeModel:
-    return TreeModel(three(), 3, "LambdaMART", {"trees": 3, "gain": "auto"}, feature_names=NAMES, metric="ndcg@10")
+    parameters: Any = {"trees": 3, "gain": "auto"}
+    return TreeModel(three(), 3, "LambdaMART", parameters=parameters, feature_names=NAMES, metric="ndcg@10")
 
 
 def test_scores_come_in_the_order_of_the_rows(model: TreeModel) -> None:
@@ -77,7 +78,15 @@ def test_a_column_that_is_not_there_is_refused() -> None:
 
 @pytest.mark.parametrize("trees", [three(), large(), one_tree([], [], [], [], [-0.0]), large(3)])
 def test_what_is_loaded_is_what_was_saved_to_the_bit(tmp_path: Path, trees: Trees) -> None:
-    saved = TreeModel(trees, 3, "GBDTRanker", {"trees": 3, "l2": 1e-300}, NAMES, "map", "abc")
+    saved = TreeModel(
+        trees,
+        3,
+        "GBDTRanker",
+        parameters={"trees": 3, "l2": 1e-300},
+        feature_names=NAMES,
+        metric="map",
+        fingerprint="abc",
+    )
     saved.save(tmp_path / "m.json")
     loaded = load_model(tmp_path / "m.json")
     assert isinstance(loaded, TreeModel)
