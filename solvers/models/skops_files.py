@@ -23,7 +23,7 @@ import numpy as np
 
 from ranktune.solvers.core.errors import ModelFormatError, ParameterError, listed
 from ranktune.solvers.core.registrations import Registration, made_of_each_kind
-from ranktune.solvers.models.skops_names import HELPERS, NO_CLASSES, PLAIN, Names
+from ranktune.solvers.models.skops_names import HELPERS, NO_CLASSES, PLAIN
 
 OLDEST = (0, 15)
 """The release of skops that reads generators of random numbers without calling what a file names."""
@@ -96,19 +96,13 @@ def rule_of(registration: Registration) -> Rule:
     names = {kind: set(plain) for kind, plain in PLAIN.items()}
     trusted = (_trusted_class(registration, name) for name in registration.trusted)
     names["ObjectNode"] = {_class_name(kind) for kind in (*found.classes, *trusted)}
-    for more in _helpers(found.classes):
-        for kind, added in more.items():
+    packages = {".".join(base.__module__.split(".")[:2]) for known in found.classes for base in known.__mro__}
+    for package in packages & HELPERS.keys():  # what fitting adds to objects of classes derived from those of a package
+        for kind, added in HELPERS[package].items():
             names.setdefault(kind, set()).update(added)
     _check_functions(registration.name, found.functions, names.get("FunctionNode", set()))
     wholes = frozenset(_class_name(type(estimator)) for estimator in estimators)
     return Rule(registration.name, wholes, {kind: frozenset(own) for kind, own in names.items()})
-
-
-def _helpers(classes: Sequence[type]) -> Iterator[Names]:
-    """Yield what fitting adds to objects of classes, which may be derived from those of a package."""
-    packages = {".".join(base.__module__.split(".")[:2]) for kind in classes for base in kind.__mro__}
-    for package in sorted(packages):
-        yield from HELPERS.get(package, ())
 
 
 def _check_functions(owner: str, functions: Sequence[str], known: set[str]) -> None:

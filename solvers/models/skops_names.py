@@ -11,12 +11,15 @@ from typing import TypeAlias
 Names: TypeAlias = Mapping[str, Sequence[str]]
 """What nodes may name, by their kind."""
 
-_SCALARS = tuple(
-    f"numpy.{kind}"
-    for kind in (
-        *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        *("float16", "float32", "float64", "str_", "bytes_"),
-    )
+
+def _of(module: str, *names: str) -> tuple[str, ...]:
+    """Return the full names of what a module has."""
+    return tuple(f"{module}.{name}" for name in names)
+
+
+_SCALARS = (
+    *_of("numpy", "bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *_of("numpy", "float16", "float32", "float64", "str_", "bytes_"),
 )
 _SPARSE = tuple(
     f"scipy.sparse._{form}.{form}_{kind}"
@@ -48,160 +51,119 @@ NO_CLASSES = frozenset(
 )
 """Objects that have kinds of nodes of their own."""
 
-_LOSSES: Names = {
-    "ObjectNode": (
-        *(f"sklearn._loss.link.{name}" for name in ("IdentityLink", "Interval", "LogLink", "LogitLink")),
-        *("sklearn._loss.link.HalfLogitLink", "sklearn._loss.link.MultinomialLogit"),
-        *(f"sklearn._loss.loss.{name}" for name in ("AbsoluteError", "ExponentialLoss", "HalfBinomialLoss")),
-        *(f"sklearn._loss.loss.{name}" for name in ("HalfGammaLoss", "HalfMultinomialLoss", "HalfPoissonLoss")),
-        *(f"sklearn._loss.loss.{name}" for name in ("HalfSquaredError", "HalfTweedieLoss", "HuberLoss", "PinballLoss")),
-        "sklearn._loss.loss.HalfTweedieLossIdentity",
+_LOSSES = (
+    *(
+        "AbsoluteError",
+        "ExponentialLoss",
+        "HalfBinomialLoss",
+        "HalfGammaLoss",
+        "HalfMultinomialLoss",
+        "HalfPoissonLoss",
     ),
-    "LossNode": tuple(
-        f"{module}.Cy{name}"
-        for module in ("sklearn._loss._loss", "_loss")
-        for name in (
-            *("AbsoluteError", "ExponentialLoss", "HalfBinomialLoss", "HalfGammaLoss", "HalfMultinomialLoss"),
-            *("HalfPoissonLoss", "HalfSquaredError", "HalfTweedieLoss", "HalfTweedieLossIdentity", "HuberLoss"),
-            "PinballLoss",
-        )
-    ),
-}
-_METRICS = tuple(
-    f"sklearn.metrics._regression.{name}"
-    for name in (
-        *("max_error", "mean_absolute_error", "mean_absolute_percentage_error", "mean_gamma_deviance"),
-        *("mean_poisson_deviance", "mean_squared_error", "mean_squared_log_error", "median_absolute_error"),
-        *("explained_variance_score", "r2_score", "root_mean_squared_error", "root_mean_squared_log_error"),
-    )
+    *("HalfSquaredError", "HalfTweedieLoss", "HalfTweedieLossIdentity", "HuberLoss", "PinballLoss"),
 )
-_SCORERS = ("sklearn.metrics._scorer._PassthroughScorer", "sklearn.metrics._scorer._Scorer")
+_LOSS_OBJECTS = (
+    *_of("sklearn._loss.loss", *_LOSSES),
+    *_of("sklearn._loss.link", "IdentityLink", "Interval", "LogLink", "LogitLink", "HalfLogitLink", "MultinomialLogit"),
+)
+_LOSS_NODES = tuple(f"{module}.Cy{name}" for module in ("sklearn._loss._loss", "_loss") for name in _LOSSES)
+_LABELS = "sklearn.preprocessing._label"
 
-HELPERS: Mapping[str, Sequence[Names]] = {
-    "sklearn.calibration": (
-        {
-            "ObjectNode": (
-                *("sklearn.calibration._CalibratedClassifier", "sklearn.calibration._SigmoidCalibration"),
-                *("sklearn.isotonic.IsotonicRegression", "sklearn.svm._classes.LinearSVC"),
-            )
-        },
-    ),
-    "sklearn.compose": (
-        {
-            "ObjectNode": (
-                "sklearn.compose._column_transformer._RemainderColsList",
-                "sklearn.linear_model._base.LinearRegression",
-                "sklearn.preprocessing._function_transformer.FunctionTransformer",
-            )
-        },
-    ),
-    "sklearn.decomposition": ({"ObjectNode": ("sklearn.preprocessing._data.KernelCenterer",)},),
-    "sklearn.ensemble": (
-        _LOSSES,
-        {
-            "ObjectNode": (
-                *("sklearn.tree._classes.DecisionTreeRegressor", "sklearn.tree._classes.DecisionTreeClassifier"),
-                *("sklearn.tree._classes.ExtraTreeRegressor", "sklearn.tree._classes.ExtraTreeClassifier"),
-                *("sklearn.dummy.DummyRegressor", "sklearn.dummy.DummyClassifier"),
-                *("sklearn.linear_model._ridge.RidgeCV", "sklearn.linear_model._logistic.LogisticRegression"),
-                "sklearn.ensemble._hist_gradient_boosting.binning._BinMapper",
-                "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-                "sklearn.preprocessing._encoders.OneHotEncoder",
-                "sklearn.preprocessing._label.LabelEncoder",
+HELPERS: Mapping[str, Names] = {
+    "sklearn.calibration": {
+        "ObjectNode": (
+            *_of("sklearn.calibration", "_CalibratedClassifier", "_SigmoidCalibration"),
+            *("sklearn.isotonic.IsotonicRegression", "sklearn.svm._classes.LinearSVC"),
+        )
+    },
+    "sklearn.compose": {
+        "ObjectNode": (
+            "sklearn.compose._column_transformer._RemainderColsList",
+            "sklearn.linear_model._base.LinearRegression",
+            "sklearn.preprocessing._function_transformer.FunctionTransformer",
+        )
+    },
+    "sklearn.decomposition": {"ObjectNode": ("sklearn.preprocessing._data.KernelCenterer",)},
+    "sklearn.ensemble": {
+        "ObjectNode": (
+            *_LOSS_OBJECTS,
+            *_of("sklearn.tree._classes", "DecisionTreeRegressor", "DecisionTreeClassifier"),
+            *_of("sklearn.tree._classes", "ExtraTreeRegressor", "ExtraTreeClassifier"),
+            *_of("sklearn.dummy", "DummyRegressor", "DummyClassifier"),
+            *("sklearn.linear_model._ridge.RidgeCV", "sklearn.linear_model._logistic.LogisticRegression"),
+            *_of("sklearn.ensemble._hist_gradient_boosting", "binning._BinMapper", "predictor.TreePredictor"),
+            *_of("sklearn.preprocessing", "_encoders.OneHotEncoder", "_label.LabelEncoder"),
+        ),
+        "LossNode": _LOSS_NODES,
+        "TreeNode": ("sklearn.tree._tree.Tree",),
+    },
+    "sklearn.feature_selection": {
+        "FunctionNode": (
+            *_of("sklearn.feature_selection._mutual_info", "mutual_info_classif", "mutual_info_regression"),
+            *_of(
+                "sklearn.feature_selection._univariate_selection", "f_classif", "f_regression", "chi2", "r_regression"
             ),
-            "TreeNode": ("sklearn.tree._tree.Tree",),
-        },
-    ),
-    "sklearn.feature_selection": (
-        {
-            "FunctionNode": (
-                *(f"sklearn.feature_selection._mutual_info.mutual_info_{name}" for name in ("classif", "regression")),
-                *(f"sklearn.feature_selection._univariate_selection.f_{name}" for name in ("classif", "regression")),
-                *(f"sklearn.feature_selection._univariate_selection.{name}" for name in ("chi2", "r_regression")),
-            )
-        },
-    ),
-    "sklearn.gaussian_process": (
-        {
-            "ObjectNode": (
-                *(f"sklearn.gaussian_process.kernels.{name}" for name in ("ConstantKernel", "Product", "RBF")),
-                "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
-            )
-        },
-    ),
-    "sklearn.impute": (
-        {
-            "ObjectNode": (
-                *("sklearn.impute._base.MissingIndicator", "sklearn.impute._base.SimpleImputer"),
-                "sklearn.linear_model._bayes.BayesianRidge",
-            ),
-            "TupleNode": ("sklearn.impute._iterative._ImputerTriplet",),
-        },
-    ),
-    "sklearn.linear_model": (
-        _LOSSES,
-        {
-            "ObjectNode": (
-                *("sklearn.linear_model._base.LinearRegression", "sklearn.preprocessing._label.LabelBinarizer"),
-            ),
-            "LossNode": tuple(
-                f"sklearn.linear_model._sgd_fast.{name}"
+        )
+    },
+    "sklearn.gaussian_process": {
+        "ObjectNode": (
+            *_of("sklearn.gaussian_process.kernels", "ConstantKernel", "Product", "RBF"),
+            "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
+        )
+    },
+    "sklearn.impute": {
+        "ObjectNode": (
+            *_of("sklearn.impute._base", "MissingIndicator", "SimpleImputer"),
+            "sklearn.linear_model._bayes.BayesianRidge",
+        ),
+        "TupleNode": ("sklearn.impute._iterative._ImputerTriplet",),
+    },
+    "sklearn.linear_model": {
+        "ObjectNode": (*_LOSS_OBJECTS, "sklearn.linear_model._base.LinearRegression", f"{_LABELS}.LabelBinarizer"),
+        "LossNode": (
+            *_LOSS_NODES,
+            *_of("sklearn.linear_model._sgd_fast", "EpsilonInsensitive", "Hinge", "Huber", "Log", "ModifiedHuber"),
+            *_of("sklearn.linear_model._sgd_fast", "SquaredEpsilonInsensitive", "SquaredHinge", "SquaredLoss"),
+        ),
+    },
+    "sklearn.model_selection": {
+        "ObjectNode": (
+            *_of("sklearn.model_selection._split", "KFold", "StratifiedKFold"),
+            *_of("sklearn.utils._metadata_requests", "MetadataRequest", "MethodMetadataRequest"),
+            *_of("sklearn.metrics._scorer", "_PassthroughScorer", "_Scorer"),
+        ),
+        "FunctionNode": _of(
+            "sklearn.metrics._regression",
+            *("max_error", "mean_absolute_error", "mean_absolute_percentage_error", "mean_gamma_deviance"),
+            *("mean_poisson_deviance", "mean_squared_error", "mean_squared_log_error", "median_absolute_error"),
+            *("explained_variance_score", "r2_score", "root_mean_squared_error", "root_mean_squared_log_error"),
+        ),
+    },
+    "sklearn.multiclass": {
+        "ObjectNode": ("sklearn.multiclass._ConstantPredictor", *_of(_LABELS, "LabelBinarizer", "LabelEncoder"))
+    },
+    "sklearn.neighbors": {
+        "ObjectNode": (
+            *_of("sklearn.neighbors", "_ball_tree.BallTree", "_kd_tree.KDTree"),
+            *(
+                f"sklearn.metrics._dist_metrics.{name}Distance64"
                 for name in (
-                    *("EpsilonInsensitive", "Hinge", "Huber", "Log", "ModifiedHuber", "SquaredEpsilonInsensitive"),
-                    *("SquaredHinge", "SquaredLoss"),
+                    *("BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine", "Jaccard"),
+                    *("Mahalanobis", "Manhattan", "Minkowski", "RogersTanimoto", "RussellRao", "SEuclidean"),
+                    *("SokalSneath",),
                 )
             ),
-        },
-    ),
-    "sklearn.model_selection": (
-        {
-            "ObjectNode": (
-                *("sklearn.model_selection._split.KFold", "sklearn.model_selection._split.StratifiedKFold"),
-                "sklearn.utils._metadata_requests.MetadataRequest",
-                "sklearn.utils._metadata_requests.MethodMetadataRequest",
-                *_SCORERS,
-            ),
-            "FunctionNode": _METRICS,
-        },
-    ),
-    "sklearn.multiclass": (
-        {
-            "ObjectNode": (
-                *("sklearn.multiclass._ConstantPredictor", "sklearn.preprocessing._label.LabelBinarizer"),
-                "sklearn.preprocessing._label.LabelEncoder",
-            )
-        },
-    ),
-    "sklearn.neighbors": (
-        {
-            "ObjectNode": (
-                *("sklearn.neighbors._ball_tree.BallTree", "sklearn.neighbors._kd_tree.KDTree"),
-                *(
-                    f"sklearn.metrics._dist_metrics.{name}Distance64"
-                    for name in (
-                        *("BrayCurtis", "Canberra", "Chebyshev", "Dice", "Euclidean", "Hamming", "Haversine"),
-                        *("Jaccard", "Mahalanobis", "Manhattan", "Minkowski", "RogersTanimoto", "RussellRao"),
-                        *("SEuclidean", "SokalSneath"),
-                    )
-                ),
-            )
-        },
-    ),
-    "sklearn.neural_network": (
-        {
-            "ObjectNode": (
-                *(f"sklearn.neural_network._stochastic_optimizers.{name}Optimizer" for name in ("Adam", "SGD")),
-                "sklearn.preprocessing._label.LabelBinarizer",
-            )
-        },
-    ),
-    "sklearn.preprocessing": (
-        {
-            "ObjectNode": (
-                *("sklearn.preprocessing._data.StandardScaler", "sklearn.preprocessing._encoders.OneHotEncoder"),
-            )
-        },
-    ),
-    "sklearn.tree": ({"TreeNode": ("sklearn.tree._tree.Tree",)},),
+        )
+    },
+    "sklearn.neural_network": {
+        "ObjectNode": (
+            *_of("sklearn.neural_network._stochastic_optimizers", "AdamOptimizer", "SGDOptimizer"),
+            f"{_LABELS}.LabelBinarizer",
+        )
+    },
+    "sklearn.preprocessing": {
+        "ObjectNode": _of("sklearn.preprocessing", "_data.StandardScaler", "_encoders.OneHotEncoder")
+    },
+    "sklearn.tree": {"TreeNode": ("sklearn.tree._tree.Tree",)},
 }
 """What fitting adds to estimators, by the package of their classes: no parameter of theirs names it."""
