@@ -14,7 +14,7 @@ import ranktune
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.export.check import agreement
 from ranktune.solvers.export.formats import export
-from tests.solvers.export.test_search_engines import solr
+from tests.support.export_evaluators import solr
 
 
 def frame(seed: int, queries: int = 60, holes: bool = True) -> pd.DataFrame:

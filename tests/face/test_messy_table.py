@@ -20,7 +20,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.workers.executor import InProcess
-from tests.solvers.export.test_search_engines import solr
+from tests.support.export_evaluators import solr
 
 N_QUERIES, LENGTH = 5_000, 8
 UNWANTED = (

@@ -6,7 +6,6 @@ import ast
 import json
 import os
 import re
-from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -18,10 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export import FORMATS, export
-from ranktune.solvers.export.check import ranks_alike
 from ranktune.solvers.export.pmml import LEGAL
 from ranktune.solvers.export.source import escaped
 from ranktune.solvers.export.vespa import LETTERS
@@ -29,7 +26,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
-from tests.support.export_samples import NAMES, SAMPLES, blend, linear, random_blend, random_rows, trained, trees
+from tests.support.export_samples import NAMES, SAMPLES, blend, linear, trees
 from tests.support.paths import DATA
 
 GOLDEN = DATA / "golden"
@@ -265,51 +262,11 @@ def test_hostile_names_do_not_disturb_formats_that_go_by_number(format: str) -> 
         assert content == export(LinearModel(weights, "RankSVM"), format)
 
 
-def evaluated(content: str) -> Callable[[Floats], float]:
-    """Plain JSON, read as its description says."""
-    model = json.loads(content)
-    assert (model["format"], model["version"]) == ("ranktune-export", 1)
-    columns = [feature["column"] for feature in model["features"]]
-
-    def score(x: Floats) -> float:
-        total = sum(float(feature.get("weight", 0.0) * x[feature["column"]]) for feature in model["features"])
-        for tree in model.get("trees", []):
-            node = 0 if tree["feature"] else -1
-            while node >= 0:
-                left = x[columns[tree["feature"][node]]] <= tree["threshold"][node]
-                node = tree["left" if left else "right"][node]
-            total += tree["value"][~node]
-        return total
-
-    return score
-
-
 @pytest.mark.parametrize("kind", SAMPLES)
-def test_json_says_how_to_score(kind: str) -> None:
-    model = SAMPLES[kind]()
-    X = np.round(np.random.default_rng(1).normal(size=(100, 5)), 1)
-    score = evaluated(str(export(model, "json")))
-    assert [score(x) for x in X] == pytest.approx(model.predict(X).tolist(), rel=1e-14, abs=1e-14)
-    assert json.loads(str(export(model, "json")))["kind"] == kind
-    assert [feature["name"] for feature in json.loads(str(export(model, "json")))["features"]] == [NAMES[0], *NAMES[2:]]
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize("solver", ["RankSVM", "LambdaMART", "Blend"])
-def test_order_on_real_data_by_json(letor_folds: dict[str, Path], solver: str) -> None:
-    model, queries = trained(letor_folds["MQ2008"], solver)
-    count, score, ours = 40, evaluated(str(export(model, "json"))), model.predict(queries)
-    theirs = np.array([score(x) for x in queries.features[: queries.starts[count]]])
-    pairs = zip(queries.starts[:count], queries.starts[1 : count + 1], strict=True)
-    assert sum(ranks_alike(ours[a:b], theirs[a:b]) for a, b in pairs) == count
-
-
-def test_json_of_any_blend() -> None:
-    model, X = random_blend(0), random_rows(1)
-    score, expected = evaluated(str(export(model, "json"))), model.predict(X)
-    found = np.array([score(x) for x in X])
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-    assert ranks_alike(expected, found)
+def test_json_says_what_it_is(kind: str) -> None:
+    made = json.loads(str(export(SAMPLES[kind](), "json")))
+    assert made["kind"] == kind
+    assert [feature["name"] for feature in made["features"]] == [NAMES[0], *NAMES[2:]]
 
 
 def test_blends_are_sums_for_these_formats() -> None:

@@ -9,20 +9,12 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.export.check import agreement
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
-from tests.support.export_samples import NAMES, blend, linear, random_rows, random_trees, trained, trees
+from tests.support.export_samples import NAMES, blend, linear, random_rows, random_trees, trees
 
 lightgbm: Any = pytest.importorskip("lightgbm")
-
-
-def test_any_trees_score_to_the_last_bit() -> None:
-    for seed in range(5):
-        model, X = TreeModel(random_trees(seed), 6, "LambdaMART"), random_rows(seed + 10)
-        booster = lightgbm.Booster(model_str=str(export(model, "lightgbm")))
-        np.testing.assert_array_equal(booster.predict(X), model.predict(X))
 
 
 def test_constants_and_unused_features_have_their_place() -> None:
@@ -57,9 +49,3 @@ def test_lightgbm_writes_it_back_alike(tmp_path: Path) -> None:
 def test_weights_are_refused(model: Any) -> None:
     with pytest.raises(ParameterError, match="lightgbm"):
         export(model, "lightgbm")
-
-
-def test_order_on_real_data(letor_folds: dict[str, Path]) -> None:
-    model, queries = trained(letor_folds["MQ2008"], "LambdaMART")
-    found = agreement(model, "lightgbm", export(model, "lightgbm"), queries)
-    assert (found.evaluator, found.same, found.difference) == ("LightGBM", queries.n_queries, 0.0)
