@@ -15,8 +15,7 @@ from ranktune.dashboards.figures.plotly import distinct
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.overview import leaderboard_figure, leaderboard_table, sentences, setting
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.statistics.comparisons import compare_splits
-from ranktune.tuner.statistics.pairs import pairwise
+from ranktune.tuner.statistics.comparisons import compare_splits, pairwise
 
 NO_CURVE = np.full(0, np.nan)
 

@@ -14,7 +14,7 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Axis, Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
-from ranktune.tuner.statistics.pairs import ALPHA, Pair, pairwise
+from ranktune.tuner.statistics.comparisons import ALPHA, Pair, pairwise
 
 MIN_TRIALS_FOR_BOX = 4
 """Trials below which points say more than quartiles."""

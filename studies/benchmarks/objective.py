@@ -26,6 +26,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.studies.benchmarks.cases import many_queries
 from ranktune.studies.benchmarks.comparing import take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.papers.figures.ranksvm import listed_pairs, two_classes
 
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Of each method's own rule for stopping."""
@@ -43,17 +44,6 @@ class Reached:
     objective: float
 
 
-def differences(queries: Queries) -> Floats:
-    """Return the differences of features of all pairs of different grades in a query, (n_pairs, n_features)."""
-    found = []
-    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
-        grades = queries.grades[a:b]
-        above, below = np.nonzero(grades[:, None] > grades[None, :])
-        X = np.asarray(queries.features[a:b], dtype=np.float64)
-        found.append(X[above] - X[below])
-    return np.concatenate(found)
-
-
 def objective(D: Floats, C: float, w: Floats) -> tuple[float, Floats]:
     """Return the objective and its gradient, from the differences of pairs."""
     slack = np.maximum(0.0, 1.0 - D @ w)
@@ -68,16 +58,14 @@ def by_ranksvm(queries: Queries, C: float, tolerance: float) -> Floats:
 
 def by_liblinear(queries: Queries, C: float, tolerance: float, *, dual: bool = False) -> Floats:
     """Return the weights of liblinear on the differences, every other one with its sign changed: for two classes."""
-    D = differences(queries)
-    signs = np.where(np.arange(len(D)) % 2, -1.0, 1.0)
-    D *= signs[:, None]
+    D, signs = two_classes(queries)
     model = LinearSVC(C=C, dual=dual, fit_intercept=False, tol=tolerance, max_iter=1000, random_state=0).fit(D, signs)
     return np.asarray(model.coef_[0])
 
 
 def by_lbfgs(queries: Queries, C: float, tolerance: float) -> Floats:
     """Return the weights of SciPy's L-BFGS on the differences."""
-    D = differences(queries)
+    D = listed_pairs(queries)
     start = np.zeros(queries.n_features)
     limit = tolerance * float(np.abs(objective(D, C, start)[1]).max())
     options = {"gtol": limit, "ftol": 0.0, "maxiter": 5000, "maxfun": 10_000}
@@ -95,7 +83,7 @@ METHODS: Mapping[str, Callable[[Queries, float, float], Floats]] = {
 
 def measure(queries: Queries, C: float, tolerances: Sequence[float], repeats: int) -> list[Reached]:
     """Return what each method reached with each tolerance; the methods take turns."""
-    D, reached = differences(queries), []
+    D, reached = listed_pairs(queries), []
     for tolerance in tolerances:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -115,7 +103,7 @@ def main(
 ) -> list[Table]:
     """Compare the seconds until solvers of one problem reach an equal objective."""
     data = many_queries(queries, 11)
-    n_pairs = len(differences(data))
+    n_pairs = len(listed_pairs(data))
     tables = []
     for C in penalty or (1e-4, 1e-2):
         found = measure(data, C, TOLERANCES, repeats)

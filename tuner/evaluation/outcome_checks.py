@@ -27,7 +27,7 @@ def checked_outcome(returned: object) -> Outcome:
         return Outcome(error=f"the objective returned {_shown(returned)}, not an Outcome")
     outcome = Outcome()
     try:
-        outcome = replace(returned, **_fields(returned))
+        outcome = typed(returned)
         if outcome.error is not None or outcome.given_up:
             return replace(outcome, per_query={}, scores=None)
         values = {str(name): _values(str(name), own) for name, own in returned.per_query.items()}
@@ -86,9 +86,9 @@ class _InvalidOutcome(Exception):
     """A result that is no outcome."""
 
 
-def _fields(outcome: Outcome) -> dict[str, Any]:
-    """Return all fields but the values, converted to their types."""
-    about: dict[str, object] = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
+def typed(outcome: Outcome) -> Outcome:
+    """Return an outcome with all fields but its arrays converted to their types; what is no number is none."""
+    about: dict[str, Any] = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
     about |= {name: _number(getattr(outcome, name), 0.0) for name in ("seconds", "bulk")}
     begun, ended = (_number(moment, 0.0) for moment in (outcome.begun, outcome.ended))
     about |= {"begun": begun, "ended": ended} if 0.0 <= begun <= ended < 1e11 else {"begun": 0.0, "ended": 0.0}
@@ -101,7 +101,8 @@ def _fields(outcome: Outcome) -> dict[str, Any]:
     about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
     about["path_parameter"] = str(outcome.path_parameter)[:LONGEST]
     about["stopped"] = str(outcome.stopped)[:LONGEST]
-    return about | {"worker": str(outcome.worker), "given_up": bool(outcome.given_up), "restarts": 0}
+    about |= {"worker": str(outcome.worker), "given_up": bool(outcome.given_up), "restarts": 0}
+    return replace(outcome, **about)
 
 
 def _number(value: object, otherwise: float) -> float:

@@ -10,13 +10,15 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import fields
 from itertools import count, takewhile
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ranktune.tuner.evaluation.outcome_checks import typed
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.splits.proof import UNREADABLE
 
@@ -27,22 +29,8 @@ Number = TypeVar("Number", np.float32, np.float64)
 _MEMBER = "outcome.json"
 
 
-def _points(points: Any) -> tuple[tuple[float, float], ...]:
-    return tuple((float(value), float(scored)) for value, scored in points)
-
-
-_FIELDS: Mapping[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("nonzeros", "seconds", "bytes", "microseconds", "cost", "begun", "ended", "bulk"), float),
-    **dict.fromkeys(("worker", "stopped", "path_parameter"), str),
-    "given_up": bool,
-    "error": lambda text: None if text is None else str(text),
-    "chosen": lambda value: None if value is None else float(value),
-    "warnings": lambda texts: tuple(map(str, texts)),
-    "steps": lambda steps: tuple((float(at), str(part), float(value)) for at, part, value in steps),
-    "path": _points,
-    "learning_curve": _points,
-}
-"""Fields of an outcome besides its arrays, and what makes them of JSON values."""
+_ARRAYS = ("per_query", "samples", "scores")
+_FIELDS = tuple(field.name for field in fields(Outcome) if field.name not in _ARRAYS)
 
 
 def pack(outcome: Outcome) -> bytes:
@@ -87,12 +75,13 @@ def _unpacked(packed: bytes) -> Outcome:
         names = set(archive.namelist())
         per_query = {str(name): _array(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
         samples = takewhile(names.__contains__, (f"s{k}.npy" for k in count()))
-        return Outcome(
+        outcome = Outcome(
             per_query=per_query,
             samples=tuple(_array(archive, name, np.float64) for name in samples),
             scores=_array(archive, "scores.npy", np.float32) if "scores.npy" in names else None,
-            **{name: read(about[name]) for name, read in _FIELDS.items()},
+            **{name: about[name] for name in _FIELDS},
         )
+        return typed(outcome)
 
 
 def _plain(value: Any) -> Any:

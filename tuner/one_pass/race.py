@@ -4,12 +4,13 @@ values  (m, n) what each of m configurations scored on n queries before it learn
         skipped by the metric, for all alike
 
 Looks come when the number of queries has doubled. What counts is the second half of the queries since the look before,
-so that a configuration that joined there has learned from as many queries before it is judged as it is judged on.
+so that a configuration that joined there has learned from as many queries before as count.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -59,45 +60,49 @@ def looks(n_queries: int, configurations: int, survivors: int) -> list[Look]:
     return found
 
 
-def judged(values: Floats) -> Floats:
+def counted(values: Floats) -> Floats:
     """Return the columns of values that count at a look: those of the second half."""
     return values[:, values.shape[1] // 2 :]
 
 
-def differences(values: Floats) -> tuple[int, Floats, Floats, Ints]:
-    """Return the row of the highest mean, the mean differences to it, their standard errors, and how many differ.
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """How configurations stand, by the queries that are not skipped; without any the first is the best.
 
-    Only queries that are not skipped count; without any the first row is the best and nothing differs.
+    best    the row of the highest mean
+    gaps    (m,) the mean differences to it, and their standard errors
+    worse   (m,) which are significantly worse than the best, paired by query
+    order   (m,) the rows, best first
     """
-    known = values[:, ~np.isnan(values).any(axis=0)]
-    m, n = known.shape
-    if n == 0:
-        return 0, np.zeros(m), np.full(m, np.inf), np.zeros(m, dtype=np.int64)
-    best = int(known.mean(axis=1).argmax())
-    gaps = known - known[best]
-    errors = gaps.std(axis=1, ddof=1) / np.sqrt(n) if n > 1 else np.full(m, np.inf)
-    return best, gaps.mean(axis=1), errors, np.count_nonzero(gaps, axis=1)
 
+    best: int
+    gaps: Floats
+    errors: Floats
+    worse: Mask
+    order: Ints
 
-def significantly_worse(values: Floats, n_looks: int) -> Mask:
-    """Return which configurations are significantly worse than the best, paired by query, (m,).
+    @classmethod
+    def of(cls, values: Floats, n_looks: int) -> Self:
+        """Return how the configurations stand that scored values.
 
-    A one-sided t-test at an equal share of LEVEL for each look and each rival (Bonferroni): whichever configuration is
-    best on average, it is dropped by a test with a probability of at most LEVEL.
-    """
-    from scipy.special import stdtrit  # scipy.stats takes a third of a second to import
+        A one-sided t-test at an equal share of LEVEL for each look and each rival (Bonferroni): whichever configuration
+        is best on average, it is dropped by a test with a probability of at most LEVEL.
+        """
+        from scipy.special import stdtrit  # scipy.stats takes a third of a second to import
 
-    _, gaps, errors, differing = differences(values)
-    n = np.count_nonzero(~np.isnan(values).any(axis=0))
-    if n < 2:
-        return np.zeros(len(values), dtype=bool)
-    quantile = float(-stdtrit(n - 1, LEVEL / (n_looks * max(len(values) - 1, 1))))
-    return (differing >= MIN_QUERIES) & (gaps < -quantile * errors)
+        known = values[:, ~np.isnan(values).any(axis=0)]
+        m, n = known.shape
+        if n < 2:
+            best = int(known[:, 0].argmax()) if n else 0
+            gaps = known[:, 0] - known[best, 0] if n else np.zeros(m)
+            return cls(best, gaps, np.full(m, np.inf), np.zeros(m, dtype=bool), np.argsort(-gaps, kind="stable"))
+        best = int(known.mean(axis=1).argmax())
+        differences = known - known[best]
+        gaps, errors = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(n)
+        quantile = float(-stdtrit(n - 1, LEVEL / (n_looks * max(m - 1, 1))))
+        worse = (np.count_nonzero(differences, axis=1) >= MIN_QUERIES) & (gaps < -quantile * errors)
+        return cls(best, gaps, errors, worse, np.argsort(-gaps, kind="stable"))
 
-
-def going_on(values: Floats, most: int, n_looks: int) -> tuple[Ints, Mask]:
-    """Return the rows that go on, best first, and which rows are significantly worse; at most so many go on."""
-    worse = significantly_worse(values, n_looks)
-    _, gaps, _, _ = differences(values)
-    order = np.argsort(-gaps, kind="stable")
-    return order[~worse[order]][:most], worse
+    def going_on(self, most: int) -> Ints:
+        """Return the rows that go on, best first; at most so many."""
+        return self.order[~self.worse[self.order]][:most]

@@ -129,14 +129,14 @@ class OnePassTuning:
     def _decide(self) -> None:
         """Look: drop configurations, let fresh ones join, and begin a new window."""
         look, numbers = self._looks[self._look], self._learners.numbers
-        values = race.judged(np.concatenate(self._window, axis=1))
-        rows, worse = race.going_on(values, look.survivors, len(self._looks))
-        best, gaps, errors, _ = race.differences(values)
-        kept = sorted(numbers[row] for row in rows)
+        values = race.counted(np.concatenate(self._window, axis=1))
+        standing = race.Standing.of(values, len(self._looks))
+        best, kept = standing.best, sorted(numbers[row] for row in standing.going_on(look.survivors))
         for row, number in enumerate(numbers):
-            self._entries[number].difference, self._entries[number].error = float(gaps[row]), float(errors[row])
+            entry = self._entries[number]
+            entry.difference, entry.error = float(standing.gaps[row]), float(standing.errors[row])
             if number not in kept:
-                self._entries[number].end = "worse" if worse[row] else "places"
+                entry.end = "worse" if standing.worse[row] else "places"
         dropped = {why: [n for n in numbers if self._entries[n].end == why] for why in ("worse", "places")}
         joined = [] if not look.fresh else self._fresh(kept, look.places - len(kept))
         self._learners.keep(kept)

@@ -169,7 +169,7 @@ def _newton(loss: str, queries: Queries, C: float) -> Steps:
 def _liblinear(queries: Queries, C: float) -> Steps:
     """Yield liblinear's solutions at falling tolerances: a support vector machine of the differences of all pairs."""
     begun = time.process_time()
-    differences, labels = _two_classes(queries)
+    differences, labels = two_classes(queries)
     listing = time.process_time() - begun
     for tolerance in TOLERANCES:
         begun = time.process_time()
@@ -182,7 +182,7 @@ def _liblinear_program(queries: Queries, C: float) -> Steps:
     """Yield what the installed program finds at falling tolerances; its time holds the reading of its file."""
     import resource  # not on Windows
 
-    differences, labels = _two_classes(queries)
+    differences, labels = two_classes(queries)
     with TemporaryDirectory() as folder:
         data, model = Path(folder) / "pairs.txt", Path(folder) / "model.txt"
         dump_svmlight_file(differences, labels, str(data), zero_based=False)
@@ -195,7 +195,7 @@ def _liblinear_program(queries: Queries, C: float) -> Steps:
             yield spent, weights, tolerance <= DEFAULT_TOLERANCE
 
 
-def _two_classes(queries: Queries) -> tuple[Floats, Floats]:
+def two_classes(queries: Queries) -> tuple[Floats, Floats]:
     """Return the differences of all pairs, every other one turned, and labels: a classifier wants two."""
     differences = listed_pairs(queries)
     labels = np.where(np.arange(len(differences)) % 2 == 0, 1.0, -1.0)
@@ -207,7 +207,8 @@ def listed_pairs(queries: Queries) -> Floats:
     parts = []
     for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
         better, worse = np.nonzero(queries.grades[a:b, None] > queries.grades[None, a:b])
-        parts.append(queries.features[a + better] - queries.features[a + worse])
+        features = np.asarray(queries.features[a:b], dtype=np.float64)
+        parts.append(features[better] - features[worse])
     return np.concatenate(parts)
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
-from ranktune.studies.papers.figures.drawing import FIGURES, draw
-from ranktune.studies.papers.figures.page import write_figures
+from ranktune.studies.papers.figures.drawing import FIGURES, draw, write_figures
 from ranktune.studies.papers.published import PAPERS, Entry, Paper, load_paper
 from ranktune.studies.papers.reproduce import Dataset, reproduce
 
@@ -77,7 +76,7 @@ def test_a_paper_is_drawn(name: str, tmp_path: Path) -> None:
     for verdict in drawn.verdicts:
         assert verdict.reason and verdict.claim
         assert verdict.word in ("yes", "NO", "not checked")
-    text = write_figures(tmp_path, paper.name, paper.title, drawn.figures, drawn.others).read_text()
+    text = write_figures(tmp_path, paper.name, paper.title, drawn).read_text()
     assert text.count("<svg ") == sum(len(figure.charts) for figure in drawn.figures)
     assert not re.search(r"\bnan\b", text)
     claims = sum(len(table.claims) for table in paper.tables)

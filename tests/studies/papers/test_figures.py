@@ -17,7 +17,7 @@ from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.studies.papers.claims import Verdict
 from ranktune.studies.papers.figures import adarank, ranksvm
 from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
-from ranktune.studies.papers.figures.page import html, write_figures
+from ranktune.studies.papers.figures.drawing import Drawn, html, write_figures
 from ranktune.studies.papers.figures.pictures import COLOURS, png, svg
 from ranktune.studies.papers.figures.work import best, mean_and_band, thinned
 from ranktune.studies.papers.published import Figure, load_paper
@@ -96,10 +96,10 @@ def test_a_figure_is_reproduced_where_its_claims_hold(
 
 def test_the_page_shows_figures_and_counts(tmp_path: Path) -> None:
     chart = Chart("time", "x", "y", (CURVE,))
-    figures = (PrintedFigure(Figure("Figure 1", "A & B", "no <numbers>."), [chart, chart], [MISSED]),)
-    page = write_figures(tmp_path / "out", "solar", "SOLAR", figures, (HELD,))
+    drawn = Drawn((PrintedFigure(Figure("Figure 1", "A & B", "no <numbers>."), [chart, chart], [MISSED]),), (HELD,))
+    page = write_figures(tmp_path / "out", "solar", "SOLAR", drawn)
     text = page.read_text()
-    assert text == html("SOLAR", figures, (HELD,))
+    assert text == html("SOLAR", drawn)
     assert "3 printed figures and claims: 1 yes, 2 NO." in text and text.count("<svg ") == 2
     assert "no &lt;numbers&gt;." in text and "<numbers>" not in text and "A &amp; B" in text
     names = sorted(path.name for path in page.parent.iterdir())
@@ -110,7 +110,7 @@ def test_the_page_shows_figures_and_counts(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     with pytest.raises(ParameterError, match=r"cannot write to .*out.*Give a folder"):
-        write_figures(tmp_path / "out", "solar", "SOLAR", (), ())
+        write_figures(tmp_path / "out", "solar", "SOLAR", Drawn((), ()))
 
 
 def test_curves_are_thinned_and_averaged() -> None:

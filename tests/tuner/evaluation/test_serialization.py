@@ -21,7 +21,7 @@ FULL = Outcome(
     seconds=0.1 + 0.2,
     warnings=("UserWarning: öh", "b"),
     bytes=12.0,
-    microseconds=float("inf"),
+    microseconds=7.5,
     begun=1e9 + 1e-6,
     ended=1e9 + 2.0,
     worker="host:12/1",
@@ -58,7 +58,7 @@ def test_an_outcome_comes_back_as_it_was(outcome: Outcome) -> None:
 
 def test_what_is_too_large_is_a_failure_that_says_so() -> None:
     huge = np.broadcast_to(np.float64(0.5), RESULT_CAP // 8 + 1)
-    back = unpack(pack(Outcome({"map": huge}, begun=1.0, worker="w")))
+    back = unpack(pack(Outcome({"map": huge}, begun=1.0, ended=2.0, worker="w")))
     assert back.error == "its result takes 64 MB, more than 64"
     assert (back.begun, back.worker, dict(back.per_query)) == (1.0, "w", {})
 

@@ -38,7 +38,7 @@ def test_the_test_is_students_paired_one() -> None:
         k != best and stats.ttest_rel(known[k], known[best], alternative="less").pvalue < race.LEVEL / (3 * 4)
         for k in range(5)
     ]
-    assert race.significantly_worse(values, 3).tolist() == expected
+    assert race.Standing.of(values, 3).worse.tolist() == expected
     assert 0 < sum(expected) < 4
 
 
@@ -46,7 +46,7 @@ def test_drops_what_is_best_on_average_no_more_often_than_promised() -> None:
     generator, wrong = np.random.default_rng(1), 0
     for _ in range(400):
         values = generator.normal(size=(16, 40))  # all are equally good
-        wrong += bool(race.significantly_worse(values, 1)[0])
+        wrong += bool(race.Standing.of(values, 1).worse[0])
     assert wrong <= 400 * race.LEVEL
 
 
@@ -58,8 +58,7 @@ def test_the_best_wins_where_it_is_best() -> None:
         for n, places in ((80, 16), (160, 8), (320, 8), (640, 8)):
             hard = generator.normal(0.5, 0.3, size=n)
             values = hard - gaps[rows, None] + generator.normal(0.0, 0.1, size=(len(rows), n))
-            kept, _ = race.going_on(values, places, 4)
-            rows = rows[kept]
+            rows = rows[race.Standing.of(values, 4).going_on(places)]
         won += int(rows[0] == 0)
     assert won >= 45
 
@@ -67,6 +66,6 @@ def test_the_best_wins_where_it_is_best() -> None:
 def test_queries_that_are_skipped_or_never_differ_drop_nobody() -> None:
     equal, skipped = np.ones((3, 50)), np.full((3, 50), np.nan)
     for values in (equal, skipped):
-        kept, worse = race.going_on(values, 3, 5)
-        assert not worse.any() and kept.tolist() == [0, 1, 2]
-    assert race.judged(np.arange(10.0)[None]).tolist() == [[5.0, 6.0, 7.0, 8.0, 9.0]]
+        standing = race.Standing.of(values, 5)
+        assert not standing.worse.any() and standing.going_on(3).tolist() == [0, 1, 2]
+    assert race.counted(np.arange(10.0)[None]).tolist() == [[5.0, 6.0, 7.0, 8.0, 9.0]]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranktune.tuner.statistics.comparisons import compare_splits, holm
-from ranktune.tuner.statistics.pairs import pairwise
+from ranktune.tuner.statistics.comparisons import compare_splits, holm, pairwise
 
 
 def splits_of(models: int, *sizes: int) -> list[np.ndarray]:

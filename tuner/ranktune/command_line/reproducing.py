@@ -58,11 +58,10 @@ def reproduce_paper(
         done = reproduce(paper, found, jobs=jobs, on_part=on_part)
     if figures is None:
         return Outcome(done, tuple(one for table in done for one in table.verdicts))
-    from ranktune.studies.papers.figures.drawing import draw
-    from ranktune.studies.papers.figures.page import write_figures
+    from ranktune.studies.papers.figures.drawing import draw, write_figures
 
     drawn = draw(paper, found, done, jobs=jobs, on_figure=lambda source: print(f"{source} drawn", file=sys.stderr))
-    page = write_figures(figures, paper.name, paper.title, drawn.figures, drawn.others)
+    page = write_figures(figures, paper.name, paper.title, drawn)
     return Outcome(done, drawn.verdicts, page)
 
 
