@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -121,9 +122,9 @@ def _entry(name: str, value: object) -> Entry:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0.0 <= value < float("inf"):
-        raise ParameterError(f"costs: '{name}' cannot cost {value!r}: a cost is a number, 0 or more.")
-    return float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0.0 <= value < float("inf"):
+        return float(value)
+    raise ParameterError(f"costs: '{name}' cannot cost {value!r}: a cost is a number, 0 or more.")
 
 
 def read_costs(text: str) -> dict[str, Any]:
@@ -175,7 +176,6 @@ def _from_rows(path: Path, lines: Sequence[str]) -> dict[str, Any]:
 
 
 def _of_text(name: str, text: str) -> float:
-    try:
+    with suppress(ValueError):
         return float(text)
-    except ValueError:
-        raise ParameterError(f"costs: '{name}' cannot cost '{text}': a cost is a number, 0 or more.") from None
+    return _number(name, text)

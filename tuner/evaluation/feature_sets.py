@@ -17,7 +17,7 @@ from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.feature_costs import FeatureCosts
+from ranktune.tuner.evaluation.feature_costs import FeatureCosts, GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import FeatureLimits, FeatureOrder, ordered
 from ranktune.tuner.splits.store import read_development, read_part, read_plan
 
@@ -71,11 +71,15 @@ def feature_order(queries: Queries, budget: FeatureBudget) -> FeatureOrder:
     features = budget.costs.of(queries)
     found = ordered(queries, features, budget.limits)
     if len(found.columns) == 0:
-        raise DataError(
-            f"no feature keeps the limits: the cheapest costs {features.cost.min():g}, and the limits are "
-            f"cost<={budget.limits.cost:g}, features<={budget.limits.features:g}. Allow more."
-        )
+        raise _nothing_fits(features, budget.limits)
     return found
+
+
+def _nothing_fits(features: GroupedFeatures, limits: FeatureLimits) -> DataError:
+    return DataError(
+        f"no feature keeps the limits: the cheapest costs {features.cost.min():g}, and the limits are "
+        f"cost<={limits.cost:g}, features<={limits.features:g}. Allow more (within=), or change costs."
+    )
 
 
 def check_budget(queries: Queries, budget: FeatureBudget | None) -> None:
@@ -88,10 +92,7 @@ def check_budget(queries: Queries, budget: FeatureBudget | None) -> None:
     none = np.empty(0, dtype=np.int64)
     shares = [max(budget.limits.shares(features, np.array([k]), none)) for k in range(queries.n_features)]
     if min(shares) > 1.0:
-        raise DataError(
-            f"no feature keeps the limits of within: the cheapest costs {features.cost.min():g}. Allow more, or change "
-            "costs."
-        )
+        raise _nothing_fits(features, budget.limits)
 
 
 def with_feature_sets(solver: str, space: Sequence[Parameter]) -> tuple[Parameter, ...]:

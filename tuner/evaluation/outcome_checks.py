@@ -6,7 +6,6 @@ An invalid result makes a failed trial with the reason; none of its values reach
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -49,9 +48,8 @@ def comparable_outcome(
     if outcome.error is not None or outcome.given_up:
         return outcome
     if metric not in outcome.per_query:
-        return failed_outcome(
-            outcome, f"{metric} is not among what the objective returned: {_listed(outcome.per_query)}"
-        )
+        names = ", ".join(sorted(map(str, outcome.per_query))) or "nothing"
+        return failed_outcome(outcome, f"{metric} is not among what the objective returned: {names}")
     own = judged_queries(outcome.per_query[metric])
     if not own.any():
         return failed_outcome(outcome, f"{metric} is not a finite number on the validation queries")
@@ -139,7 +137,3 @@ def _shown(value: object) -> str:
     except Exception:
         return f"a {type(value).__name__}"
     return f"a {type(value).__name__}, {text if len(text) <= 60 else text[:57] + '...'}"
-
-
-def _listed(names: Mapping[str, object]) -> str:
-    return ", ".join(sorted(map(str, names))) or "nothing"

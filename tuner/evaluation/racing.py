@@ -114,7 +114,7 @@ class GrowthRace:
 def _is_below(difference: Floats, weights: Floats | None, error: float, level: float) -> bool:
     """Return whether the mean difference, (n,), with its standard error, is significantly below 0 at the level."""
     degrees = effective_count(np.full(len(difference), True), weights) - 1.0
-    return bool(linearised(difference, weights).mean() < -_quantile(level, degrees) * error)
+    return bool(linearised(difference, weights).mean() < -t_quantile(level, degrees) * error)
 
 
 def partial_error(difference: Floats, whole: int) -> float:
@@ -171,7 +171,7 @@ def still_racing(
 
 
 @lru_cache(maxsize=4096)
-def _quantile(level: float, degrees: float) -> float:
+def t_quantile(level: float, degrees: float) -> float:
     """Return the upper quantile of the t-distribution that is exceeded with the probability level."""
     from scipy.special import stdtrit  # scipy.stats takes a third of a second to import
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -14,6 +12,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.files import atomic_write
+from ranktune.tuner.splits.proof import Damaged, read_archive
 
 FORMAT = 1
 
@@ -37,11 +36,10 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, Array]] | None:
     if not path.exists():
         return None
     try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+        arrays = read_archive(path)
         about = json.loads(arrays.pop("about").tobytes())
         known = about["format"]
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (Damaged, ValueError, KeyError, TypeError) as error:
         raise StudyError(f"{path} is damaged ({error}). Remove it, and the pass begins again.") from None
     if known != FORMAT:
         raise StudyError(f"{path} has the format {known}, this RankTune reads {FORMAT}. Remove it to begin again.")

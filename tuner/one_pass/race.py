@@ -15,6 +15,7 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
+from ranktune.tuner.evaluation.racing import t_quantile
 
 LEVEL = 0.05
 """The probability, at most, with which the tests of a pass drop the configuration that is best on average."""
@@ -88,8 +89,6 @@ class Standing:
         A one-sided t-test at an equal share of LEVEL for each look and each rival (Bonferroni): whichever configuration
         is best on average, it is dropped by a test with a probability of at most LEVEL.
         """
-        from scipy.special import stdtrit  # scipy.stats takes a third of a second to import
-
         known = values[:, ~np.isnan(values).any(axis=0)]
         m, n = known.shape
         if n < 2:
@@ -99,7 +98,7 @@ class Standing:
         best = int(known.mean(axis=1).argmax())
         differences = known - known[best]
         gaps, errors = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(n)
-        quantile = float(-stdtrit(n - 1, LEVEL / (n_looks * max(m - 1, 1))))
+        quantile = t_quantile(LEVEL / (n_looks * max(m - 1, 1)), n - 1)
         worse = (np.count_nonzero(differences, axis=1) >= MIN_QUERIES) & (gaps < -quantile * errors)
         return cls(best, gaps, errors, worse, np.argsort(-gaps, kind="stable"))
 

@@ -141,14 +141,6 @@ class OnePassResult:
 
 
 def _plain(entry: Entry) -> Json:
-    names = ("mean", "low", "high", "difference", "error")
-    numbers = {name: getattr(entry, name) for name in names}
-    return {
-        "number": entry.number,
-        "solver": entry.solver,
-        "parameters": dict(entry.parameters),
-        "joined": entry.joined,
-        "queries": entry.queries,
-        "end": entry.end,
-        **{name: None if not np.isfinite(value) else value for name, value in numbers.items()},
-    }
+    about = {name: getattr(entry, name) for name in ("number", "solver", "parameters", "joined", "queries", "end")}
+    numbers = {name: getattr(entry, name) for name in ("mean", "low", "high", "difference", "error")}
+    return about | {name: value if np.isfinite(value) else None for name, value in numbers.items()}

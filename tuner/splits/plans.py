@@ -23,7 +23,6 @@ PLAN, FRESH, LOOK, GIVEN = "plan", "fresh", "look", "given"
 """Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, the first
 part of the plan, on which a first look compares the solvers, and the split as given, where the plan deals it anew."""
 DEFAULT_FOLDS = 5
-DEFAULT_PERMUTATIONS = 10
 LARGE_BYTES = 2**31
 """Of features: each fold of such data is a copy on disk, and one fold has queries enough."""
 LARGE_QUERIES = 5_000
@@ -56,10 +55,10 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeat
     if folds < 2:
         raise ParameterError(f"folds={folds}: cross-validation needs at least 2 folds.")
     if queries.n_queries < folds:
+        hint = " (all rows are one query: is the query id missing?)" if queries.n_queries == 1 else ""
         raise DataError(
             f"{queries.n_queries} {'query' if queries.n_queries == 1 else 'queries'} cannot be dealt into {folds} "
-            "folds: a query is never split. "
-            f"Give a validation file, or fewer folds, or more queries{_grouping_hint(queries)}."
+            f"folds: a query is never split. Give a validation file, or fewer folds, or more queries{hint}."
         )
     content = distinct(queries)
     n_distinct = int(content.max()) + 1
@@ -81,10 +80,6 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeat
         part[order] = np.arange(n_distinct) % folds
         dealt += [Fold(np.flatnonzero(part[content] != k), np.flatnonzero(part[content] == k)) for k in range(folds)]
     return tuple(dealt)
-
-
-def _grouping_hint(queries: Queries) -> str:
-    return " (all rows are one query: is the query id missing?)" if queries.n_queries == 1 else ""
 
 
 def is_large(queries: Queries) -> bool:

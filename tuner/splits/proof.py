@@ -36,7 +36,7 @@ class Damaged(StudyError):
 def seal(folder: Path) -> None:
     """Write the files of a folder and of its subfolders through to the disk, and their digests into the folder."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / DIGESTS]
-    digests = {path.relative_to(folder).as_posix(): _digest(path, sync=True) for path in files}
+    digests = {path.relative_to(folder).as_posix(): file_digest(path, sync=True) for path in files}
     for own in {path.parent for path in files}:
         sync_folder(own)
     atomic_write(folder / DIGESTS, json.dumps(digests, indent=0))
@@ -45,7 +45,7 @@ def seal(folder: Path) -> None:
 def reseal(folder: Path, name: str) -> None:
     """Replace the digest of one file, which was written anew."""
     digests = _digests(folder)
-    atomic_write(folder / DIGESTS, json.dumps(digests | {name: _digest(folder / name, sync=True)}, indent=0))
+    atomic_write(folder / DIGESTS, json.dumps(digests | {name: file_digest(folder / name, sync=True)}, indent=0))
 
 
 def prove(folder: Path, *, subfolders: bool = True) -> None:
@@ -55,7 +55,7 @@ def prove(folder: Path, *, subfolders: bool = True) -> None:
             continue
         path = folder / name
         try:
-            found = _digest(path)
+            found = file_digest(path)
         except OSError as error:
             raise Damaged(f"cannot read {path}: {error.strerror}.") from None
         if found != digest:
@@ -92,7 +92,8 @@ def _digests(folder: Path) -> dict[str, str]:
     return {str(name): str(digest) for name, digest in found.items()}
 
 
-def _digest(path: Path, *, sync: bool = False) -> str:
+def file_digest(path: Path, *, sync: bool = False) -> str:
+    """Return the digest of a file, which is written through to the disk with sync."""
     with open(path, "rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if sync:

@@ -6,7 +6,6 @@ as it was or as it shall be, and unproven. Files of studies of older releases ar
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ranktune.solvers.core.files import Content, atomic_write
-from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.splits.proof import Damaged, file_digest
 
 FOLDER = "digests"
 _ATTEMPTS = 3
@@ -33,7 +32,7 @@ def sealing(path: Path) -> Iterator[None]:
     seal.unlink(missing_ok=True)
     yield
     seal.parent.mkdir(exist_ok=True)
-    atomic_write(seal, f"{_digest(path)}\n")
+    atomic_write(seal, f"{file_digest(path)}\n")
 
 
 def remove_sealed(path: Path) -> None:
@@ -54,7 +53,7 @@ def check_sealed(path: Path) -> None:
         if before is None:
             return
         try:
-            found = _digest(path)
+            found = file_digest(path)
         except FileNotFoundError:
             found = ""
         except OSError as error:
@@ -88,8 +87,3 @@ def _known(path: Path) -> str | None:
         return None
     except OSError as error:
         raise Damaged(f"cannot read {_seal_of(path)}: {error.strerror}.") from None
-
-
-def _digest(path: Path) -> str:
-    with open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
