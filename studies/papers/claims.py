@@ -50,7 +50,7 @@ def said(source: str, claim: str, holds: bool | None, measured: str, why: str = 
     return Verdict(source, claim, known, measured if holds else " ".join(filter(None, (measured, why))))
 
 
-def judged(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> Verdict:
+def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> Verdict:
     """Return the verdict on a claim about the systems of a table, by our figures on datasets."""
     if not claim.measures:
         return Verdict(source, claim.text, False, claim.reason)

@@ -16,6 +16,7 @@ from ranktune.solvers.core.space import Choice, Int, Parameter, Value
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.samplers.thompson import ThompsonSampler
+from ranktune.tuner.storage.database import quiet
 
 GRID = "grid"
 """The method that visits a coarse part of the lattice in random order: all categories, two values of each number."""
@@ -33,7 +34,8 @@ def search(
     if sampler == GRID:
         return [(point, value(point)) for point in coarse(lattice, seed)[:evaluations]]
     space = UnionSpace({SAMPLED: [_parameter(name, values) for name, values in lattice.items()]})
-    study = _silent_study()
+    with quiet():
+        study = optuna.create_study(direction="maximize")
     found: list[tuple[Point, float]] = []
     for number in range(evaluations):
         study.sampler = _sampler(sampler, seed, number, space, startup)
@@ -53,19 +55,9 @@ def _sampler(name: str, seed: int, number: int, space: UnionSpace, startup: int)
     return ThompsonSampler(seed=seed, startup=startup, conditions=space, number=number, acquisition=acquisition)
 
 
-def _silent_study() -> optuna.Study:
-    """Return a new study to maximise, without the line that Optuna logs for each."""
-    level = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    try:
-        return optuna.create_study(direction="maximize")
-    finally:
-        optuna.logging.set_verbosity(level)
-
-
 def coarse(lattice: Lattice, seed: int) -> list[Point]:
     """Return the points of the coarse grid in random order."""
-    values = [_quarters(own) if is_numeric(own) else own for own in lattice.values()]
+    values = [_quarters(column) if is_numeric(column) else column for column in lattice.values()]
     points = [dict(zip(lattice, one, strict=True)) for one in product(*values)]
     return [points[k] for k in np.random.default_rng(seed).permutation(len(points))]
 

@@ -237,10 +237,12 @@ def _table(declared: JsonView) -> Table:
     protocol = declared["protocol"]
     if protocol not in PROTOCOLS:
         raise ParameterError(f"protocol '{protocol}' is unknown. {nearest(protocol, PROTOCOLS)}")
-    own = {name: declared[name] for name in ("tolerance", "permutations", "runs", "seed", "note") if name in declared}
+    fields = {
+        name: declared[name] for name in ("tolerance", "permutations", "runs", "seed", "note") if name in declared
+    }
     entries = tuple(_entry(entry, declared) for entry in declared.get("entries", ()))
     claims = tuple(_claim(claim) for claim in declared.get("claims", ()))
-    return Table(declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), claims=claims, **own)
+    return Table(declared["title"], protocol, entries, folds=tuple(declared.get("folds", ())), claims=claims, **fields)
 
 
 def _figure(declared: JsonView) -> Figure:
@@ -256,13 +258,13 @@ def _claim(declared: JsonView) -> Claim:
 
 def _entry(declared: JsonView, table: JsonView) -> Entry:
     shared = {name: table[name] for name in ("metrics", "choose", "grid", "copies", "evaluations") if name in table}
-    own = shared | dict(declared)
-    own["measures"] = tuple(_measure(label, metric) for label, metric in own.pop("metrics", {}).items())
-    own["parameters"] = {**table.get("parameters", {}), **declared.get("parameters", {})}
-    own["grid"] = {name: _values(values) for name, values in own.get("grid", {}).items()}
-    if own.get("choose", EACH) != EACH:
-        own["choose"] = str(parse_metric(own["choose"]))
-    return Entry(**own)
+    fields = shared | dict(declared)
+    fields["measures"] = tuple(_measure(label, metric) for label, metric in fields.pop("metrics", {}).items())
+    fields["parameters"] = {**table.get("parameters", {}), **declared.get("parameters", {})}
+    fields["grid"] = {name: _values(values) for name, values in fields.get("grid", {}).items()}
+    if fields.get("choose", EACH) != EACH:
+        fields["choose"] = str(parse_metric(fields["choose"]))
+    return Entry(**fields)
 
 
 def _measure(label: str, declared: str | JsonView) -> Measure:

@@ -18,7 +18,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import read_letor
 from ranktune.solvers.data.split import Split
 from ranktune.studies.papers import tuner_runs
-from ranktune.studies.papers.claims import Verdict, judged
+from ranktune.studies.papers.claims import Verdict, verdict_on
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
 from ranktune.studies.papers.published import MEAN_RANK, Entry, Measure, Paper, Table, datasets, recognised
 from ranktune.studies.papers.tuner_runs import lattice_values, sampler_runs
@@ -227,10 +227,10 @@ def _reproduced(table: Table, names: Sequence[str], parts: Sequence[_Part]) -> R
     results: dict[tuple[str, str], tuple[PartResult, ...]] = {}
     for name in names:
         for entry in table.entries:
-            own = [part for part in parts if part.entry is entry and part.dataset.name == name]
-            results[entry.name, name] = tuple(part.result for part in own)
+            these = [part for part in parts if part.entry is entry and part.dataset.name == name]
+            results[entry.name, name] = tuple(part.result for part in these)
             rows += _rows(table, entry, name, results[entry.name, name])
-            remarks += _remarks(entry, name, own)
+            remarks += _remarks(entry, name, these)
     if table.is_ranked:
         rows += _rank_rows(table, rows, names)
     return Reproduced(table, tuple(rows), tuple(remarks), tuple(_verdicts(table, rows, results, names)), results)
@@ -242,7 +242,7 @@ def _verdicts(
     source = table.title.split(":")[0]
     ours = {(row.dataset, row.algorithm, row.metric): row.ours for row in rows}
     for claim in table.claims:
-        yield judged(claim.source or source, claim, ours, names)
+        yield verdict_on(claim.source or source, claim, ours, names)
     failed = any(part.error for parts in results.values() for part in parts)
     if table.protocol == "tuner" and not failed:
         yield from tuner_runs.verdicts(source, table.entries, results, names)

@@ -80,12 +80,12 @@ class FeatureCosts:
         cost: list[float] = []
         group = np.empty(data.n_features, dtype=np.int64)
         for k, name in enumerate(known):
-            own = self._entry_of(name)
+            declared = self._entry_of(name)
             alone = name if data.encoding is not None else k  # without a table, several features may have one name
-            key = (True, own.name) if own is not None and own.together else (False, alone)
+            key = (True, declared.name) if declared is not None and declared.together else (False, alone)
             if key not in groups:
                 groups[key] = len(cost)
-                cost.append(1.0 if own is None else own.cost)
+                cost.append(1.0 if declared is None else declared.cost)
             group[k] = groups[key]
         return GroupedFeatures(group, np.array(cost))
 
@@ -99,8 +99,8 @@ class FeatureCosts:
         ]
         if not fitting:
             return None
-        best = max((own, length) for own, length, _ in fitting)
-        entries = [entry for own, length, entry in fitting if (own, length) == best]
+        best = max((exact, length) for exact, length, _ in fitting)
+        entries = [entry for exact, length, entry in fitting if (exact, length) == best]
         if any(entry is not entries[0] for entry in entries):
             first, second = entries[0].name, entries[1].name
             raise DataError(f"costs: '{first}' and '{second}' both fit the feature '{name}'. Name it in one of them.")
@@ -168,10 +168,10 @@ def _from_rows(path: Path, lines: Sequence[str]) -> dict[str, Any]:
         if not group:
             found[name] = cost
             continue
-        own = found.setdefault(group, {"features": [], "cost": cost})
-        if not isinstance(own, dict) or own["cost"] != cost:
+        table = found.setdefault(group, {"features": [], "cost": cost})
+        if not isinstance(table, dict) or table["cost"] != cost:
             raise ParameterError(f"{path}: the rows of group '{group}' have several costs. A group has one.")
-        own["features"].append(name)
+        table["features"].append(name)
     return found
 
 

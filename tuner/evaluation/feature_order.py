@@ -97,7 +97,7 @@ def ordered(queries: Queries, features: GroupedFeatures, limits: FeatureLimits) 
     def by_gain(gain: Floats, share: Floats) -> Floats:
         return gain
 
-    found = [_selected(gram, target, units, spans, features, limits, worth) for worth in (by_share, by_gain)]
+    found = [_selected(gram, target, units, spans, features, limits, rule) for rule in (by_share, by_gain)]
     (order, explained), (other, more) = found
     return other if more > explained + 1e-9 else order
 
@@ -127,8 +127,8 @@ def _screened(queries: Queries, units: Sequence[Ints], shares: Sequence[float]) 
         columns = np.arange(begin, min(begin + 64, queries.n_features))
         values, grades = _within_queries(queries, [_dense(queries, columns)])
         explained[columns] = (values.T @ grades) ** 2
-    worth = [explained[unit].sum() / max(share, NO_SHARE) for unit, share in zip(units, shares, strict=True)]
-    best = np.argsort(-np.array(worth), kind="stable")
+    gain = [explained[unit].sum() / max(share, NO_SHARE) for unit, share in zip(units, shares, strict=True)]
+    best = np.argsort(-np.array(gain), kind="stable")
     counts = np.cumsum([len(units[k]) for k in best])
     return [units[k] for k in best[: max(int(np.searchsorted(counts, MAX_FEATURES, side="right")), 1)]]
 
@@ -157,8 +157,8 @@ def _ranks(values: Matrix, queries: Queries) -> Matrix:
     first = queries.starts[query]
     for k in range(values.shape[1]):
         order = np.lexsort((values[:, k], query))
-        ordered, own = values[order, k], query[order]
-        runs = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]) | (own[1:] != own[:-1])]))
+        ordered, of_query = values[order, k], query[order]
+        runs = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]) | (of_query[1:] != of_query[:-1])]))
         lengths = np.diff(np.concatenate([runs, [len(order)]]))
         found[order, k] = np.repeat(runs + (lengths - 1) / 2.0, lengths)
         found[:, k] = (found[:, k] - first + 0.5) / queries.lengths[query]
@@ -195,7 +195,7 @@ def _selected(
     spans: Sequence[Ints],
     features: GroupedFeatures,
     limits: FeatureLimits,
-    worth: Callable[[Floats, Floats], Floats],
+    rule: Callable[[Floats, Floats], Floats],
 ) -> tuple[FeatureOrder, float]:
     """Return the units in the order of their worth while they keep the limits, and what they explain together."""
     gram, target = gram.copy(), target.copy()
@@ -206,24 +206,26 @@ def _selected(
     while left:
         shares = [limits.shares(features, units[k], paid) for k in left]
         fitting = [
-            (k, own) for k, own in zip(left, shares, strict=True) if cost + own[0] <= FULL and count + own[1] <= FULL
+            (k, taken)
+            for k, taken in zip(left, shares, strict=True)
+            if cost + taken[0] <= FULL and count + taken[1] <= FULL
         ]
         if not fitting:
             break
         left = [k for k, _ in fitting]
         gains = _gains(gram, target, [spans[k] for k in left])
-        at = int(np.argmax(worth(gains, np.array([sum(own) for _, own in fitting]))))
+        at = int(np.argmax(rule(gains, np.array([sum(taken) for _, taken in fitting]))))
         chosen, (more, further) = fitting[at]
         explained, cost, count = explained + gains[at], cost + more, count + further
         columns.append(units[chosen])
         used += [max(cost, count)] * len(units[chosen])
         paid = np.union1d(paid, features.group[units[chosen]])
         left.remove(chosen)
-        own = spans[chosen]
-        ridge = gram[np.ix_(own, own)] + RIDGE * np.eye(len(own))
-        onto = np.linalg.solve(ridge, gram[own])
-        target -= onto.T @ target[own]
-        gram -= gram[:, own] @ onto
+        span = spans[chosen]
+        ridge = gram[np.ix_(span, span)] + RIDGE * np.eye(len(span))
+        onto = np.linalg.solve(ridge, gram[span])
+        target -= onto.T @ target[span]
+        gram -= gram[:, span] @ onto
     return FeatureOrder(np.concatenate(columns), np.array(used)), float(explained)
 
 
@@ -233,8 +235,8 @@ def _gains(gram: Matrix, target: Floats, spans: Sequence[Ints]) -> Floats:
     lengths = np.array([len(span) for span in spans])
     for length in np.unique(lengths):
         same = np.flatnonzero(lengths == length).tolist()
-        own = np.stack([spans[k] for k in same])
-        ridge = gram[own[:, :, None], own[:, None, :]] + RIDGE * np.eye(length)
-        right = target[own]
+        span = np.stack([spans[k] for k in same])
+        ridge = gram[span[:, :, None], span[:, None, :]] + RIDGE * np.eye(length)
+        right = target[span]
         gains[same] = (right * np.linalg.solve(ridge, right[:, :, None])[:, :, 0]).sum(axis=1)
     return gains

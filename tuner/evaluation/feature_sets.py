@@ -97,7 +97,7 @@ def check_budget(queries: Queries, budget: FeatureBudget | None) -> None:
 
 def with_feature_sets(solver: str, space: Sequence[Parameter]) -> tuple[Parameter, ...]:
     """Return the space of a solver whose models are fitted on sets of features."""
-    if any(own.name == FEATURE_SET for own in space):
+    if any(parameter.name == FEATURE_SET for parameter in space):
         raise ParameterError(
             f"{solver} has a parameter '{FEATURE_SET}', and limits of cost or features add one of that name. Rename it."
         )

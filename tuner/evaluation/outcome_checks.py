@@ -29,7 +29,7 @@ def checked_outcome(returned: object) -> Outcome:
         outcome = typed(returned)
         if outcome.error is not None or outcome.given_up:
             return replace(outcome, per_query={}, scores=None)
-        values = {str(name): _values(str(name), own) for name, own in returned.per_query.items()}
+        values = {str(name): _values(str(name), given) for name, given in returned.per_query.items()}
         return replace(outcome, per_query=values)
     except _InvalidOutcome as fault:
         return failed_outcome(outcome, str(fault))
@@ -50,22 +50,22 @@ def comparable_outcome(
     if metric not in outcome.per_query:
         names = ", ".join(sorted(map(str, outcome.per_query))) or "nothing"
         return failed_outcome(outcome, f"{metric} is not among what the objective returned: {names}")
-    own = judged_queries(outcome.per_query[metric])
-    if not own.any():
+    known = judged_queries(outcome.per_query[metric])
+    if not known.any():
         return failed_outcome(outcome, f"{metric} is not a finite number on the validation queries")
     lengths = {len(values) for values in outcome.per_query.values()} | ({len(judged)} if judged is not None else set())
     if len(lengths) > 1:
-        what = " or ".join(map(str, sorted(lengths - {len(own)}))) or len(own)
-        return failed_outcome(outcome, f"{metric} has {len(own)} values, where other metrics or trials have {what}")
-    if weights is not None and len(own) != len(weights):
-        return failed_outcome(outcome, f"{metric} has {len(own)} values for {len(weights)} validation queries")
-    if judged is not None and outcome.stopped and not (own & ~judged).any():
+        what = " or ".join(map(str, sorted(lengths - {len(known)}))) or len(known)
+        return failed_outcome(outcome, f"{metric} has {len(known)} values, where other metrics or trials have {what}")
+    if weights is not None and len(known) != len(weights):
+        return failed_outcome(outcome, f"{metric} has {len(known)} values for {len(weights)} validation queries")
+    if judged is not None and outcome.stopped and not (known & ~judged).any():
         return outcome
-    if judged is not None and (own != judged).any():
+    if judged is not None and (known != judged).any():
         return failed_outcome(
             outcome,
-            f"{metric} is no number on {int((judged & ~own).sum())} queries that it judges in other trials, "
-            f"and one on {int((own & ~judged).sum())} that it skips there",
+            f"{metric} is no number on {int((judged & ~known).sum())} queries that it judges in other trials, "
+            f"and one on {int((known & ~judged).sum())} that it skips there",
         )
     return outcome
 

@@ -145,7 +145,7 @@ class GivenSplit(Plan):
         task, (fold,) = run.task, self.parts
         whole, vali, columns = _read(task, fold, 0)
         train = whole.with_columns(columns)
-        rankers = iter([grown(run, train, vali)]) if task.bound else ((own, "") for own in fitted(run, train))
+        rankers = iter([grown(run, train, vali)]) if task.bound else ((ranker, "") for ranker in fitted(run, train))
         for place, (ranker, stopped) in enumerate(rankers):
             run.racing = place + 1
             yield Fit(ranker, vali, fold.vali, columns, stopped=stopped)

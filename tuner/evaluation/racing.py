@@ -51,12 +51,12 @@ def is_significantly_worse(
     """
     known = ~np.isnan(values) & ~np.isnan(incumbent)
     difference = values[known] - incumbent[known]
-    own = None if weights is None else weights[known]
+    counts = None if weights is None else weights[known]
     n, whole = len(difference), whole or int(np.count_nonzero(~np.isnan(incumbent)))
-    if not 1 < n < whole or effective_count(difference != 0.0, own) < min_differing:
+    if not 1 < n < whole or effective_count(difference != 0.0, counts) < min_differing:
         return False
-    error = partial_error(linearised(difference, own), whole)
-    return _is_below(difference, own, error, level / looks)
+    error = partial_error(linearised(difference, counts), whole)
+    return _is_below(difference, counts, error, level / looks)
 
 
 def is_behind(values: Floats, incumbent: Floats, weights: Floats | None = None) -> bool:
@@ -104,11 +104,11 @@ class GrowthRace:
             return False
         difference = values + max(self._last - before, 0.0) * left - self._incumbent
         known = ~np.isnan(difference)
-        difference, own = difference[known], None if self._weights is None else self._weights[known]
-        if len(difference) < 2 or effective_count(difference != 0.0, own) < MIN_QUERIES:
+        difference, counts = difference[known], None if self._weights is None else self._weights[known]
+        if len(difference) < 2 or effective_count(difference != 0.0, counts) < MIN_QUERIES:
             return False
-        error = float(linearised(difference, own).std(ddof=1)) / len(difference) ** 0.5
-        return _is_below(difference, own, error, self._level)
+        error = float(linearised(difference, counts).std(ddof=1)) / len(difference) ** 0.5
+        return _is_below(difference, counts, error, self._level)
 
 
 def _is_below(difference: Floats, weights: Floats | None, error: float, level: float) -> bool:

@@ -58,19 +58,21 @@ def _choices(solver: type[BaseRanker]) -> Iterator[Params]:
     """
     yield {}
     usual = defaults(solver.space)
-    for own in solver.space:
-        if isinstance(own, Choice) and is_active(own, usual):
-            yield from (_with(solver.space, own, value) for value in own.choices if value != own.default)
+    for parameter in solver.space:
+        if isinstance(parameter, Choice) and is_active(parameter, usual):
+            yield from (
+                _with(solver.space, parameter, value) for value in parameter.choices if value != parameter.default
+            )
 
 
 def _with(space: Sequence[Parameter], chosen: Choice, value: Value) -> Params:
     """Return what differs from the defaults where one choice has that value, and the others the first they can have."""
     values: dict[str, Value] = {}
-    for own in space:
-        if is_active(own, values):
-            values[own.name] = value if own is chosen else own.default
+    for parameter in space:
+        if is_active(parameter, values):
+            values[parameter.name] = value if parameter is chosen else parameter.default
     usual = {each.name: each.default for each in reversed(space)}  # of several declarations the first
-    return {name: own for name, own in values.items() if own != usual[name]}
+    return {name: other for name, other in values.items() if other != usual[name]}
 
 
 def small_queries(n_queries: int = 30) -> Queries:

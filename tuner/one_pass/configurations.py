@@ -58,8 +58,8 @@ class ConfigurationSpace:
                 raise ParameterError(f"solver '{name}' cannot learn in one pass with others. {nearest(name, RANKERS)}")
         kept = [name for name in RANKERS if not solvers or name in solvers]
         scalings = ("none",) if sparse else ("standard", "minmax")
-        own: dict[str, Parameter] = {one.name: one for one in ElasticRank.space}
-        eta0, l1, l2 = (replace(own[name], when=None) for name in ("eta0", "l1", "l2"))
+        declared: dict[str, Parameter] = {one.name: one for one in ElasticRank.space}
+        eta0, l1, l2 = (replace(declared[name], when=None) for name in ("eta0", "l1", "l2"))
         spaces: dict[str, tuple[Parameter, ...]] = {
             "ElasticRank": (
                 Choice("loss", ("hinge", "squared_hinge", "logistic")),

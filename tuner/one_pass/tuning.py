@@ -104,7 +104,7 @@ class OnePassTuning:
         """Score the next block by all configurations, and learn from it."""
         end = min(self._done + _fitting(self._queries, self._done), self._looks[self._look].after)
         block = block_of(self._queries, self._done, end)
-        judged = Judgements.of(block)
+        judgements = Judgements.of(block)
         numbers = self._learners.numbers
         scores = self._learners.learn(block)
         self._done = end
@@ -121,9 +121,9 @@ class OnePassTuning:
             self._learners.keep(kept)
             self._window = [values[~diverged] for values in self._window]
             numbers, scores = kept, scores[~diverged]
-        values = np.array([self._metric.per_query(own, judged) for own in scores])
-        for number, own in zip(numbers, values, strict=True):
-            self._entries[number].add(own)
+        values = np.array([self._metric.per_query(row, judgements) for row in scores])
+        for number, row in zip(numbers, values, strict=True):
+            self._entries[number].add(row)
         self._window.append(values)
 
     def _decide(self) -> None:
@@ -174,9 +174,11 @@ class OnePassTuning:
 
     def _join(self, configurations: list[Configuration]) -> None:
         first = len(self._entries)
-        for number, own in enumerate(configurations, start=first):
-            self._entries.append(Entry(number, own.solver, own.parameters, self._done))
-        self._learners.join({number: own.ranker() for number, own in enumerate(configurations, start=first)})
+        for number, configuration in enumerate(configurations, start=first):
+            self._entries.append(Entry(number, configuration.solver, configuration.parameters, self._done))
+        self._learners.join(
+            {number: configuration.ranker() for number, configuration in enumerate(configurations, start=first)}
+        )
 
     def _result(self) -> OnePassResult:
         """Return what was found: the best at the last look, with its weights now."""

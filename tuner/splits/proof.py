@@ -37,8 +37,8 @@ def seal(folder: Path) -> None:
     """Write the files of a folder and of its subfolders through to the disk, and their digests into the folder."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path != folder / DIGESTS]
     digests = {path.relative_to(folder).as_posix(): file_digest(path, sync=True) for path in files}
-    for own in {path.parent for path in files}:
-        sync_folder(own)
+    for parent in {path.parent for path in files}:
+        sync_folder(parent)
     atomic_write(folder / DIGESTS, json.dumps(digests, indent=0))
 
 

@@ -68,11 +68,11 @@ def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN
     parts = [part for part in (split.train, split.vali, split.test) if part is not None]
     queries = parts[0] if len(parts) == 1 else gathering.concatenate(parts)
     folds = query_folds(queries, outer, seed, stream=6)
-    judged = [
+    outer_splits = [
         Split(f"outer{k}", gathering.select(queries, fold.train), test=gathering.select(queries, fold.vali))
         for k, fold in enumerate(folds, start=1)
     ]
-    return [*judged, Split(WHOLE, queries)]
+    return [*outer_splits, Split(WHOLE, queries)]
 
 
 MANY_QUERIES = 300

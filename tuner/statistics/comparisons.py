@@ -133,8 +133,8 @@ def compare_splits(
     interval = stratified_interval(by_split, generator, level=level, weights=weights)
     pooled = np.concatenate(by_split)
     counted = pooled[~np.isnan(pooled)]
-    tested = np.concatenate([weighted(own, heavy) for own, heavy in zip(by_split, weights, strict=True)])
-    linear = np.concatenate([linearised(own, heavy) for own, heavy in zip(by_split, weights, strict=True)])
+    tested = np.concatenate([weighted(gap, weight) for gap, weight in zip(by_split, weights, strict=True)])
+    linear = np.concatenate([linearised(gap, weight) for gap, weight in zip(by_split, weights, strict=True)])
     return Comparison(
         difference=interval.mean,
         low=interval.low,
@@ -155,8 +155,8 @@ def compare_splits(
 
 def _mean_where(difference: Sequence[Floats], values: Sequence[Floats], weights: Sequence[Floats | None]) -> float:
     """Return the mean of the splits' means over the queries whose difference is known."""
-    common = [np.where(np.isnan(own), np.nan, value) for own, value in zip(difference, values, strict=True)]
-    means = [mean_of(value, heavy) for value, heavy in zip(common, weights, strict=True)]
+    common = [np.where(np.isnan(gap), np.nan, value) for gap, value in zip(difference, values, strict=True)]
+    means = [mean_of(value, weight) for value, weight in zip(common, weights, strict=True)]
     return float(np.mean(means))
 
 
@@ -264,16 +264,16 @@ def pairwise(
         return []
     by_split = [np.stack([values[a] - values[b] for a, b in found]) for values in splits]  # (pairs, n_s)
     weights = [None] * len(by_split) if weights is None else weights
-    counts = [(~np.isnan(own)).sum(axis=1) for own in by_split]
-    linear = [linearised(own, heavy) for own, heavy in zip(by_split, weights, strict=True)]
+    counts = [(~np.isnan(gap)).sum(axis=1) for gap in by_split]
+    linear = [linearised(gap, weight) for gap, weight in zip(by_split, weights, strict=True)]
     means = [
-        np.nansum(own, axis=1) / np.where(count > 0, count, np.nan) for own, count in zip(linear, counts, strict=True)
+        np.nansum(gap, axis=1) / np.where(count > 0, count, np.nan) for gap, count in zip(linear, counts, strict=True)
     ]
     difference = np.mean(means, axis=0)
     pooled = np.concatenate(by_split, axis=1)
-    tested = np.concatenate([weighted(own, heavy) for own, heavy in zip(by_split, weights, strict=True)], axis=1)
+    tested = np.concatenate([weighted(gap, weight) for gap, weight in zip(by_split, weights, strict=True)], axis=1)
     p = _p_values(np.nan_to_num(tested, nan=0.0), generator)
-    known: list[float | None] = [None if np.isnan(d) else float(own) for d, own in zip(difference, p, strict=True)]
+    known: list[float | None] = [None if np.isnan(d) else float(value) for d, value in zip(difference, p, strict=True)]
     adjusted = holm(known)
     return [
         Pair(

@@ -92,9 +92,9 @@ def _losses(
     if len(out) < 2:
         return None
     changed = np.repeat(rows[None, out], len(columns) + 1, axis=0)  # the last as it is
-    for own, j in zip(changed, columns.tolist(), strict=False):
-        active = np.flatnonzero(~np.isnan(own[:, j]))
-        own[active] = exchanged(own[active], own[generator.permutation(active)], j, masked)
+    for shuffled, j in zip(changed, columns.tolist(), strict=False):
+        active = np.flatnonzero(~np.isnan(shuffled[:, j]))
+        shuffled[active] = exchanged(shuffled[active], shuffled[generator.permutation(active)], j, masked)
     X, inputs = _inputs(rows), _inputs(changed.reshape(-1, d))
     predictions = _forest(X, values, drawn, inputs, generator).reshape(len(columns) + 1, len(out))
     errors = ((predictions - values[out]) ** 2).mean(axis=1)

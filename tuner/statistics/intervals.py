@@ -63,13 +63,13 @@ def stratified_interval(
     each resample too, sum(w x) / sum(w) of the queries drawn, which are drawn as without weights.
     """
     known = [~np.isnan(values) for values in strata]
-    counted = [values[own] for values, own in zip(strata, known, strict=True)]
+    counted = [values[counts] for values, counts in zip(strata, known, strict=True)]
     if any(len(values) == 0 for values in counted):
         return Interval(float("nan"), float("nan"), float("nan"))
     weights = [None] * len(counted) if weights is None else weights
-    kept = [None if all_of is None else all_of[own] for all_of, own in zip(weights, known, strict=True)]
+    kept = [None if all_of is None else all_of[counts] for all_of, counts in zip(weights, known, strict=True)]
     pairs = list(zip(counted, kept, strict=True))
-    means = np.mean([_resampled_means(values, own, generator, resamples) for values, own in pairs], axis=0)
+    means = np.mean([_resampled_means(values, weight, generator, resamples) for values, weight in pairs], axis=0)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
     return Interval(float(np.mean([mean_of(*pair) for pair in pairs])), float(low), float(high))
 

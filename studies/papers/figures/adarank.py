@@ -90,14 +90,14 @@ def fold_study(systems: Mapping[str, Entry], split: Split, bm25: int) -> FoldStu
     scores: dict[str, Floats] = {name: np.asarray(model.predict(test)) for name, model in models.items()}
     if 0 < bm25 <= test.n_features:
         scores = {"BM25": np.asarray(test.features[:, bm25 - 1], dtype=np.float64), **scores}
-    own = {name: np.asarray(model.predict(train)) for name, model in models.items()}
+    on_train = {name: np.asarray(model.predict(train)) for name, model in models.items()}
     printed, metric = systems["AdaRank.MAP, as printed"], parse_metric(MAP)
     path = make(printed.solver, printed.parameters, 0).fit_path(train, [int(str(r)) for r in printed.grid["rounds"]])
     curve = [metric.mean(model.predict(train), train) for _, model in path]
     return FoldStudy(
         test={name: _per_query(values, test, MEASURES) for name, values in scores.items()},
         errors={name: wrong_pairs(values, test) for name, values in scores.items() if name != "BM25"},
-        training={name: _per_query(values, train, {"MAP": MAP, "NDCG@5": NDCG}) for name, values in own.items()},
+        training={name: _per_query(values, train, {"MAP": MAP, "NDCG@5": NDCG}) for name, values in on_train.items()},
         pairs=np.asarray(Judgements.of(train).pairs(), dtype=np.float64),
         curve=np.array(curve),
     )
@@ -120,9 +120,9 @@ def wrong_pairs(scores: Floats, queries: Queries) -> dict[str, tuple[float, floa
     """Return for each kind of pair how many are ranked wrong, equal scores counting a half, and how many there are."""
     counts = dict.fromkeys(PAIRS, (0.0, 0.0))
     for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
-        own, grades = scores[a:b], queries.grades[a:b]
+        values, grades = scores[a:b], queries.grades[a:b]
         for name, (high, low) in PAIRS.items():
-            gap = own[grades == high][:, None] - own[grades == low][None, :]
+            gap = values[grades == high][:, None] - values[grades == low][None, :]
             wrong, every = counts[name]
             counts[name] = (wrong + float((gap < 0).sum() + 0.5 * (gap == 0).sum()), every + gap.size)
     return counts
@@ -168,11 +168,11 @@ def _say_who_is_ahead(figure: PrintedFigure, folds: Sequence[FoldStudy], ours: s
 def _errors(figure: PrintedFigure, studies: Studies) -> None:
     for name, folds in studies.items():
         rates = {system: error_rates(folds, system) for system in _present(folds) if system != "BM25"}
-        curves = {system: (range(3), list(own.values())) for system, own in rates.items()}
+        curves = {system: (range(3), list(kinds.values())) for system, kinds in rates.items()}
         title = f"{name}: pairs ranked wrong"
         figure.draw(title, "grades of the pair", "share of pairs", curves, categories=tuple(PAIRS))
         for kind in ("d-n", "d-p") if name == DATA else ():
-            shares = {system: own[kind] for system, own in rates.items()}
+            shares = {system: kinds[kind] for system, kinds in rates.items()}
             fewer = max(shares["AdaRank.MAP"], shares["AdaRank.NDCG"]) < min(shares["Ranking SVM"], shares["RankBoost"])
             figure.say("errors", fewer, f"Shares: {shown(shares)}.", kind=kind)
 

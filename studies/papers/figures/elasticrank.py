@@ -41,8 +41,8 @@ def _accuracy(material: Material) -> PrintedFigure:
         lines, circles = [], []
         for entry in reproduced.table.entries:
             rows = [row for row in reproduced.rows if (row.dataset, row.algorithm) == (name, entry.name)]
-            own = {int(row.metric.split("@")[1]): row.ours for row in rows if row.ours is not None}
-            lines.append(Series(entry.name, list(own), list(own.values()), style="line+points"))
+            ours = {int(row.metric.split("@")[1]): row.ours for row in rows if row.ours is not None}
+            lines.append(Series(entry.name, list(ours), list(ours.values()), style="line+points"))
             marks = {int(label.split("@")[1]): value for label, value in entry.published.get(name, {}).items()}
             if marks:
                 label = f"{entry.name}, printed by LETOR"
@@ -79,9 +79,9 @@ def _say_of_sparsity(figure: PrintedFigure, name: str, swept: Mapping[str, Point
 
 def _latency(figure: PrintedFigure, points: Mapping[str, Mapping[str, Points]]) -> PrintedFigure:
     for name, swept in points.items():
-        own = [p for system, many in swept.items() if system.endswith(PASSES[1]) for p in many]
-        own.sort(key=lambda p: p["weights"])
-        weights, microseconds, quality = ([p[m] for p in own] for m in ("weights", "us/document", "recall@4"))
+        once = [p for system, many in swept.items() if system.endswith(PASSES[1]) for p in many]
+        once.sort(key=lambda p: p["weights"])
+        weights, microseconds, quality = ([p[m] for p in once] for m in ("weights", "us/document", "recall@4"))
         labels = "weights that are not zero", "microseconds a document", "recall@4"
         figure.draw(f"{name}: latency", *labels[:2], {"measured": (weights, microseconds)}, style="points")
         curve = {"one pass": (microseconds, quality)}

@@ -149,8 +149,8 @@ def objective(queries: Queries, weights: Floats, C: float, power: int) -> float:
     """Return 1/2 w'w + C sum over all pairs of max(0, 1 - difference) ** power, by listing the pairs of each query."""
     scores, total = queries.features @ weights, 0.0
     for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
-        grades, own = queries.grades[a:b], scores[a:b]
-        margins = 1.0 - (own[:, None] - own[None, :])[grades[:, None] > grades[None, :]]
+        grades, values = queries.grades[a:b], scores[a:b]
+        margins = 1.0 - (values[:, None] - values[None, :])[grades[:, None] > grades[None, :]]
         total += float((np.maximum(margins, 0.0) ** power).sum())
     return 0.5 * float(weights @ weights) + C * total
 
@@ -229,60 +229,62 @@ def _structures(material: Material) -> PrintedFigure:
 
 
 def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFigure:
-    for name, own in curves.items():
-        _draw_convergence(figure, f"{name}: distance to the optimum", own)
+    for name, methods in curves.items():
+        _draw_convergence(figure, f"{name}: distance to the optimum", methods)
         for label, of in (("mean NDCG", "ndcg"), ("pairwise accuracy", "accuracy")):
-            lines = {system: (curve.seconds, getattr(curve, of)) for system, curve in own.items()}
+            lines = {system: (curve.seconds, getattr(curve, of)) for system, curve in methods.items()}
             figure.draw(f"{name}: {label}, test", "CPU seconds", label, lines, log_x=True)
-        change = max(float(np.abs(curve.ndcg[curve.stopped :] - curve.ndcg[-1]).max()) for curve in own.values())
+        change = max(float(np.abs(curve.ndcg[curve.stopped :] - curve.ndcg[-1]).max()) for curve in methods.values())
         figure.say("stable", change <= STABLE, f"After it NDCG changes by at most {change:.4f}.", name=name)
-        gaps = [float(getattr(own[NEWTON], of)[-1] - getattr(own[HINGE], of)[-1]) for of in ("ndcg", "accuracy")]
+        gaps = [
+            float(getattr(methods[NEWTON], of)[-1] - getattr(methods[HINGE], of)[-1]) for of in ("ndcg", "accuracy")
+        ]
         measured = f"L2 less L1: NDCG {gaps[0]:+.4f}, pairwise accuracy {gaps[1]:+.4f}."
         figure.say("losses", max(map(abs, gaps)) <= 2 * STABLE, measured, name=name)
-        _say_which_is_faster(figure, name, own)
+        _say_which_is_faster(figure, name, methods)
     figure.say("others", False)
     return figure
 
 
-def _draw_convergence(figure: PrintedFigure, title: str, own: Methods) -> None:
+def _draw_convergence(figure: PrintedFigure, title: str, methods: Methods) -> None:
     """Draw the relative difference to the optimum of each loss over time."""
-    lines = {system: (curve.seconds, np.maximum(_distance(system, own), 1e-9)) for system, curve in own.items()}
+    lines = {system: (curve.seconds, np.maximum(_distance(system, methods), 1e-9)) for system, curve in methods.items()}
     figure.draw(title, "CPU seconds", "(f - f*) / f*", lines, log_x=True, log_y=True)
 
 
-def _distance(system: str, own: Methods) -> Floats:
-    lowest = min(float(c.objective.min()) for s, c in own.items() if LOSS_OF[s] == LOSS_OF[system])
-    return np.asarray((own[system].objective - lowest) / lowest)
+def _distance(system: str, methods: Methods) -> Floats:
+    lowest = min(float(c.objective.min()) for s, c in methods.items() if LOSS_OF[s] == LOSS_OF[system])
+    return np.asarray((methods[system].objective - lowest) / lowest)
 
 
-def _reached(system: str, own: Methods) -> float:
+def _reached(system: str, methods: Methods) -> float:
     """Return the seconds until a system is near its optimum."""
-    near = np.flatnonzero(_distance(system, own) <= NEAR)
-    return float(own[system].seconds[near].min()) if len(near) else float("inf")
+    near = np.flatnonzero(_distance(system, methods) <= NEAR)
+    return float(methods[system].seconds[near].min()) if len(near) else float("inf")
 
 
-def _say_which_is_faster(figure: PrintedFigure, name: str, own: Methods) -> None:
-    ours, listed = _reached(NEWTON, own), _reached(LISTED, own)
+def _say_which_is_faster(figure: PrintedFigure, name: str, methods: Methods) -> None:
+    ours, listed = _reached(NEWTON, methods), _reached(LISTED, methods)
     measured = f"To {NEAR:g} of the optimum {ours:.3f} s, liblinear on listed pairs {listed:.3f} s."
     figure.say("faster", ours < listed, measured, name=name)
 
 
 def _many_grades(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFigure:
-    for name, own in curves.items():
-        _draw_convergence(figure, f"{name}, grades by rank: distance to the optimum", own)
-        lines = {system: (curve.seconds, curve.accuracy) for system, curve in own.items()}
+    for name, methods in curves.items():
+        _draw_convergence(figure, f"{name}, grades by rank: distance to the optimum", methods)
+        lines = {system: (curve.seconds, curve.accuracy) for system, curve in methods.items()}
         title = f"{name}, grades by rank: pairwise accuracy"
         figure.draw(title, "CPU seconds", "pairwise accuracy, test", lines, log_x=True)
-        _say_which_is_faster(figure, name, own)
+        _say_which_is_faster(figure, name, methods)
     figure.say("others", False)
     return figure
 
 
 def _fixed_penalties(figure: PrintedFigure, curves: Mapping[str, Mapping[float, Methods]]) -> PrintedFigure:
     for name, by_penalty in curves.items():
-        seconds = {C: (_reached(NEWTON, own), _reached(LISTED, own)) for C, own in by_penalty.items()}
-        for C, own in by_penalty.items():
-            _draw_convergence(figure, f"{name}, C = {C:g}", own)
+        seconds = {C: (_reached(NEWTON, methods), _reached(LISTED, methods)) for C, methods in by_penalty.items()}
+        for C, methods in by_penalty.items():
+            _draw_convergence(figure, f"{name}, C = {C:g}", methods)
         times = "; ".join(f"C = {C:g}: {ours:.3f} s against {listed:.3f} s" for C, (ours, listed) in seconds.items())
         fastest = all(ours <= listed for ours, listed in seconds.values())
         measured = f"To {NEAR:g} of the optimum, {times} of liblinear on listed pairs."

@@ -36,7 +36,9 @@ def _online(material: Material) -> PrintedFigure:
     for name in material.names:
         parts = {entry.name: parts_of(table, entry.name, name) for entry in table.table.entries}
         curves = {
-            system: mean_and_band([part.curves[PROGRESSIVE] for part in own]) for system, own in parts.items() if own
+            system: mean_and_band([part.curves[PROGRESSIVE] for part in results])
+            for system, results in parts.items()
+            if results
         }
         lines = {}
         for system, (mean, low, high) in curves.items():
