@@ -56,23 +56,17 @@ def test_processes_use_what_another_one_has_written(folder: str, monkeypatch: py
     assert first.features.sum() == read_development(folder).select([3, 1]).features.sum()
 
 
-def test_without_room_a_part_is_in_memory(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object) -> Queries:
-        raise OSError(28, "No space left on device")
+def full(*args: object) -> Queries:
+    raise OSError(28, "No space left on device")
 
+
+def test_without_room_a_part_is_in_memory(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "MIN_BYTES", 1)
     monkeypatch.setattr(parts, "gathered", full)
     numbers = np.array([7, 9])
     assert read_part(folder, numbers).fingerprint == read_development(folder).select(numbers).fingerprint
     assert list((Path(folder) / PARTS).iterdir()) == []
 
-
-def test_a_part_that_fits_neither_disk_nor_memory_is_refused(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*args: object) -> Queries:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(parts, "MIN_BYTES", 1)
-    monkeypatch.setattr(parts, "gathered", full)
     monkeypatch.setattr(parts, "left", lambda: 10)
     with pytest.raises(StudyError, match=r"cannot be written \(No space left on device\).*Free as much on the disk"):
         read_part(folder, np.array([7, 9]))

@@ -95,20 +95,19 @@ def test_a_given_test_set_stays_and_tiny_data_keeps_its_queries() -> None:
     assert with_test(Split("s", queries(8)), seed=0).test is None
 
 
-def test_one_query_cannot_be_dealt_into_folds() -> None:
-    with pytest.raises(DataError, match="is the query id missing"):
-        planned(Split("s", queries(1)), None, 0)
-
-
-def test_one_fold_is_no_cross_validation() -> None:
-    with pytest.raises(ParameterError, match="at least 2 folds"):
-        query_folds(queries(5), 1, 0)
-
-
-@pytest.mark.parametrize(("grades", "said"), [((1.0, 1.0), "all grades are 1"), ((0.0,), "all grades are 0")])
-def test_data_without_anything_to_learn_is_refused(grades: tuple[float, ...], said: str) -> None:
-    with pytest.raises(DataError, match=said):
-        planned(Split("s", queries(20, grades=grades)), None, 0)
+@pytest.mark.parametrize(
+    ("data", "more", "said"),
+    [
+        (queries(1), {}, "is the query id missing"),
+        (queries(5), {"folds": 1}, "at least 2 folds"),
+        (queries(20, grades=(1.0, 1.0)), {}, "all grades are 1"),
+        (queries(20, grades=(0.0,)), {}, "all grades are 0"),
+        (queries(6), {"strict": True}, "keeps to given validation queries"),
+    ],
+)
+def test_what_cannot_be_planned_is_refused(data: Queries, more: dict[str, Any], said: str) -> None:
+    with pytest.raises((DataError, ParameterError), match=said):
+        planned(Split("s", data), **{"folds": None, "seed": 0, **more})
 
 
 def test_orders_are_permutations_and_fresh_ones_are_others() -> None:
@@ -136,10 +135,6 @@ def test_plans_are_read_as_they_were_written(kind: str, tmp_path: Path) -> None:
             (f.train.tolist(), f.vali.tolist()) for f in plan
         ]
     assert load_plan(tmp_path / "none.npz") == ()
-
-
-def _numbers(fold: Fold) -> list[list[int]]:
-    return [fold.train.tolist(), fold.vali.tolist()]
 
 
 def test_the_same_query_twice_comes_into_one_fold() -> None:
@@ -171,11 +166,6 @@ def test_many_given_validation_queries_are_kept_to_and_few_are_not() -> None:
     _, many = planned(Split("s", queries(6), queries(300, first=6)), None, 0)
     _, few = planned(Split("s", queries(6), queries(299, first=6)), None, 0)
     assert (len(folds_of(many)), len(folds_of(few))) == (1, 5)
-
-
-def test_a_strict_plan_needs_validation_queries() -> None:
-    with pytest.raises(DataError, match="keeps to given validation queries"):
-        planned(Split("s", queries(6)), None, 0, strict=True)
 
 
 @pytest.mark.parametrize("tested", [True, False])

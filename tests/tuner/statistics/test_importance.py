@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from ranktune.tuner.statistics.importance import MAX_TRIALS, MIN_TRIALS, exchanged, importance
+from ranktune.tuner.statistics.importance import MAX_TRIALS, MIN_TRIALS, Importance, exchanged, importance
 
 
 def rows_of(n: int, d: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).random((n, d))
+
+
+def known(rows: np.ndarray, values: np.ndarray, seed: int = 0, **options: Any) -> Importance:
+    found = importance(rows, values, np.random.default_rng(seed), **options)
+    assert found is not None
+    return found
 
 
 def noise(n: int, seed: int = 1) -> np.ndarray:
@@ -20,8 +28,7 @@ def noise(n: int, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_only_parameter_that_matters_is_found_and_a_dummy_may_not_matter(n: int, seed: int) -> None:
     rows = rows_of(n, 5, seed)
-    found = importance(rows, np.sin(3 * rows[:, 2]) + noise(n, seed), np.random.default_rng(seed))
-    assert found is not None
+    found = known(rows, np.sin(3 * rows[:, 2]) + noise(n, seed), seed)
     assert int(np.argmax(found.mean)) == 2
     assert found.mean[2] > 0.3
     assert found.low[2] > 0.05
@@ -35,8 +42,7 @@ def test_the_only_parameter_that_matters_is_found_and_a_dummy_may_not_matter(n: 
 def test_shares_are_those_of_an_additive_function() -> None:
     rows = rows_of(MAX_TRIALS, 3)
     values = 3 * rows[:, 0] + rows[:, 1]  # variances 9 : 1
-    found = importance(rows, values, np.random.default_rng(0))
-    assert found is not None
+    found = known(rows, values)
     assert found.mean[0] == pytest.approx(0.9, abs=0.25)
     assert found.mean[1] == pytest.approx(0.1, abs=0.08)
     assert abs(found.mean[2]) < 0.03
@@ -45,10 +51,8 @@ def test_shares_are_those_of_an_additive_function() -> None:
 def test_the_unit_of_the_values_does_not_matter() -> None:
     rows = rows_of(60, 3)
     values = rows[:, 0] + noise(60)
-    a = importance(rows, values, np.random.default_rng(0))
-    b = importance(rows, 1024.0 * values, np.random.default_rng(0))
-    assert a is not None
-    assert b is not None
+    a = known(rows, values)
+    b = known(rows, 1024.0 * values)
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-6, atol=1e-9)
 
 
@@ -58,8 +62,7 @@ def test_a_parameter_that_is_active_sometimes_matters_only_there() -> None:
     rows[:, 0] = switch
     values = np.where(switch > 0, 5 * rows[:, 1], 2.5) + noise(150)
     rows[switch == 0, 1] = np.nan
-    found = importance(rows, values, np.random.default_rng(0))
-    assert found is not None
+    found = known(rows, values)
     assert int(np.argmax(found.mean)) == 1
     assert found.low[1] > 0.1
     assert found.low[2] <= 0.0
@@ -89,21 +92,17 @@ def test_a_choice_counts_with_the_parameters_below_it() -> None:
     full = np.column_stack([generator.integers(0, 2, 150), *generator.random((3, 150))])
     rows = conditional(full)
     values = np.where(full[:, 0] == 0, full[:, 1], full[:, 2]) + 3.0 * (full[:, 0] == 1) + noise(150)
-    found = importance(rows, values, np.random.default_rng(0), masked=conditional)
-    assert found is not None
+    found = known(rows, values, masked=conditional)
     exact = np.array([2.25 + 1 / 24, 1 / 24, 1 / 24, 0.0]) / values.var()  # half the mean squared differences
     np.testing.assert_allclose(found.mean, exact, atol=0.12)
-    chosen = importance(rows, values, np.random.default_rng(0), columns=np.array([3, 0]), masked=conditional)
-    assert chosen is not None
+    chosen = known(rows, values, columns=np.array([3, 0]), masked=conditional)
     assert chosen.mean.shape == (2,) and chosen.mean[1] > 0.8 and abs(chosen.mean[0]) < 0.05
 
 
 def test_the_answer_depends_on_the_generator_alone() -> None:
     rows = rows_of(3 * MAX_TRIALS, 4)
     values = rows[:, 1] + noise(len(rows))
-    a, b = (importance(rows, values, np.random.default_rng(7)) for _ in range(2))
-    assert a is not None
-    assert b is not None
+    a, b = (known(rows, values, 7) for _ in range(2))
     assert a.mean.tolist() == b.mean.tolist()
     assert a.n == MAX_TRIALS
 
@@ -112,11 +111,9 @@ def test_failed_trials_are_left_out() -> None:
     rows = rows_of(40, 2)
     values = rows[:, 0] + noise(40)
     values[::4] = np.nan
-    known = np.isfinite(values)
-    a = importance(rows, values, np.random.default_rng(0))
-    b = importance(rows[known], values[known], np.random.default_rng(0))
-    assert a is not None
-    assert b is not None
+    finite = np.isfinite(values)
+    a = known(rows, values)
+    b = known(rows[finite], values[finite])
     assert a.mean.tolist() == b.mean.tolist()
     assert a.n == 30
 

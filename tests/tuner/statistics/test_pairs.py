@@ -16,13 +16,15 @@ def splits_of(models: int, *sizes: int) -> list[np.ndarray]:
     return found
 
 
-@pytest.mark.parametrize("sizes", [(30,), (20, 35)])
-def test_pairs_are_what_comparing_them_alone_gives(sizes: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("sizes", "is_weighted"), [((30,), False), ((20, 35), False), ((20, 35), True)])
+def test_pairs_are_what_comparing_them_alone_gives(sizes: tuple[int, ...], is_weighted: bool) -> None:
     splits = splits_of(4, *sizes)
-    found = pairwise(splits, np.random.default_rng(1))
+    weights = [np.linspace(0.1, 2.0, values.shape[1]) for values in splits] if is_weighted else None
+    found = pairwise(splits, np.random.default_rng(1), weights)
     assert [(pair.a, pair.b) for pair in found] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     for pair in found:
-        own = compare_splits([v[pair.a] for v in splits], [v[pair.b] for v in splits], np.random.default_rng(2))
+        sides = [v[pair.a] for v in splits], [v[pair.b] for v in splits]
+        own = compare_splits(*sides, np.random.default_rng(2), weights=weights)
         assert pair.difference == pytest.approx(own.difference)
         assert (pair.wins, pair.ties, pair.losses) == (own.wins, own.ties, own.losses)
         assert pair.p == pytest.approx(own.p_randomisation, abs=0.025)
@@ -46,15 +48,3 @@ def test_one_model_has_no_pair_and_skipped_queries_tell_nothing() -> None:
     assert np.isnan(nothing.difference)
     assert nothing.p is None
     assert nothing.p_holm is None
-
-
-def test_weighted_pairs_are_what_comparing_them_alone_gives() -> None:
-    splits = splits_of(3, 20, 35)
-    weights = [np.linspace(0.1, 2.0, values.shape[1]) for values in splits]
-    for pair in pairwise(splits, np.random.default_rng(1), weights):
-        own = compare_splits(
-            [v[pair.a] for v in splits], [v[pair.b] for v in splits], np.random.default_rng(2), weights=weights
-        )
-        assert pair.difference == pytest.approx(own.difference)
-        assert (pair.wins, pair.ties, pair.losses) == (own.wins, own.ties, own.losses)
-        assert pair.p == pytest.approx(own.p_randomisation, abs=0.025)

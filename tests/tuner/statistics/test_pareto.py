@@ -51,15 +51,6 @@ def test_front_is_what_nobody_beats(options: list[Option]) -> None:
 
 @BRIEFLY
 @given(OPTIONS)
-def test_front_of_a_front_and_of_any_order_is_the_same(options: list[Option]) -> None:
-    kept = front(options, "nonzeros")
-    assert front(kept, "nonzeros") == kept
-    turned = front(options[::-1], "nonzeros")
-    assert [(o.nonzeros, o.quality) for o in turned] == [(o.nonzeros, o.quality) for o in kept]
-
-
-@BRIEFLY
-@given(OPTIONS)
 def test_knee_is_of_the_front(options: list[Option]) -> None:
     kept, found = front(options, "nonzeros"), knee(options, "nonzeros")
     assert (found is None) == (not kept)
@@ -124,14 +115,6 @@ def test_best_within_limits_is_the_best_of_those_that_keep_them(options: list[Op
         rivals = [option for option in allowed if option.quality == found.quality]
         costs = [[option.amount(name) for name in limits] for option in rivals]
         assert [found.amount(name) for name in limits] == min(costs)
-
-
-@BRIEFLY
-@given(OPTIONS, st.integers(0, 6))
-def test_one_limit_cuts_the_front(options: list[Option], most: int) -> None:
-    fit_in_time = [option for option in front(options, "nonzeros") if option.amount("nonzeros") <= most]
-    found = best_within(options, {"nonzeros": most})
-    assert (None if found is None else found.quality) == (fit_in_time[-1].quality if fit_in_time else None)
 
 
 @pytest.mark.parametrize(
