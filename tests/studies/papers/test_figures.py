@@ -12,7 +12,6 @@ import pytest
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.studies.papers.claims import Verdict
 from ranktune.studies.papers.figures import adarank, ranksvm
@@ -21,20 +20,9 @@ from ranktune.studies.papers.figures.drawing import Drawn, html, write_figures
 from ranktune.studies.papers.figures.pictures import COLOURS, png, svg
 from ranktune.studies.papers.figures.work import best, mean_and_band, thinned
 from ranktune.studies.papers.published import Figure, load_paper
+from tests.support.small_papers import some_queries, split
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
-
-
-def queries(count: int, seed: int) -> Queries:
-    generator = np.random.default_rng(seed)
-    qid = np.repeat(np.arange(count), 7)
-    X = generator.normal(size=(len(qid), 4))
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.5 * generator.normal(size=len(qid)), [0.0, 1.0])
-    return Queries.from_arrays(X, y, qid=qid)
-
-
-def split() -> Split:
-    return Split("Fold1", queries(12, 1), queries(6, 2), queries(6, 3))
 
 
 CURVE = Series("ours <b>", [1, 10, 100], [0.1, 0.2, 0.4], [0.05, 0.1, 0.3], [0.2, 0.3, 0.5], style="line+points")
@@ -122,7 +110,7 @@ def test_curves_are_thinned_and_averaged() -> None:
 
 
 def test_wrong_pairs_are_those_of_a_double_loop() -> None:
-    data = queries(5, 4)
+    data = some_queries(5, 4)
     scores = np.round(np.random.default_rng(0).normal(size=data.n_documents), 1)  # with ties
     expected = {kind: [0.0, 0] for kind in adarank.PAIRS}
     for a, b in zip(data.starts[:-1], data.starts[1:], strict=True):
@@ -143,7 +131,7 @@ def test_queries_are_grouped_by_their_pairs() -> None:
 
 
 def test_the_objective_is_that_of_rank_svm() -> None:
-    train = split().train
+    train = split(1).train
     for loss, power in (("l2", 2), ("l1", 1)):
         fitted = RankSVM(C=0.3, loss=loss, scaling="none", average="none", tol=1e-6).fit(train)
         ours = ranksvm.objective(train, fitted.coef_, 0.3, power)
@@ -151,7 +139,7 @@ def test_the_objective_is_that_of_rank_svm() -> None:
 
 
 def test_liblinear_on_listed_pairs_solves_the_same_problem() -> None:
-    newton, listed = (ranksvm.curve_of(split(), system, 0.3) for system in (ranksvm.NEWTON, ranksvm.LISTED))
+    newton, listed = (ranksvm.curve_of(split(1), system, 0.3) for system in (ranksvm.NEWTON, ranksvm.LISTED))
     assert listed.objective[-1] == pytest.approx(newton.objective[-1], rel=1e-4)
     assert newton.objective[0] > newton.objective[-1] and (np.diff(newton.seconds) >= 0.0).all()
     assert 0 < newton.stopped < len(newton.seconds)
@@ -159,8 +147,8 @@ def test_liblinear_on_listed_pairs_solves_the_same_problem() -> None:
 
 @pytest.mark.skipif(shutil.which("liblinear-train") is None, reason="liblinear's program is not installed")
 def test_the_program_of_liblinear_solves_the_same_problem() -> None:
-    assert ranksvm.methods_for(split().train)[-1] == ranksvm.PROGRAM
-    newton, program = (ranksvm.curve_of(split(), system, 0.3) for system in (ranksvm.NEWTON, ranksvm.PROGRAM))
+    assert ranksvm.methods_for(split(1).train)[-1] == ranksvm.PROGRAM
+    newton, program = (ranksvm.curve_of(split(1), system, 0.3) for system in (ranksvm.NEWTON, ranksvm.PROGRAM))
     assert program.objective[-1] == pytest.approx(newton.objective[-1], rel=1e-4)
 
 
@@ -170,13 +158,13 @@ def test_pairs_are_listed_with_the_better_document_first() -> None:
 
 
 def test_features_are_scaled_by_the_training_queries() -> None:
-    found = ranksvm.scaled(split())
+    found = ranksvm.scaled(split(1))
     assert found.train.features.min() == 0.0 and found.train.features.max() == 1.0
     assert found.test is not None and found.test.features.max() != 1.0
 
 
 def test_grades_by_rank_are_all_different() -> None:
-    found = ranksvm.by_rank(ranksvm.scaled(split()))
+    found = ranksvm.by_rank(ranksvm.scaled(split(1)))
     for part in (found.train, found.test):
         assert part is not None
         for a, b in zip(part.starts[:-1], part.starts[1:], strict=True):
@@ -196,10 +184,10 @@ def test_a_fold_study_measures_every_system() -> None:
         assert data is not None
         return data.with_features(np.hstack([data.features, generator.normal(size=(data.n_documents, 2))]))
 
-    fold = split()
+    fold = split(1)
     fold = replace(fold, train=wide(fold.train), vali=wide(fold.vali), test=wide(fold.test))
     found = adarank.fold_study(load_paper("adarank").systems, fold, 1)
     assert tuple(name for name in adarank.SYSTEMS if name in found.test) == adarank.SYSTEMS
-    assert all(len(values) == 6 for own in found.test.values() for values in own.values())
+    assert all(len(values) == 9 for own in found.test.values() for values in own.values())
     assert set(found.errors) == set(found.training) == set(adarank.SYSTEMS[1:])
     assert len(found.curve) <= 60 and found.curve.max() >= found.curve[0]
