@@ -18,7 +18,7 @@ import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sqlalchemy import (
@@ -26,6 +26,7 @@ from sqlalchemy import (
     Connection,
     Row,
     Table,
+    Update,
     and_,
     case,
     delete,
@@ -42,9 +43,6 @@ from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES
 from ranktune.tuner.storage.membership import Membership, Watch
 
 WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
-_BATCH = 500  # values in one statement
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -168,13 +166,10 @@ class Leases(Membership):
         """Remove the leases of trials that are in the record, and the closed ones."""
 
         def work(connection: Connection) -> None:
-            mine = LEASES.c.study == self.study
-            connection.execute(delete(LEASES).where(mine, LEASES.c.state == CLOSED))
-            for some in _batches(numbers):
-                connection.execute(delete(LEASES).where(mine, LEASES.c.number.in_(some)))
-                connection.execute(
-                    delete(INCUMBENTS).where(INCUMBENTS.c.study == self.study, INCUMBENTS.c.number.in_(some))
-                )
+            for row in self._rows(connection, LEASES.c.state != CLOSED):
+                if row.number in numbers:
+                    close_lease(connection, self.study, row.number)
+            connection.execute(delete(LEASES).where(LEASES.c.study == self.study, LEASES.c.state == CLOSED))
 
         self._run(work)
 
@@ -210,27 +205,13 @@ class Leases(Membership):
         """Give a sign of life of trials and return the tokens that are still valid; stop the other trials."""
         if not tokens:
             return set()
-        held = and_(LEASES.c.study == self.study, LEASES.c.state == LEASED)
-
-        def work(connection: Connection) -> set[str]:
-            kept: set[str] = set()
-            for some in _batches(tokens):
-                renewing = update(LEASES).where(held, LEASES.c.token.in_(some)).values(beat=LEASES.c.beat + 1)
-                kept |= set(connection.execute(renewing.returning(LEASES.c.token)).scalars())
-            return kept
-
-        return self._run(work)
+        renewing = self._held(tokens).values(beat=LEASES.c.beat + 1).returning(LEASES.c.token)
+        return self._run(lambda c: set(c.execute(renewing).scalars()))
 
     def give_back(self, tokens: Collection[str]) -> None:
         """Let trials that their worker will not finish wait again, in the same attempt."""
-        held = and_(LEASES.c.study == self.study, LEASES.c.state == LEASED)
-        free = {"state": WAITING, "token": "", "worker": "", "joined": False}
-
-        def work(connection: Connection) -> None:
-            for some in _batches(tokens):
-                connection.execute(update(LEASES).where(held, LEASES.c.token.in_(some)).values(**free))
-
-        self._run(work)
+        free = self._held(tokens).values(state=WAITING, token="", worker="", joined=False)
+        self._run(lambda c: c.execute(free))
 
     def deliver(self, number: int, token: str, outcome: Outcome) -> bool:
         """Deliver an outcome; return True also the second time, False if another worker has the trial by now."""
@@ -240,6 +221,10 @@ class Leases(Membership):
         return self._run(lambda c: bool(c.execute(first).rowcount) or c.execute(again).one_or_none() is not None)
 
     # common
+
+    def _held(self, tokens: Collection[str]) -> Update:
+        """Return an update of the leases that workers have under these tokens."""
+        return update(LEASES).where(LEASES.c.study == self.study, LEASES.c.state == LEASED, LEASES.c.token.in_(tokens))
 
     def _rows(self, connection: Connection, which: ColumnElement[bool]) -> Sequence[Row[Any]]:
         mine = select(LEASES).where(LEASES.c.study == self.study, which)
@@ -282,8 +267,3 @@ def _lease(row: Row[Any]) -> Lease:
 def _json(params: Mapping[str, Value]) -> str:
     """Return parameters as JSON, which keeps every float to the last bit."""
     return json.dumps({name: python_value(value) for name, value in params.items()})
-
-
-def _batches(values: Collection[T]) -> list[list[T]]:
-    known = list(values)
-    return [known[start : start + _BATCH] for start in range(0, len(known), _BATCH)]

@@ -102,7 +102,7 @@ class Record:
 
     def settle(self) -> None:
         """Remove the leases of trials that are in the record; an owner does this first."""
-        self.leases.settle([number_of(trial) for trial in self.trials()])
+        self.leases.settle({number_of(trial) for trial in self.trials()})
 
     def trials(self) -> list[FrozenTrial]:
         """Return the finished trials, by their number. Raises Damaged where one is not what was written."""
