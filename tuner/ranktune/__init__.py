@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ranktune.solvers.models.base import load_model
     from ranktune.streaming import one_pass
     from ranktune.tuner.samplers.thompson import ThompsonSampler
+    from ranktune.tuner.study.custom import register_metric, register_solver
     from ranktune.tuner.study.declaration import Study
-    from ranktune.tuner.study.registering import register_metric, register_solver
 
 __version__ = "0.2.1"
 
@@ -70,8 +70,8 @@ _HOME = {
     "parse_metric": "solvers.metrics.metrics",
     "predict": "reading",
     "read": "solvers.data.sources.catalogue",
-    "register_metric": "tuner.study.registering",
-    "register_solver": "tuner.study.registering",
+    "register_metric": "tuner.study.custom",
+    "register_solver": "tuner.study.custom",
     "resume": "api",
     "run": "api",
     "tune": "api",

@@ -1,4 +1,4 @@
-"""What a study declares of the solvers and metrics that the user registered, and how they become known again.
+"""Solvers and metrics of the user: how they are registered, what a study declares of them, and how they become known.
 
 {"solvers": {NAME: {"make", "space", "save", "load"}}, "metrics": {NAME: {"function", "cutoff"}}}
 
@@ -8,16 +8,18 @@ that pages show the study anywhere; they are imported where trials of it are run
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.solvers.core.registrations import described, find, restore
-from ranktune.solvers.metrics.custom import described_metric, restore_metric
+from ranktune.solvers.core.registrations import Registration, declared_space, described, find, restore
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.metrics.custom import CustomMetric, described_metric, restore_metric
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.metrics.presets import CUSTOM
-from ranktune.solvers.registry import NAMES
+from ranktune.solvers.registry import NAMES, add_solver
 
 
 def declared_solvers(custom: JsonView) -> Mapping[str, Any]:
@@ -60,3 +62,141 @@ def restore_custom(name: str, custom: JsonView) -> None:
 
 def _name_of(metric: str) -> str:
     return str(metric).partition(":")[0].partition("@")[0]
+
+
+def register_solver(
+    name: str,
+    make: Any,
+    space: Sequence[Parameter] | Mapping[str, Any] | None = None,
+    *,
+    save: Callable[[Any, Path], object] | str | None = None,
+    load: Callable[[Path], Any] | None = None,
+    trusted: Sequence[str] = (),
+) -> None:
+    """Let studies tune a ranker of your own under a name, beside the solvers that RankTune has.
+
+    The ranker follows scikit-learn's conventions: fit(X, y) and predict(X), where X is an array of shape (n_documents,
+    n_features), or a scipy.sparse.csr_array, y are the grades, and a higher prediction ranks first. A fit that takes
+    qid, group or group_id gets the query of each row (group: the number of rows of each query).
+
+    Parameters
+    ----------
+    name : str
+        What studies call it: solvers=[name].
+    make : type, callable or estimator
+        A class or function that is called with values of the parameters and returns a ranker, or a ranker with
+        get_params and set_params, such as a scikit-learn Pipeline, which is copied. A subclass of
+        ranktune.solvers.base.ranker.BaseRanker is taken as it is.
+    space : sequence of Float, Int and Choice, or mapping of str to distribution, optional
+        What is searched, as declared by classes of ranktune.solvers or by Optuna's distributions. By default the
+        attribute space of make. The defaults of the parameters, or else the middle of the ranges, are tried first.
+    save : callable or "skops", optional
+        save(ranker, path) writes a fitted ranker to a file. By default its method save(path). "skops" is a format for
+        estimators of scikit-learn (pip install skops), which may hold no functions. Not needed for linear models and
+        trees of scikit-learn, LightGBM and XGBoost, which become models of RankTune, with all its export formats.
+    load : callable, optional
+        load(path) returns the ranker of such a file. By default the method load of the class.
+    trusted : sequence of str, optional
+        Full names of classes, module.Class, that files of save="skops" may hold besides those of the ranker and of
+        its parameters, and those that scikit-learn itself adds when it fits them. Name only classes that do no harm
+        whatever their attributes are: whoever writes the file chooses these.
+
+    Raises
+    ------
+    ParameterError
+        If the name is taken, the ranker cannot be made with the defaults, or its models could not be saved.
+
+    Notes
+    -----
+    Worker processes know the solver too: a class of a module by its name, one of a script or a notebook by value. A
+    study keeps the import path of make, save and load, so that resume finds them; where there is none, register the
+    solver again before you call resume. RankTune never pickles a model into a file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import ranktune
+    >>> from ranktune.solvers import Float
+    >>> from sklearn.linear_model import Ridge
+    >>> ranktune.register_solver("MyRidge", Ridge, [Float("alpha", 1e-3, 1e3, log=True)])
+    >>> X = np.random.default_rng(0).normal(size=(200, 3))
+    >>> y, qid = (X[:, 0] + X[:, 1] > 0).astype(int), np.repeat(np.arange(20), 10)
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     result = ranktune.tune((X, y, qid), solvers=["MyRidge", "RidgeRanker"], trials=6, jobs=1, home=home)
+    >>> sorted(row.solver for row in result.leaderboard if not row.is_blend)
+    ['MyRidge', 'RidgeRanker']
+    """
+    parameters = declared_space(name, make) if space is None else _parameters(space)
+    if isinstance(save, str) and save != "skops":
+        raise ParameterError(f"save={save!r} is unknown: give a function(ranker, path), or 'skops'.")
+    if isinstance(trusted, str) or (trusted and save != "skops"):
+        raise ParameterError(
+            f"trusted={trusted!r} with save={save!r}: it is a sequence of names of classes, and for save='skops' alone."
+        )
+    add_solver(Registration(name, make, parameters, save, load, tuple(trusted)))
+
+
+def register_metric(name: str, function: Callable[..., float], *, cutoff: str = "none") -> None:
+    """Let studies maximise a metric of your own, or report it: metric=name.
+
+    Parameters
+    ----------
+    name : str
+        What studies call it; letters, digits and single hyphens or underscores.
+    function : callable
+        function(grades) returns the metric of one query, higher is better, or NaN to skip the query. grades is an array
+        of shape (n_documents,), those of the query in ranking order, the document of the highest score first.
+    cutoff : {"none", "optional", "required"}, default="none"
+        Whether the metric takes a cutoff, as in "name@5". Then it is called as function(grades, k); k is None without.
+
+    Raises
+    ------
+    ParameterError
+        If the name cannot be, or is that of another metric.
+
+    Notes
+    -----
+    Documents of equal scores are in the order of rising grades, so that ties never help: "name:ties=pessimistic".
+    Other orders are "name:ties=input", "reverse" and "optimistic", as those of the other metrics.
+
+    Worker processes and resume find the function as they find a solver: see register_solver.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ranktune
+    >>> def success(grades, k):
+    ...     return float((grades[:k] > 0).any())
+    >>> ranktune.register_metric("success", success, cutoff="optional")
+    >>> queries = ranktune.Queries.from_arrays(np.zeros((4, 1)), [0, 1, 0, 0], qid=[1, 1, 2, 2])
+    >>> ranktune.parse_metric("success@1").per_query(np.array([1.0, 2.0, 3.0, 4.0]), queries).tolist()
+    [1.0, 0.0]
+    """
+    metric = CustomMetric(name, function, cutoff)
+    CUSTOM[metric.name] = metric
+
+
+def _parameters(space: Sequence[Parameter] | Mapping[str, Any]) -> tuple[Parameter, ...]:
+    """Return a search space, given as parameters, or as names with Optuna's distributions."""
+    if not isinstance(space, Mapping):
+        return tuple(space)
+    return tuple(_parameter(name, distribution) for name, distribution in space.items())
+
+
+def _parameter(name: str, distribution: Any) -> Parameter:
+    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
+
+    match distribution:
+        case FloatDistribution(step=None):
+            return Float(name, distribution.low, distribution.high, log=distribution.log)
+        case IntDistribution(step=1):
+            return Int(name, distribution.low, distribution.high, log=distribution.log)
+        case CategoricalDistribution():
+            return Choice(name, distribution.choices)
+        case FloatDistribution() | IntDistribution():
+            raise ParameterError(f"space: '{name}' has steps of {distribution.step}. Leave step out, or list choices.")
+    raise ParameterError(
+        f"space: '{name}' is {distribution!r}: give a FloatDistribution, IntDistribution or CategoricalDistribution of "
+        "Optuna, or a sequence of Float, Int and Choice of ranktune.solvers."
+    )
