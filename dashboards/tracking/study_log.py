@@ -59,7 +59,9 @@ class StudyLog:
         self._readers: dict[Path, Reader] = {}
         self.run_id = self._found(uri) or self._created(uri, experiment)
         self._experiment = self.client.get_run(self.run_id).info.experiment_id
-        nested = {_place_of(run): run.info for run in self._nested()}
+        nested = {
+            (run.data.tags.get(SPLIT, ""), int(run.data.tags.get(NUMBER, -1))): run.info for run in self._nested()
+        }
         self._ended = {place for place, info in nested.items() if info.status in _ENDED}
         self._begun = {place: info.run_id for place, info in nested.items() if place not in self._ended}
 
@@ -221,11 +223,6 @@ def _saved_runs(folder: Path) -> dict[str, str]:
     except (OSError, ValueError):
         return {}
     return found
-
-
-def _place_of(run: Run) -> tuple[str, int]:
-    """Return the split and the number of a trial's run."""
-    return run.data.tags.get(SPLIT, ""), int(run.data.tags.get(NUMBER, -1))
 
 
 def _milliseconds(seconds: float | None) -> int:

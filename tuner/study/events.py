@@ -146,26 +146,27 @@ def read_events(folder: Path) -> Iterator[Json]:
     ...     [(event["event"], event["trial"], event["value"]) for event in read_events(Path(folder))]
     [('finished', 0, 0.75)]
     """
+    yield from _read(folder)
+
+
+def _read(folder: Path, containing: bytes = b"") -> Iterator[Json]:
+    """Yield the events of a study in whose lines these bytes are, oldest first."""
     with ExitStack() as stack:
         for file in _opened(folder, stack):
             for line in file:
-                found = _parsed(line)
-                if found is not None:
-                    yield found
+                if containing in line and (event := _parsed(line)) is not None:
+                    yield event
                 if not line.endswith(b"\n"):  # it is being written: the rest would be read without its beginning
                     break
 
 
 def finished_trials(folder: Path) -> set[tuple[str, int]]:
     """Return the split and the number of every trial that the log says was finished: it was in the record by then."""
-    found = set()
-    with ExitStack() as stack:
-        for file in _opened(folder, stack):
-            for line in file:
-                event = _parsed(line) if b'"finished"' in line else None
-                if event is not None and event["event"] == Event.FINISHED and isinstance(event.get("trial"), int):
-                    found.add((str(event.get("split", "")), int(event["trial"])))
-    return found
+    return {
+        (str(event.get("split", "")), int(event["trial"]))
+        for event in _read(folder, b'"finished"')
+        if event["event"] == Event.FINISHED and isinstance(event.get("trial"), int)
+    }
 
 
 def lost_trials(folder: Path, split: str, recorded: Iterable[int]) -> str:

@@ -94,8 +94,4 @@ def ignore_more() -> None:
     """Let further signals do nothing: this process has been interrupted and is about to end with an exit code."""
     if threading.current_thread() is threading.main_thread():
         for number in SIGNALS:
-            signal.signal(number, _do_nothing)
-
-
-def _do_nothing(number: int, frame: FrameType | None) -> None:
-    """Handle a signal; with SIG_IGN in its place nothing could notice that there was one."""
+            signal.signal(number, lambda *_: None)  # with SIG_IGN nothing could notice that there was one
