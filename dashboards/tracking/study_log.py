@@ -129,8 +129,8 @@ class StudyLog:
         settings = {name: value for name, value in data.study.as_dict().items() if value not in (None, [], {}, "")}
         facts = {
             f"data.{'.'.join(filter(None, (split, name)))}": value
-            for split, own in data.facts.items()
-            for name, value in own.items()
+            for split, facts_of_split in data.facts.items()
+            for name, value in facts_of_split.items()
         }
         self._log(run_id, [], begun, settings | facts)
         runs = _saved_runs(self.folder) | {shown_tracking(uri): run_id}
@@ -150,16 +150,16 @@ class StudyLog:
 
     def _log_trial(self, trial: Trial, metric: str) -> None:
         begun, ended = _milliseconds(trial.begun), _milliseconds(trial.ended)
-        own = self._begun.get((trial.split, trial.number))
-        if own is None:
+        run_id = self._begun.get((trial.split, trial.number))
+        if run_id is None:
             tags = {_PARENT: self.run_id, NUMBER: str(trial.number), SPLIT: trial.split, SOLVER: trial.solver}
             name = "/".join(filter(None, (trial.split, f"{trial.number} {trial.solver}")))
             run = self.client.create_run(self._experiment, start_time=begun, tags=tags, run_name=name)
-            own = self._begun[trial.split, trial.number] = str(run.info.run_id)
-        self._log(own, curves_of(trial, metric), ended, {"solver": trial.solver, **trial.params})
+            run_id = self._begun[trial.split, trial.number] = str(run.info.run_id)
+        self._log(run_id, curves_of(trial, metric), ended, {"solver": trial.solver, **trial.params})
         state = "failed" if trial.value is None else f"stopped after {trial.stopped}" if trial.stopped else "complete"
-        self.client.set_tag(own, STATE, state if trial.error is None else f"{state}: {trial.error}"[:_LONGEST])
-        self.client.set_terminated(own, "FAILED" if trial.value is None else "FINISHED", end_time=ended)
+        self.client.set_tag(run_id, STATE, state if trial.error is None else f"{state}: {trial.error}"[:_LONGEST])
+        self.client.set_terminated(run_id, "FAILED" if trial.value is None else "FINISHED", end_time=ended)
 
     def _log(self, run_id: str, curves: list[Curve], at: int, values: Mapping[str, object] | None = None) -> None:
         """Log finite points, which all have one time, so that a second call adds nothing, and values as parameters."""

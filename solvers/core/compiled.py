@@ -172,10 +172,10 @@ def files_of(kernel: Kernel) -> frozenset[str]:
     found: set[str] = set()
     waiting: list[Kernel | Instruction] = [kernel]
     while waiting:
-        one = waiting.pop()
-        if one.function.__code__.co_filename not in found:
-            found.add(one.function.__code__.co_filename)
-            waiting += _named(one.function)
+        source = waiting.pop()
+        if source.function.__code__.co_filename not in found:
+            found.add(source.function.__code__.co_filename)
+            waiting += _named(source.function)
     return frozenset(found)
 
 
@@ -187,4 +187,4 @@ def _named(function: FunctionType) -> Iterator[Kernel | Instruction]:
     for value in list(function.__globals__.values()):
         ours = isinstance(value, ModuleType) and value.__name__.startswith(_PACKAGE)
         inner = list(vars(value).values()) if ours else [value]
-        yield from (one for one in inner if isinstance(one, Kernel | Instruction))
+        yield from (value for value in inner if isinstance(value, Kernel | Instruction))

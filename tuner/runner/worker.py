@@ -95,9 +95,9 @@ class JoinedWorker:
                     self._on_message(f"joined {split.name}")
                 self._joined[split.name] = split
         for split in self._joined.values():
-            own = {lease.token: future for future, (of, lease) in self._running.items() if of is split}
-            for token in own.keys() - split.leases.renew(list(own)):
-                future = own[token]
+            running = {lease.token: future for future, (of, lease) in self._running.items() if of is split}
+            for token in running.keys() - split.leases.renew(list(running)):
+                future = running[token]
                 _, lease = self._running.pop(future)
                 self._on_message(f"trial {lease.number} was given to another worker")
                 self._executor.stop(future)

@@ -170,8 +170,8 @@ class Membership:
 
     def release(self, token: str, concluded: bool = False) -> None:
         """Let others own the study; `concluded` is the sign for its workers that there will be no more trials."""
-        own = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
-        self._run(lambda c: c.execute(update(OWNERS).where(own).values(token="", concluded=concluded)))
+        held = and_(OWNERS.c.study == self.study, OWNERS.c.token == token)
+        self._run(lambda c: c.execute(update(OWNERS).where(held).values(token="", concluded=concluded)))
         self.held = None
 
     def owner(self) -> Owner | None:
@@ -185,8 +185,8 @@ class Membership:
         """Write the new owner if there is none, or the one with the old token; else return the present one."""
         values = dict(zip(("host", "pid", "started"), who, strict=True)) | {"token": token, "concluded": False}
         free = OWNERS.c.token.in_(["", token, *([] if old is None else [old])])
-        own = update(OWNERS).where(OWNERS.c.study == self.study, free).values(**values, beat=OWNERS.c.beat + 1)
-        if connection.execute(own).rowcount:
+        taking = update(OWNERS).where(OWNERS.c.study == self.study, free).values(**values, beat=OWNERS.c.beat + 1)
+        if connection.execute(taking).rowcount:
             return None
         row = connection.execute(select(OWNERS).where(OWNERS.c.study == self.study)).one_or_none()
         if row is None:
@@ -279,8 +279,8 @@ class Ownership(Membership):
 
 def confirm_owner(connection: Connection, study: str, token: str) -> None:
     """Give a sign of life of the owner, within a transaction. Raises StudyError if another one has taken over."""
-    own = and_(OWNERS.c.study == study, OWNERS.c.token == token)
-    if not connection.execute(update(OWNERS).where(own).values(beat=OWNERS.c.beat + 1)).rowcount:
+    held = and_(OWNERS.c.study == study, OWNERS.c.token == token)
+    if not connection.execute(update(OWNERS).where(held).values(beat=OWNERS.c.beat + 1)).rowcount:
         raise StudyError(
             f"study '{study}' was taken over by another process while this one gave no sign of life. "
             "What this one had finished is in the record."

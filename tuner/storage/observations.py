@@ -31,8 +31,8 @@ def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]
     path = dict(trial.user_attrs.get(PATH, {}))
     if not path or trial.value is None:
         return [_observed(trial, {}, trial.value, seen)]
-    ((own, points),) = path.items()
-    name = f"{trial.params[SOLVER]}.{own}"
+    ((parameter, points),) = path.items()
+    name = f"{trial.params[SOLVER]}.{parameter}"
     values = [type(trial.params[name])(value) for value, _ in points]
     best, asked = values.index(trial.params[name]), len(values) - 1
     found = []

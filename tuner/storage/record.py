@@ -261,13 +261,15 @@ def _summary(
         attrs[WARNINGS] = list(outcome.warnings)
     if outcome.error is not None:
         return None, attrs | {ERROR: outcome.error}
-    own = outcome.per_query[metric]
-    own = linearised(own, weights)[~np.isnan(own)]
-    if len(own) == 0 or not np.isfinite(own).all():
+    scores = outcome.per_query[metric]
+    scores = linearised(scores, weights)[~np.isnan(scores)]
+    if len(scores) == 0 or not np.isfinite(scores).all():
         return None, attrs | {ERROR: f"{metric} is not a finite number on the validation queries"}
     found = {name: mean_of(values, weights) for name, values in outcome.per_query.items()}
     attrs[MEANS] = means = {name: mean for name, mean in found.items() if not np.isnan(mean)}
-    attrs[VARIANCE] = float(own.var(ddof=1) / len(own)) if len(own) > 1 else 0.0  # of the mean over the queries
+    attrs[VARIANCE] = (
+        float(scores.var(ddof=1) / len(scores)) if len(scores) > 1 else 0.0
+    )  # of the mean over the queries
     if len(outcome.steps) > 1:
         attrs[PARTS] = [part for _, _, part in outcome.steps]
     if outcome.path:

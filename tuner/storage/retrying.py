@@ -134,18 +134,19 @@ def without_password(url: URL) -> str:
 
 def passwords_of(url: URL) -> list[str]:
     """Return the passwords of a URL as they may stand in a message, those in its query too, the longest first."""
-    own = [] if url.password is None else [str(url.password)]
+    passwords = [] if url.password is None else [str(url.password)]
     for name, value in url.query.items():
         if "pass" in name:
-            own += [value] if isinstance(value, str) else list(value)
-    return sorted({form for one in own for form in (one, quote(one), quote_plus(one)) if form}, key=len, reverse=True)
+            passwords += [value] if isinstance(value, str) else list(value)
+    forms = {form(password) for password in passwords if password for form in (str, quote, quote_plus)}
+    return sorted(forms, key=len, reverse=True)
 
 
 def fault_of(error: BaseException, engine: Engine) -> Fault | None:
     """Return why a database failed, None if the error is no failure of a database."""
     secrets = passwords_of(engine.url)
-    for one in _chain(error):
-        fault = fault_of_file(one) if isinstance(one, OSError) else _fault_of_database(one, engine.dialect.name)
+    for link in _chain(error):
+        fault = fault_of_file(link) if isinstance(link, OSError) else _fault_of_database(link, engine.dialect.name)
         if fault is not None:
             cause = fault.cause
             for secret in secrets:
@@ -156,10 +157,10 @@ def fault_of(error: BaseException, engine: Engine) -> Fault | None:
 
 def _chain(error: BaseException) -> list[BaseException]:
     found: list[BaseException] = []
-    one: BaseException | None = error
-    while one is not None and one not in found:
-        found.append(one)
-        one = one.__cause__ or one.__context__
+    cause: BaseException | None = error
+    while cause is not None and cause not in found:
+        found.append(cause)
+        cause = cause.__cause__ or cause.__context__
     return found
 
 

@@ -25,8 +25,8 @@ def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
     among them. One transaction writes all. Raises StudyError if the space is not wider than that of the trials; then
     nothing changes.
     """
-    own = select(_TRIALS.c.trial_id).where(_TRIALS.c.study_id == storage.get_study_id_from_name(study))
-    seen = select(_PARAMS.c.param_name, _PARAMS.c.distribution_json).where(_PARAMS.c.trial_id.in_(own)).distinct()
+    trials = select(_TRIALS.c.trial_id).where(_TRIALS.c.study_id == storage.get_study_id_from_name(study))
+    seen = select(_PARAMS.c.param_name, _PARAMS.c.distribution_json).where(_PARAMS.c.trial_id.in_(trials)).distinct()
     with storage.engine.begin() as connection:
         changes = []
         for name, text in connection.execute(seen).all():
@@ -39,16 +39,16 @@ def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
                 )
             if before != now:
                 changes.append((name, text, before, now))
-        return sum(_rewrite(connection, own, *change) for change in changes)
+        return sum(_rewrite(connection, trials, *change) for change in changes)
 
 
 def _rewrite(
-    connection: Connection, own: Any, name: str, text: str, before: BaseDistribution, now: BaseDistribution
+    connection: Connection, trials: Any, name: str, text: str, before: BaseDistribution, now: BaseDistribution
 ) -> int:
     values: dict[str, Any] = {"distribution_json": distribution_to_json(now)}
     if isinstance(before, CategoricalDistribution) and isinstance(now, CategoricalDistribution):
         places = {canonical(choice): place for place, choice in enumerate(now.choices)}
         moved = {place: places[canonical(choice)] for place, choice in enumerate(before.choices)}
         values["param_value"] = case(moved, value=_PARAMS.c.param_value)
-    chosen = (_PARAMS.c.trial_id.in_(own), _PARAMS.c.param_name == name, _PARAMS.c.distribution_json == text)
+    chosen = (_PARAMS.c.trial_id.in_(trials), _PARAMS.c.param_name == name, _PARAMS.c.distribution_json == text)
     return connection.execute(update(_PARAMS).where(*chosen).values(values)).rowcount

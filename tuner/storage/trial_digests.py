@@ -20,8 +20,8 @@ def trial_digest(
     state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
 ) -> str:
     """Return the digest of what a trial says: its state, value, parameters and other attributes."""
-    plain = {name: _plain(own) for name, own in parameters.items()}
-    others = {name: own for name, own in attributes.items() if name != DIGEST}
+    plain = {name: _plain(value) for name, value in parameters.items()}
+    others = {name: value for name, value in attributes.items() if name != DIGEST}
     text = json.dumps([state, value, plain, others], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 

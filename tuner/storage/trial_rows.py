@@ -91,8 +91,8 @@ class TrialRows:
     def _check(self, connection: Connection, trial: FrozenTrial) -> None:
         """Check the distribution of each parameter against the first one, once for each distribution."""
         for name in trial.params:
-            own = distribution_to_json(trial.distributions[name])
-            if self._checked.get(name) != own:
+            distribution = distribution_to_json(trial.distributions[name])
+            if self._checked.get(name) != distribution:
                 first = (
                     select(PARAMS.c.distribution_json)
                     .join(TRIALS, TRIALS.c.trial_id == PARAMS.c.trial_id)
@@ -102,4 +102,4 @@ class TrialRows:
                 before = connection.execute(first).scalar_one_or_none()
                 if before is not None:
                     check_distribution_compatibility(json_to_distribution(before), trial.distributions[name])
-                self._checked[name] = own
+                self._checked[name] = distribution

@@ -110,5 +110,6 @@ def able_space(needs: frozenset[str], serve: Sequence[str], solver: str) -> tupl
 def _missing(needs: frozenset[str], solver: str) -> frozenset[str]:
     """Return the needs that no configuration of a solver can use."""
     kind = solver_class(solver)
-    choices = [{own.name: choice} for own in kind.space if isinstance(own, Choice) for choice in own.choices]
+    lists = [parameter for parameter in kind.space if isinstance(parameter, Choice)]
+    choices = [{parameter.name: choice} for parameter in lists for choice in parameter.choices]
     return needs - frozenset().union(*(kind.supports(parameters) for parameters in ({}, *choices)))

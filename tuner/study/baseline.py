@@ -83,14 +83,14 @@ def load_baseline(folder: Path, spelling: str) -> Baseline | None:
         check_sealed(path)
         arrays = read_archive(path)
         header = json.loads(arrays["header"].tobytes().decode())
-        own = [np.asarray(arrays[f"scores{k}"], dtype=np.float64) for k in range(len(header["keys"]))]
+        scores = [np.asarray(arrays[f"scores{k}"], dtype=np.float64) for k in range(len(header["keys"]))]
         keys = [(str(split), str(part)) for split, part in header["keys"]]
-        found = Baseline(str(header["spelling"]), dict(zip(keys, own, strict=True)))
+        baseline = Baseline(str(header["spelling"]), dict(zip(keys, scores, strict=True)))
     except Damaged as damage:
         raise StudyError(f"{damage} Remove it, and give the baseline again.") from None
     except (ValueError, KeyError, TypeError) as error:
         raise StudyError(f"cannot read {path}: {error}. Remove it, and give the baseline again.") from None
-    return found if found.spelling == spelling else None
+    return baseline if baseline.spelling == spelling else None
 
 
 def covers(scores: Floats | None) -> bool:

@@ -30,7 +30,7 @@ from ranktune.tuner.study.settings import ColumnSettings, Settings
 DECLARED, WEIGHTED = "declared", "weighted"
 """User attribute of a record: what was declared; and its entry where the values of trials are weighted means."""
 _FREE = ("name", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
-_SOURCES = ("data", "vali", "test", "reading", *(own.name for own in declared(ColumnSettings)))
+_SOURCES = ("data", "vali", "test", "reading", *(field.name for field in declared(ColumnSettings)))
 
 SavedSpace: TypeAlias = Mapping[str, JsonView]
 """A space as the declaration of a study holds it."""
@@ -48,9 +48,9 @@ def saved_space(space: UnionSpace) -> dict[str, Json]:
     """Return a space as JSON, by flat name."""
     result = {name: saved(distribution) for name, distribution in space.distributions.items()}
     for name, conditions in space.conditions.items():
-        own = {when.name: list(when.values) for when in conditions if when.name != SOLVER}
-        if own:
-            result[name]["when"] = own
+        others = {when.name: list(when.values) for when in conditions if when.name != SOLVER}
+        if others:
+            result[name]["when"] = others
     return result
 
 
@@ -148,8 +148,9 @@ def claim(record: optuna.Study, study: Study, digest: str, *, weighted: bool = F
     if record.direction != StudyDirection.MAXIMIZE:
         found.append(Difference(f"direction is '{record.direction.name.lower()}' there, 'maximize' here"))
     if found:
+        changes = "; ".join(change.text for change in found)
         raise StudyError(
-            f"the record of study '{record.study_name}' is another study's: {'; '.join(one.text for one in found)}. "
+            f"the record of study '{record.study_name}' is another study's: {changes}. "
             "Choose another name (--name), or repeat its settings."
         )
     if declared is None:

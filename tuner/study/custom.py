@@ -43,7 +43,7 @@ def described_custom(solvers: Sequence[str], metrics: Sequence[str], custom: Jso
         if name in CUSTOM and name not in own_metrics:
             own_metrics[name] = described_metric(CUSTOM[name])
     found = {"solvers": own_solvers, "metrics": own_metrics}
-    return {kind: own for kind, own in found.items() if own}
+    return {kind: descriptions for kind, descriptions in found.items() if descriptions}
 
 
 def restore_custom(name: str, custom: JsonView) -> None:
@@ -52,10 +52,10 @@ def restore_custom(name: str, custom: JsonView) -> None:
     Raises StudyError that says what is missing.
     """
     try:
-        for own, description in declared_solvers(custom).items():
-            restore(own, description)
-        for own, description in custom.get("metrics", {}).items():
-            restore_metric(own, description)
+        for custom_name, description in declared_solvers(custom).items():
+            restore(custom_name, description)
+        for custom_name, description in custom.get("metrics", {}).items():
+            restore_metric(custom_name, description)
     except ParameterError as error:
         raise StudyError(f"study '{name}' cannot go on here: {error}") from None
 

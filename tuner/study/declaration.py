@@ -83,8 +83,8 @@ class Study(Settings):
     def __post_init__(self) -> None:
         """Check every field and give names their one spelling."""
         self._normalise(monotone=constraints(self.monotone))
-        for own in declared(Settings):
-            _check_type(own, getattr(self, own.name))
+        for setting in declared(Settings):
+            _check_type(setting, getattr(self, setting.name))
         if not isinstance(self.custom, Mapping):
             raise ParameterError(f"custom={self.custom!r}: it must be a table of descriptions. Leave it out.")
         if self.until is not None and self.sampler != "thompson":
@@ -130,7 +130,10 @@ class Study(Settings):
 
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults, without passwords."""
-        usual = {own.name: own.default for own in declared(Settings)} | {"trials": DEFAULT_TRIALS, "custom": {}}
+        usual = {setting.name: setting.default for setting in declared(Settings)} | {
+            "trials": DEFAULT_TRIALS,
+            "custom": {},
+        }
         values = self.as_dict()
         changed = {name: values[name] for name in usual if getattr(self, name) not in (usual[name], ())}
         return f"Study({', '.join(f'{name}={value!r}' for name, value in changed.items())})"
@@ -193,10 +196,11 @@ class Study(Settings):
 
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""
-        own = declared_solvers(self.custom)
+        known = declared_solvers(self.custom)
         needs = needs_of(self)
         spaces = {
-            name: space_of(own[name]) if name in own else able_space(needs, self.serve, name) for name in self.solvers
+            name: space_of(known[name]) if name in known else able_space(needs, self.serve, name)
+            for name in self.solvers
         }
         budget = self.budget
         if budget is not None and budget.limits is not None:
@@ -279,7 +283,7 @@ def _competing(
     if not given:
         return able_of(needs, serve, _online() if plan == "progressive" else standard())
     groups = {ALL: lambda: loadable((*NAMES, *custom_names())), STANDARD_NAME: standard}
-    every = [name for one in given for name in (able_of(needs, serve, groups[one]()) if one in groups else [one])]
+    every = [name for each in given for name in (able_of(needs, serve, groups[each]()) if each in groups else [each])]
     names = tuple(dict.fromkeys(name if name in own else solver_class(name).__name__ for name in every))
     for name in names:
         check_loadable(name)
@@ -337,14 +341,14 @@ def _check_values(flat: str, override: object) -> None:
             raise ParameterError(f"space: '{flat}' cannot be {value!r}: {error}") from None
 
 
-def _check_type(own: Declared, value: object) -> None:
+def _check_type(setting: Declared, value: object) -> None:
     """Raise ParameterError unless value has the declared type, is not below the minimum, and is one of the choices."""
-    if value is None and own.is_optional:
+    if value is None and setting.is_optional:
         return
-    if own.kind is float:
-        check_positive(own.name, value)
+    if setting.kind is float:
+        check_positive(setting.name, value)
         return
-    least = own.setting.minimum
+    least = setting.setting.minimum
     is_texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
     is_whole = isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least)
     kinds: dict[object, tuple[str, bool]] = {
@@ -352,14 +356,14 @@ def _check_type(own: Declared, value: object) -> None:
         bool: ("true or false", isinstance(value, bool)),
         Sequence[str]: ("a list of texts", is_texts),
         int: (f"a whole number of at least {least}", is_whole),
-        Mapping[str, int]: (f"a table of {own.setting.content}", isinstance(value, Mapping)),
-        Mapping[str, Any]: (f"a table of {own.setting.content}", isinstance(value, Mapping)),
+        Mapping[str, int]: (f"a table of {setting.setting.content}", isinstance(value, Mapping)),
+        Mapping[str, Any]: (f"a table of {setting.setting.content}", isinstance(value, Mapping)),
     }
-    expected, is_valid = kinds[own.kind]
+    expected, is_valid = kinds[setting.kind]
     if not is_valid:
-        raise ParameterError(f"{own.name}={value!r}: it must be {expected}.")
-    if own.setting.choices:
-        _check_known(own.name, str(value), own.setting.choices)
+        raise ParameterError(f"{setting.name}={value!r}: it must be {expected}.")
+    if setting.setting.choices:
+        _check_known(setting.name, str(value), setting.setting.choices)
 
 
 def _check_known(name: str, value: str, known: Collection[str]) -> None:

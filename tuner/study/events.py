@@ -296,9 +296,9 @@ def _as_json(value: object) -> object:
         case str():
             return str(value) if len(value) <= LONGEST else value[:LONGEST] + "..."
         case Mapping():
-            return {str(name): _as_json(own) for name, own in value.items()}
+            return {str(name): _as_json(part) for name, part in value.items()}
         case list() | tuple() | set() | frozenset():
-            return [_as_json(own) for own in value]
+            return [_as_json(part) for part in value]
     if hasattr(value, "tolist"):  # numbers and arrays of NumPy
         return _as_json(value.tolist())
     return _as_json(str(value))
@@ -309,7 +309,7 @@ def _as_text(value: object) -> str:
         case float():
             return f"{value:.6g}"
         case Mapping():
-            return " ".join(f"{name}={_as_text(own)}" for name, own in value.items())
+            return " ".join(f"{name}={_as_text(part)}" for name, part in value.items())
         case list():
-            return " ".join(_as_text(own) for own in value)
+            return " ".join(_as_text(part) for part in value)
     return str(value)

@@ -113,10 +113,12 @@ class StudyFolder:
             first = [name for name in there.solvers if name in study.solvers]
             study = replace(study, solvers=tuple(dict.fromkeys((*first, *study.solvers))))
         found = self._differences(there, study)
-        if [one for one in found if not (extend and one.keeps_trials)]:
-            wider = "" if extend or not all(one.keeps_trials for one in found) else ", or widen the study (--extend)"
+        if [change for change in found if not (extend and change.keeps_trials)]:
+            wider = (
+                "" if extend or not all(change.keeps_trials for change in found) else ", or widen the study (--extend)"
+            )
             raise StudyError(
-                f"study '{self.path.name}' exists with other settings: {'; '.join(one.text for one in found)}. "
+                f"study '{self.path.name}' exists with other settings: {'; '.join(change.text for change in found)}. "
                 f"Choose another name (--name), or repeat its settings{wider}."
             )
         return study

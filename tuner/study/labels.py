@@ -51,8 +51,8 @@ def change_labels(
     folder: StudyFolder, note: str | None = None, add: Sequence[str] = (), remove: Sequence[str] = ()
 ) -> Labels:
     """Replace the note of a study unless it is None, add and remove tags, and return what it has then."""
-    own = read_labels(folder)
-    kept = [tag for tag in own.tags if tag not in remove]
-    labels = Labels(own.note if note is None else note, tuple(dict.fromkeys([*kept, *add])))
+    before = read_labels(folder)
+    kept = [tag for tag in before.tags if tag not in remove]
+    labels = Labels(before.note if note is None else note, tuple(dict.fromkeys([*kept, *add])))
     write_sealed(folder.path / "labels.json", json.dumps(asdict(labels)))
     return labels

@@ -50,10 +50,10 @@ class Holder:
 
     def alive(self) -> bool:
         """Return whether it still runs; True if that is unknown here, as on another host."""
-        boot, own = self.started.partition(":")[0], _boot()
-        if self.host not in ("", socket.gethostname()) and (not boot or boot != own):
+        boot, here = self.started.partition(":")[0], _boot()
+        if self.host not in ("", socket.gethostname()) and (not boot or boot != here):
             return True
-        if boot and own and boot != own:  # the machine was started again
+        if boot and here and boot != here:  # the machine was started again
             return False
         if os.name != "posix":  # there signal 0 would end it
             return True

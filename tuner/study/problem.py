@@ -97,8 +97,8 @@ class Problem:
     @property
     def facts(self) -> dict[str, int]:
         """The sizes of the data."""
-        own, test = self.development, self.test
-        found = {"queries": own.n_queries, "documents": own.n_documents, "features": own.n_features}
+        learnt, test = self.development, self.test
+        found = {"queries": learnt.n_queries, "documents": learnt.n_documents, "features": learnt.n_features}
         return found if test is None else found | {"test_queries": test.n_queries, "test_documents": test.n_documents}
 
     @property
@@ -146,14 +146,14 @@ def write_split(split: Assembled, study: Study, parent: Path) -> str:
     if study.baseline is not None and not (study.plan == "nested" and split.name == WHOLE):
         check_covered(study.baseline, development, plan, split.test)
     digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
-    own = parent / folder_name(split.name, digest, study)
+    folder = parent / folder_name(split.name, digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)
     dealt = isinstance(plan, tuple) and len(plan) > 1 and study.folds is None and study.repeats == 1
     given = as_given(split.development) if dealt and not study.strict else ()
-    write_problem(development, {PLAN: plan, FRESH: fresh, GIVEN: given}, own)
+    write_problem(development, {PLAN: plan, FRESH: fresh, GIVEN: given}, folder)
     if split.test is not None:
-        write_queries(split.test, own / "test", documents=True)
-    seal(own)
+        write_queries(split.test, folder / "test", documents=True)
+    seal(folder)
     return digest
 
 

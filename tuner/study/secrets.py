@@ -133,8 +133,8 @@ def without_password(text: str, uri: str) -> str:
     """Return a message without the password of an address."""
     parts = _split(uri)
     secret = None if parts is None else parts.password
-    for one in {secret, unquote(secret)} if secret else ():
-        text = text.replace(one, HIDDEN)
+    for form in {secret, unquote(secret)} if secret else ():
+        text = text.replace(form, HIDDEN)
     return text
 
 

@@ -117,7 +117,7 @@ class ColumnSettings:
 
 def given_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of the column settings in values that are given."""
-    return {own.name: values[own.name] for own in declared(ColumnSettings) if values.get(own.name)}
+    return {field.name: values[field.name] for field in declared(ColumnSettings) if values.get(field.name)}
 
 
 @dataclass(frozen=True, kw_only=True)
