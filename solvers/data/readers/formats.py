@@ -6,6 +6,7 @@ Reading, conversion, the checks of options, messages, help and completion come f
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,12 @@ COMPRESSED = (".gz", ".bz2", ".xz")
 class Reader:
     """One kind of data. Functions are named as module:function, and imported when they are needed.
 
-    what      what it is, as it follows "Give" in a message
+    what      what it is, as it follows "Give" in a message; by default its label
     label, help, note  its row in the help of the commands data (help) and convert (note)
     endings   of the names of its files, before that of a compression
     folder    function(path) -> whether a folder holds such data
     line      function(text) -> whether a file whose ending tells nothing holds such data, by its first line
-    value     function(object) -> whether an object is such data
+    value     function(object) -> whether an object is such data, or the type of such objects
     options   names of its options, or the declaration in `parsing.options` that has them
     queries   function(source, **options) -> Queries
     table     function(source) -> data frame, or a `frames.Table` of one, whose columns become features by options
@@ -85,10 +86,9 @@ READERS: Table[Reader] = Table(
             write=f"{_DATA}.conversion.text:write_text",
         ),
         "csv": Reader(
-            ".csv, .tsv",
-            ".csv .tsv",
-            _TITLED,
-            _BATCHES,
+            label=".csv .tsv",
+            help=_TITLED,
+            note=_BATCHES,
             endings=(".csv", ".tsv", ".tab"),
             line=f"{_TABLES}.delimited:is_row_of_numbers",
             options="FrameOptions",
@@ -97,20 +97,18 @@ READERS: Table[Reader] = Table(
             scan=f"{_DATA}.conversion.tables:scan_csv",
         ),
         "parquet": Reader(
-            ".parquet",
-            ".parquet",
-            _TITLED,
-            _BATCHES,
+            label=".parquet",
+            help=_TITLED,
+            note=_BATCHES,
             endings=(".parquet", ".pq"),
             options="FrameOptions",
             table=f"{_TABLES}.files:read_parquet",
             scan=f"{_DATA}.conversion.tables:scan_parquet",
         ),
         "arrow": Reader(
-            ".arrow",
-            ".arrow",
-            _TITLED,
-            _BATCHES,
+            label=".arrow",
+            help=_TITLED,
+            note=_BATCHES,
             endings=(".arrow", ".feather", ".ipc"),
             options="FrameOptions",
             table=f"{_TABLES}.files:read_arrow",
@@ -139,14 +137,11 @@ READERS: Table[Reader] = Table(
             table=f"{_TABLES}.runs:read_run_table",
         ),
         "judgments": Reader(
-            line=f"{_TABLES}.runs:is_judgment_line",
-            options="FolderOptions",
-            queries=f"{_TABLES}.runs:refuse_judgments",
+            line=f"{_TABLES}.runs:is_judgment_line", options="FolderOptions", queries=f"{_TABLES}.runs:refuse_judgments"
         ),
         "npz": Reader(
-            ".npz",
-            ".npz",
-            "arrays X, y, qid",
+            label=".npz",
+            help="arrays X, y, qid",
             endings=(".npz",),
             options="ArchiveOptions",
             queries=f"{_DATA}.readers.archives:read_npz",
@@ -164,7 +159,7 @@ READERS: Table[Reader] = Table(
             folder=f"{_DATA}.disk.stored:is_stored",
             queries=f"{_DATA}.disk.stored:read_queries",
         ),
-        "queries": Reader(value=f"{_DATA}.readers.objects:is_queries", queries=f"{_DATA}.readers.objects:as_it_is"),
+        "queries": Reader(value=f"{_DATA}.queries:Queries", queries=f"{_DATA}.readers.objects:as_it_is"),
         "frame": Reader(
             "a data frame",
             value=f"{_DATA}.readers.frames:is_table",
@@ -173,14 +168,10 @@ READERS: Table[Reader] = Table(
         ),
         "parts": Reader(value=f"{_DATA}.readers.objects:are_parts", table=f"{_DATA}.readers.objects:table_of_parts"),
         "arrays": Reader(
-            "(X, y, qid)",
-            value=f"{_DATA}.readers.objects:are_arrays",
-            queries=f"{_DATA}.readers.objects:from_arrays",
+            "(X, y, qid)", value=f"{_DATA}.readers.objects:are_arrays", queries=f"{_DATA}.readers.objects:from_arrays"
         ),
-        "lightgbm": Reader(
-            value=f"{_DATA}.readers.objects:is_dataset", queries=f"{_DATA}.readers.objects:from_lightgbm"
-        ),
-        "xgboost": Reader(value=f"{_DATA}.readers.objects:is_matrix", queries=f"{_DATA}.readers.objects:from_xgboost"),
+        "lightgbm": Reader(value="lightgbm:Dataset", queries=f"{_DATA}.readers.objects:from_lightgbm"),
+        "xgboost": Reader(value="xgboost:DMatrix", queries=f"{_DATA}.readers.objects:from_xgboost"),
         "api-search": Reader("the name api-search", splits=f"{_DATA}.api_search.dataset:load_splits", is_named=True),
     },
     group="ranktune.readers",
@@ -212,7 +203,15 @@ def _by_ending(names: Iterable[str], path: Path) -> Reader | None:
 
 def _recognising(names: Iterable[str], field: str, value: object) -> Reader | None:
     readers = (reader for reader in map(READERS.find, names) if getattr(reader, field))
-    return next((reader for reader in readers if named(getattr(reader, field))(value)), None)
+    return next((reader for reader in readers if _holds(getattr(reader, field), value)), None)
+
+
+def _holds(place: str, value: object) -> bool:
+    """Return whether a predicate holds for a value, or the value is of a type; of a type nothing is imported."""
+    module, _, name = place.partition(":")
+    if name[0].isupper():
+        return module in sys.modules and isinstance(value, getattr(sys.modules[module], name))
+    return bool(named(place)(value))
 
 
 def reader_of(source: object) -> Reader:
@@ -267,7 +266,8 @@ def named_sources() -> list[str]:
 
 def give() -> str:
     """Return what can be given as data, as a sentence without its end."""
-    return f"Give {', '.join(reader.what for reader in READERS.values() if reader.what)}"
+    kinds = (reader.what or reader.label.replace(" ", ", ") * bool(reader.endings) for reader in READERS.values())
+    return f"Give {', '.join(filter(None, kinds))}"
 
 
 def help_rows(field: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -14,11 +13,6 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.frames import Table, is_frame, with_weights
 from ranktune.solvers.data.readers.parsing.feature_rows import DENSE_SHARE
-
-
-def is_queries(source: object) -> bool:
-    """Return whether source is Queries."""
-    return isinstance(source, Queries)
 
 
 def as_it_is(queries: Queries) -> Queries:
@@ -46,21 +40,6 @@ def table_of_parts(parts: tuple[Any, Any, Any]) -> Table:
     """Return the table of a data frame of features, grades and query ids."""
     frame, grades, qid = parts
     return Table(frame, grades=grades, ids=qid)
-
-
-def is_dataset(source: object) -> bool:
-    """Return whether source is a lightgbm.Dataset."""
-    return _is_of(source, "lightgbm", "Dataset")
-
-
-def is_matrix(source: object) -> bool:
-    """Return whether source is an xgboost.DMatrix."""
-    return _is_of(source, "xgboost", "DMatrix")
-
-
-def _is_of(source: object, library: str, kind: str) -> bool:
-    module = sys.modules.get(library)  # without its library there is no such object
-    return module is not None and isinstance(source, getattr(module, kind))
 
 
 def from_lightgbm(dataset: Any) -> Queries:

@@ -25,7 +25,7 @@ from ranktune.solvers.data.readers.formats import (
 )
 from ranktune.solvers.data.sources import catalogue
 
-FUNCTIONS = ("folder", "line", "value", "queries", "table", "splits", "write", "scan")
+FUNCTIONS = ("folder", "line", "queries", "table", "splits", "write", "scan")
 
 
 def read_boxes(path: Path, *, scale: float = 1.0) -> Queries:
