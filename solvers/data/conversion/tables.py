@@ -112,8 +112,8 @@ def write_table(
         if scan is None:
             return False
         try:
-            narrow, found = _narrow(scan, options)
-            _write(scan, narrow, found, folder, source, options, on_share, sync=sync)
+            narrow, columns = _narrow(scan, options)
+            _write(scan, narrow, columns, folder, source, options, on_share, sync=sync)
         except UnusableColumns:
             return False
         except DataError as error:
@@ -143,19 +143,19 @@ def _narrow(scan: Scan, options: ReadOptions) -> tuple[Queries, Roles]:
     with _reading():
         schema: nw.Schema = nw.from_native(scan.lazy).collect_schema()
     wanted, qrels = Wanted.of(options), options.get("qrels")
-    found = roles(list(schema), wanted, judged=qrels is not None)
-    other = [name for name in found.features if not (schema[name].is_numeric() or schema[name] == nw.Boolean)]
-    chosen = other or list(found.features[:1])
-    table = Table(scan.columns([*dict.fromkeys([*found.keys, *chosen])]))
+    taken = roles(list(schema), wanted, judged=qrels is not None)
+    other = [name for name in taken.features if not (schema[name].is_numeric() or schema[name] == nw.Boolean)]
+    chosen = other or list(taken.features[:1])
+    table = Table(scan.columns([*dict.fromkeys([*taken.keys, *chosen])]))
     judged = None if qrels is None else read_judgments(qrels)
     narrowed = replace(wanted, features=chosen, drop=())
-    return queries_of(table, narrowed, options.get("missing", "keep"), judged), found
+    return queries_of(table, narrowed, options.get("missing", "keep"), judged), taken
 
 
 def _write(
     scan: Scan,
     narrow: Queries,
-    found: Roles,
+    taken: Roles,
     folder: Path,
     source: Json,
     options: ReadOptions,
@@ -166,7 +166,7 @@ def _write(
     """Write the queries with all their features, which are read in the order of the file."""
     encoding, given = narrow.encoding, narrow.in_caller_order
     assert encoding is not None
-    names = tuple(name for label in found.features for name in encoding.features_of(label))
+    names = tuple(name for label in taken.features for name in encoding.features_of(label))
     blocks = _blocks(scan, Known(names, encoding), options.get("missing", "keep"))
     first = next(blocks)
     grades = given(narrow.grades)
@@ -176,8 +176,8 @@ def _write(
     with Segments(folder, first.dtype, sync=sync) as segments:
         for block in chain([first], blocks):
             rows = slice(done, done + len(block))
-            own = {name: values[rows] for name, values in columns.items()}
-            segments.add(block, grades[rows], None if ids is None else ids[rows], own)
+            of_rows = {name: values[rows] for name, values in columns.items()}
+            segments.add(block, grades[rows], None if ids is None else ids[rows], of_rows)
             done, has_missing = rows.stop, has_missing or has_missing_values(block)
             if on_share is not None:
                 on_share(done / narrow.n_documents)

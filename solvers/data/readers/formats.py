@@ -277,9 +277,9 @@ def help_rows(field: str) -> str:
         if getattr(reader, field):
             labels.setdefault(getattr(reader, field), []).append(reader.label)
     rows = []
-    for text, own in labels.items():
+    for text, shared in labels.items():
         first, *others = text.split("\n")
-        rows += [f"{' '.join(own):<30} {first}", *(f"{'':<30} {line}" for line in others)]
+        rows += [f"{' '.join(shared):<30} {first}", *(f"{'':<30} {line}" for line in others)]
     return "\n".join(rows)
 
 
@@ -317,12 +317,12 @@ def first_lines(path: Path, count: int) -> list[str]:
     """Return the first lines that are neither empty nor comments, at most count of them."""
     from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks  # loads NumPy
 
-    found: list[str] = []
+    lines: list[str] = []
     for block in line_blocks(Position(path), size=1 << 16):
         for line in block.tobytes().splitlines():
             text = line.decode(errors="replace").strip()
             if text and not text.startswith("#"):
-                found.append(text)
-                if len(found) == count:
-                    return found
-    return found
+                lines.append(text)
+                if len(lines) == count:
+                    return lines
+    return lines

@@ -245,17 +245,17 @@ def _from_table(table: Table, options: ReadOptions, known: Known | None = None) 
     from ranktune.solvers.data.readers.frames import as_eager, queries_of
 
     qrels = options.get("qrels")
-    judged = None if qrels is None else read_judgments(qrels)
+    judgments = None if qrels is None else read_judgments(qrels)
     try:
         table = replace(table, frame=as_eager(table.frame))
         if known is not None:
             options = _with_roles(options, known.encoding, table)
         wanted, missing = Wanted.of(options), options.get("missing", "keep")
         try:
-            return queries_of(table, wanted, missing, judged, known)
+            return queries_of(table, wanted, missing, judgments, known)
         except UnusableColumns as error:
-            found = suspects_besides(list(error.columns), table, wanted, missing, judged)
-            raise refusal(error.columns, found) from None
+            others = suspects_besides(list(error.columns), table, wanted, missing, judgments)
+            raise refusal(error.columns, others) from None
     except DataError as error:
         if table.path is None:
             raise
@@ -268,8 +268,8 @@ def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadO
 
     present = set(as_eager(table.frame).columns)
     columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}
-    found = {option: name for option, name in columns.items() if name in present}
-    return cast(ReadOptions, {"missing": encoding.missing, **found, **options})
+    taken = {option: name for option, name in columns.items() if name in present}
+    return cast(ReadOptions, {"missing": encoding.missing, **taken, **options})
 
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:
@@ -277,17 +277,17 @@ def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Qu
     reader = reader_of(source)
     check_part(reader, source)
     known = reader.option_names
-    own = {
+    shared = {
         name: value
         for name, value in options.items()
         if name in known and name not in _TRAIN_ONLY and (name != "qid" or isinstance(value, str))
     }
-    shared = cast(ReadOptions, own)
+    reading = cast(ReadOptions, shared)
     if "layout" in known:  # text: the message about an unknown feature names its line
-        shared["layout"] = "sparse" if train.is_sparse else "dense"
-        return read(source, n_features=train.n_features, **shared)
+        reading["layout"] = "sparse" if train.is_sparse else "dense"
+        return read(source, n_features=train.n_features, **reading)
     what = str(source) if isinstance(source, str | Path) else what
     trained = _known(train.feature_names, train.encoding)
-    queries = _read(reader, source, shared, trained)
+    queries = _read(reader, source, reading, trained)
     _check_alike(queries, trained, what)
     return aligned(queries, train.n_features, train.feature_names, what)

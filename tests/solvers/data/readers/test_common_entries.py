@@ -11,7 +11,7 @@ import pytest
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.data.readers.text import read_text
 
-MIDPOINTS = ("1048576.0625", "1048576.1875", "-1048576.0625", "8388609.5", "9999999.9999999")
+MIDPOINTS = ("1048576.0625", "1048576.1875", "-1048576.0625", "0.5", "8388607.5", "8388609.5", "9999999.9999999")
 FAULTS = ("2:0.5", "1:0.5", "1001:0.5", "3:0.5x", "3:0.5:1", "3:", "3:0.5.5", "3:-", "x3:1", "0:1")
 
 
@@ -50,18 +50,14 @@ def test_values_are_the_nearest_numbers(tmp_path: Path, seed: int, dtype: type) 
     assert (queries.features == expected).all()
 
 
-@pytest.mark.parametrize(
-    "text", ["1048576.0625", "1048576.1875", "-1048576.0625", "0.5", "8388607.5", "9999999.9999999"]
-)
+@pytest.mark.parametrize("text", MIDPOINTS)
 def test_midpoints_of_floats_are_rounded_once(tmp_path: Path, text: str) -> None:
     file = tmp_path / "data.txt"
     file.write_text(f"1 qid:1 1:{text} 2:{text} 3:1 4:1 5:1 6:1 7:1 8:1 9:1 10:1 11:1 12:1 13:1 14:1\n")
     assert read_text(file, layout="dense").features[0, :2].tolist() == [float(_single(text))] * 2
 
 
-@pytest.mark.parametrize(
-    "fault", ["2:0.5", "1:0.5", "1001:0.5", "3:0.5x", "3:0.5:1", "3:", "3:0.5.5", "3:-", "x3:1", "0:1"]
-)
+@pytest.mark.parametrize("fault", FAULTS)
 def test_the_first_fault_among_common_entries_is_found(tmp_path: Path, fault: str) -> None:
     file = tmp_path / "data.txt"
     rest = " ".join(f"{column}:0.25" for column in range(10, 30))
