@@ -14,6 +14,7 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterE
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line
 from ranktune.solvers.data.readers.frames import as_eager, is_frame
+from ranktune.solvers.data.readers.parsing.streams import number_of
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies.rankings import libraries
@@ -134,17 +135,9 @@ def _from_file(path: Path) -> Ranking:
         model = read_ranklib(path)
         ranking = of_model(model, str(path))
         return replace(ranking, wanted=Wanted(count=model.n_features, more=True))
-    if _is_number(first_line(path)):
+    if number_of(first_line(path)) is not None:
         return scores_by_line(path)
     if find_reader(path) is READERS["run"]:
         return scores_of_run(path)
     table = catalogue.open_table(path)
     return scores_by_line(path) if table is None else scores_of_table(cast(Any, table.frame), str(path))
-
-
-def _is_number(line: str) -> bool:
-    try:
-        float(line)
-    except ValueError:
-        return False
-    return True

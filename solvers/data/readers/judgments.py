@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
+from ranktune.solvers.data.readers.parsing.streams import Position, number_of, words_of
 
 _FORM = "A line is QUERY 0 DOCUMENT GRADE."
 
@@ -64,14 +64,11 @@ def read_judgments(path: str | Path) -> Judgments:
     """Return the judgments in a file, plain or compressed. Negative grades, which TREC gives to spam, become 0."""
     found: dict[str, dict[str, float]] = {}
     position = Position(Path(path))
-    for line in lines_of(position):
-        words = line.split()
-        if not words:
-            continue
+    for words in words_of(position):
         if len(words) not in (3, 4):
             raise DataError(f"{path}:{position.lines}: has {len(words)} words: it is no judgment. {_FORM}")
-        grade = _number(words[-1])
-        if grade is None and not found and position.lines == 1:
+        grade = number_of(words[-1])
+        if grade is None and position.lines == 1:
             continue  # titles
         if grade is None or not math.isfinite(grade):
             raise DataError(f"{path}:{position.lines}: {words[-1][:40]!r} is no grade. {_FORM}")
@@ -79,10 +76,3 @@ def read_judgments(path: str | Path) -> Judgments:
     if not found:
         raise DataError(f"{path}: holds no judgments. {_FORM}")
     return Judgments(Path(path), found)
-
-
-def _number(word: str) -> float | None:
-    try:
-        return float(word)
-    except ValueError:
-        return None

@@ -6,15 +6,18 @@ The score is the only feature, named after the tag. Of a folder of runs each giv
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.formats import READERS, ending
 from ranktune.solvers.data.readers.frames import Table
-from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
+from ranktune.solvers.data.readers.parsing.streams import Position, number_of, words_of
 from ranktune.solvers.data.readers.tables.files import frame_of
+
+Columns: TypeAlias = Mapping[str, Sequence[str] | Sequence[float]]
+"""Columns by name."""
 
 _FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
 
@@ -22,13 +25,13 @@ _FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
 def is_run_line(line: str) -> bool:
     """Return whether line can be one of a TREC run."""
     words = line.split()
-    return len(words) == 6 and ":" not in words[1] and words[3].isdecimal() and _number(words[4]) is not None
+    return len(words) == 6 and ":" not in words[1] and words[3].isdecimal() and number_of(words[4]) is not None
 
 
 def is_judgment_line(line: str) -> bool:
     """Return whether line can be one of TREC judgments: QUERY 0 DOCUMENT GRADE."""
     words = line.split()
-    return len(words) == 4 and ":" not in words[1] and _number(words[3]) is not None
+    return len(words) == 4 and ":" not in words[1] and number_of(words[3]) is not None
 
 
 def refuse_judgments(path: str | Path, **options: object) -> NoReturn:
@@ -50,7 +53,7 @@ def runs_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if ending(path) in READERS["run"].endings)
 
 
-def read_runs(paths: Sequence[Path]) -> tuple[dict[str, list[str] | list[float]], tuple[str, ...]]:
+def read_runs(paths: Sequence[Path]) -> tuple[Columns, tuple[str, ...]]:
     """Return the columns of the documents that any of several runs holds, and the names of their features.
 
     A document that a run does not hold gets the lowest score that the run has for the query, 0 if it has none.
@@ -65,7 +68,7 @@ def read_runs(paths: Sequence[Path]) -> tuple[dict[str, list[str] | list[float]]
     names = tuple(path.name.split(".")[0] for path in paths)
     if len(set(names)) < len(names) or {"qid", "docid"} & set(names):
         raise DataError(f"{paths[0].parent}: the runs must have names that differ, and none may be qid or docid.")
-    found: dict[str, list[str] | list[float]] = {
+    found: dict[str, Sequence[str] | Sequence[float]] = {
         "qid": [query for query, _ in documents],
         "docid": [document for _, document in documents],
     }
@@ -77,35 +80,21 @@ def read_runs(paths: Sequence[Path]) -> tuple[dict[str, list[str] | list[float]]
     return found, names
 
 
-def read_run(path: Path) -> tuple[dict[str, list[str] | list[float]], tuple[str]]:
+def read_run(path: Path) -> tuple[Columns, tuple[str]]:
     """Return the columns of a run, and the name of its feature: its tag, or score where lines differ in it."""
     position = Position(path)
-    queries: list[str] = []
-    documents: list[str] = []
-    scores: list[float] = []
+    rows: list[tuple[str, str, float]] = []
     tags: set[str] = set()
-    for line in lines_of(position):
-        words = line.split()
-        if not words:
-            continue
-        score = _number(words[4]) if len(words) == 6 else None
-        if score is None:
+    for words in words_of(position):
+        score = number_of(words[4]) if len(words) == 6 else None
+        if score is None or not math.isfinite(score):
             what = "judgments, which --qrels takes (in Python, qrels=)" if len(words) == 4 else "no such line"
-            raise DataError(f"{path}:{position.lines}: {line[:60]!r} is {what}. {_FORM}")
-        queries.append(words[0])
-        documents.append(words[2])
-        scores.append(score)
+            raise DataError(f"{path}:{position.lines}: {' '.join(words)[:60]!r} is {what}. {_FORM}")
+        rows.append((words[0], words[2], score))
         tags.add(words[5])
-    if not scores:
+    if not rows:
         raise DataError(f"{path}: holds no documents. {_FORM}")
     name = tags.pop() if len(tags) == 1 else "score"
     name = "score" if name in ("qid", "docid") else name
+    queries, documents, scores = zip(*rows, strict=True)
     return {"qid": queries, "docid": documents, name: scores}, (name,)
-
-
-def _number(word: str) -> float | None:
-    try:
-        number = float(word)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
