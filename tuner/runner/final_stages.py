@@ -48,21 +48,19 @@ def _candidates(state: State) -> list[Candidate]:
 CANDIDATES = Stage("candidates", _candidates, (LOOK, SEARCH), text=lambda state: None)
 
 
+def _is_rescored(state: State) -> bool:
+    return bool(state[LOOK].problem.fresh) and state.deadline.left < float("inf")
+
+
 def _rescored(state: State) -> list[Candidate]:
-    found = state[CANDIDATES]
-    return rescored(state.study, state[LOOK].problem, [*found], state.session.executor, state.deadline)
-
-
-def _rescoring(state: State) -> str:
-    again = state[LOOK].problem.fresh and state.deadline.left < float("inf")
-    return "scoring the best candidates again, on fresh folds" if again else ""
+    return rescored(state.study, state[LOOK].problem, [*state[CANDIDATES]], state.session.executor, state.deadline)
 
 
 RESCORE = Stage(
     "rescoring",
     _rescored,
     (LOOK, CANDIDATES),
-    _rescoring,
+    lambda state: "scoring the best candidates again, on fresh folds" if _is_rescored(state) else "",
     restored=lambda state: read_rescored(_folder(state) / RESCORED, state[CANDIDATES], state[LOOK].problem),
     kept=lambda state, found: write_rescored(_folder(state) / RESCORED, found),
 )

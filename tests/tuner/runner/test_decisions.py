@@ -12,7 +12,7 @@ import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.data.split import Split
-from ranktune.tuner.runner.decisions import MIN_FITS, MIN_FITS_DEALT, SCORED, scored_once
+from ranktune.tuner.runner.search_stages import MIN_FITS, MIN_FITS_DEALT, SCORED, scored_once
 from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.selection.time_reserve import fit_seconds
 from ranktune.tuner.study.declaration import Study
@@ -87,7 +87,7 @@ class _Interrupting(Silent):
 def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ranktune.tuner.runner.decisions.MIN_FITS", 1e9)
+    monkeypatch.setattr("ranktune.tuner.runner.search_stages.MIN_FITS", 1e9)
     options: dict[str, Any] = {"solvers": ("RidgeRanker", "GBDTRanker"), "timeout": 6.0, "jobs": 1, "home": tmp_path}
     with pytest.raises(KeyboardInterrupt):
         ranktune.tune(TRAIN, vali=VALI, test=TEST, name="x", progress=_Interrupting(), **options)
