@@ -94,17 +94,17 @@ def finalists(found: Sequence[Candidate], generator: np.random.Generator, *, wor
     significantly worse are among them only with `worse`: the best of each solver, and all where queries are many.
     """
     few = len(found[0].vali) < FEW_QUERIES
-    close = [k for k in range(len(found)) if (worse and not few) or _is_close(found[k], found[0], generator)]
+    leader, weights = found[0].vali, found[0].vali_weights
+    close = [
+        k
+        for k, own in enumerate(found)
+        if (worse and not few) or randomisation_test(own.vali, leader, generator, weights=weights) > ALPHA
+    ]
     solvers = [candidate.solver for candidate in found]
     best = [k for k in range(len(found)) if solvers[k] not in solvers[:k]]
-    weights = found[0].vali_weights
-    first = [k for k in best if worse or z_score(found[0].vali, found[k].vali, weights) <= SIGNIFICANT_Z]
+    first = [k for k in best if worse or z_score(leader, found[k].vali, weights) <= SIGNIFICANT_Z]
     rest = sorted((k for k in close if k not in first), key=lambda k: (solvers[:k].count(solvers[k]), k))
     return [*first, *rest][:MAX_FINALISTS]
-
-
-def _is_close(one: Candidate, best: Candidate, generator: np.random.Generator) -> bool:
-    return randomisation_test(one.vali, best.vali, generator, weights=best.vali_weights) > ALPHA
 
 
 def best_by_solver(found: Sequence[Candidate]) -> list[Candidate]:

@@ -223,6 +223,13 @@ def _entries(
 
 def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
     """Return the entries whose refitted models keep the limits; all, with a warning, if none does."""
+
+    def option_of(entry: Entry) -> Option:
+        one, model = entry.candidate, entry.model
+        return Option(
+            one.solver, one.merit[1], model.nonzeros, model.bytes, entry.microseconds, entry.seconds, entry.cost
+        )
+
     kept = [entry for entry in entries if best_within([option_of(entry)], study.limits) is not None]
     if not kept:
         warnings.warn(
@@ -232,12 +239,6 @@ def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
             stacklevel=2,
         )
     return kept or entries
-
-
-def option_of(entry: Entry) -> Option:
-    """Return an entry with its quality and costs."""
-    model, one = entry.model, entry.candidate
-    return Option(one.solver, one.merit[1], model.nonzeros, model.bytes, entry.microseconds, entry.seconds, entry.cost)
 
 
 def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed, or_left_out
-from ranktune.solvers.models.base import IN_WORDS, Model
+from ranktune.solvers.models.base import IN_WORDS
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard
 from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant
@@ -61,7 +61,8 @@ def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: C
     ordered = [*able, *others]
     best = next((entry for entry in others if entry.candidate.solver == unrestricted.solver), None)
     loss = None
-    if best is not None and _seconds(best, problem) < deadline.left - reporting(problem):
+    passes, left = PASSES * problem.development.n_documents, deadline.left - reporting(problem)
+    if best is not None and 1e-6 * passes * best.microseconds < left:
         what = f"the copy for {listed(study.serve)}"
         loss, copy = or_left_out(what, partial(_loss_and_copy, study, problem, best), (None, None))
         if copy is not None and (not able or copy.candidate.merit >= able[0].candidate.merit):
@@ -78,38 +79,27 @@ def _difference(one: Candidate, other: Candidate) -> Floats:
     return a - b if len(a) == len(b) else np.full(max(len(a), 1), np.nan)
 
 
-def _seconds(entry: Entry, problem: Problem) -> float:
-    """Return the estimated seconds that a copy of an entry takes."""
-    return PASSES * 1e-6 * entry.microseconds * problem.development.n_documents
-
-
 def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats | None, Entry | None]:
-    loss = _loss(study, problem, best.model)
-    return loss, None if loss is None else _copied(study, problem, best, loss)
+    """Return the loss of a copy of the model of best by development query, and its entry.
 
-
-def _loss(study: Study, problem: Problem, model: Model) -> Floats | None:
-    """Return the loss of a copy by development query; None if there is nothing to copy."""
-    if problem.development.n_queries < 2:
-        return None
+    No loss where there is nothing to copy; no entry where the copy is significantly worse, or cannot be loaded.
+    """
+    one, development = best.candidate, problem.development
+    if development.n_queries < 2:
+        return None, None
     try:
-        return copy_loss(model, problem.development, study.serve, study.metric, study.seed)
+        loss = copy_loss(best.model, development, study.serve, study.metric, study.seed)
     except DataError:
-        return None
-
-
-def _copied(study: Study, problem: Problem, best: Entry, loss: Floats) -> Entry | None:
-    """Return the entry of a copy of the model of best; None if it is significantly worse, or cannot be loaded."""
-    if is_significant(loss, problem.development.query_weights):
-        return None
-    model = copy_of(best.model, problem.development, study.serve)
+        return None, None
+    if is_significant(loss, development.query_weights):
+        return loss, None
+    model = replace(copy_of(best.model, development, study.serve), solver=DISTILLED)
     if not can_load(study.serve, needs_of(model)):
-        return None
-    one = best.candidate
+        return loss, None
     vali = one.vali - loss[problem.judged] if len(one.vali) == len(problem.judged) else one.vali
     again = None if one.again is None else one.again - loss
     candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali, one.vali_weights))
-    return entry_of(study, problem, candidate, Refitted(replace(model, solver=DISTILLED), best.seconds, True))
+    return loss, entry_of(study, problem, candidate, Refitted(model, best.seconds, on_everything=True))
 
 
 def warn_if_unserved(study: Study, entries: Sequence[Entry]) -> None:
