@@ -4,25 +4,9 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, log_improvement
 from ranktune.tuner.gp.paths import Paths, PathwiseImprovement
-from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
-
-OWNER = np.array([0, 1, 2, 2, 2])
-
-
-def embedded(n: int, seed: int) -> Floats:
-    generator = np.random.default_rng(seed)
-    corner = np.eye(3)[generator.integers(0, 3, n)] * np.sqrt(0.5)
-    return np.hstack([generator.random((n, 2)), corner])
-
-
-def posterior(scale: float = 1.2, noise: float = 0.02) -> tuple[Posterior, Floats, Floats]:
-    E = embedded(14, 0)
-    y = np.sin(5 * E[:, 0]) + E[:, 2]
-    hyperparameters = Hyperparameters(np.array([3.0, 0.5, 1.0]), scale, noise)
-    return Posterior.of(E, y, np.linspace(0.5, 2, 14), hyperparameters, OWNER), E, y
+from tests.support.gp_samples import embedded, posterior
 
 
 def surfaces() -> list[Acquisition]:
