@@ -138,20 +138,20 @@ def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
         starts[-1][-2:] = np.log([scale, noise])
     if len(evidence.y) > TWO_STARTS_UP_TO:
         starts = [max(starts, key=evidence.value)]
+
+    def negative(theta: Floats) -> tuple[float, Floats]:
+        value, gradient = evidence.value_and_gradient(theta)
+        return -value, -gradient
+
     best, highest = starts[0], -np.inf
     for start in starts:
         found = scipy.optimize.minimize(
-            _negative, start, args=(evidence,), jac=True, method="L-BFGS-B", bounds=bounds,
+            negative, start, jac=True, method="L-BFGS-B", bounds=bounds,
             options={"maxiter": 40, "ftol": 1e-5, "gtol": 1e-3},
         )  # fmt: skip
         if -found.fun > highest:
             best, highest = np.clip(found.x, bounds[:, 0], bounds[:, 1]), -found.fun
     return best
-
-
-def _negative(theta: Floats, evidence: HyperparameterDensity) -> tuple[float, Floats]:
-    value, gradient = evidence.value_and_gradient(theta)
-    return -value, -gradient
 
 
 def fit(

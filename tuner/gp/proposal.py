@@ -19,7 +19,7 @@ need none: they differ by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -181,15 +181,17 @@ def propose(
     region = None
     may = acquisition == MIXED and trials.is_single_objective and cost is None and not encoding.is_small
     if may and generator.random() < share_after(encoding, trials.rows, trials.gains):
-        region = _region(encoding, trials.gains, centres[0], posteriors[0])
+        side = side_after(trials.gains, max(PATIENCE, len(encoding.varying) // 2))
+        region = TrustRegion.around(encoding, centres[0], side, posteriors[0].hyperparameters.weights)
     full = maximise(acquisition_function, encoding, centres, taken, generator, region)
     row = encoding.masked(full[None])[0]
     unknown = trials.more or region is not None
     gain = None if unknown else improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
     if replicates and trials.is_single_objective:
-        place = _replicate(encoding, trials, posteriors, row)
+        rows = np.vstack([trials.rows, trials.pending])
+        place = best_replicate(posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
         if place is not None:
-            return Proposal(place, gain, place)
+            return Proposal(rows[place], gain, rows[place])
     return Proposal(row, gain, full)
 
 
@@ -215,19 +217,6 @@ def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generato
         improvement = ExpectedImprovement.over(tuple(posteriors), encoding.embed(trials.rows))
         gain = improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
     return Proposal(row, gain, full)
-
-
-def _region(encoding: Encoding, gains: Floats, centre: Floats, posterior: Posterior) -> TrustRegion:
-    """Return the trust region around a full row, (d,), after gains, (n,)."""
-    side = side_after(gains, max(PATIENCE, len(encoding.varying) // 2))
-    return TrustRegion.around(encoding, centre, side, posterior.hyperparameters.weights)
-
-
-def _replicate(encoding: Encoding, trials: Trials, posteriors: Sequence[Posterior], row: Floats) -> Floats | None:
-    """Return the row, (d,), of a trial, finished or running, whose replicate has a larger knowledge gradient."""
-    rows = np.vstack([trials.rows, trials.pending])
-    place = best_replicate(posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
-    return None if place is None else rows[place]
 
 
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
@@ -266,26 +255,18 @@ class _Output:
         """The additional noise variances, (n,), in units of y."""
         return relative_variances(self.gains, self.extra)
 
-    def map_theta(self) -> Floats:
-        """Return the maximum a posteriori hyperparameters."""
-        columns = self.encoding.axis_of_column
-        return fit(self.E, self.gains, self.noise, columns, self.scaled, self.level, self.extra)
-
-    def posterior(self, theta: Floats) -> Posterior:
-        """Return the posterior with hyperparameters theta, without pending trials."""
-        hyperparameters = Hyperparameters.from_log(theta)
-        return Posterior.of(self.E, self.y, self.noise, hyperparameters, self.encoding.axis_of_column, self.e)
-
     def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
         """Return posteriors, each with its y, fantasies last; hyperparameters are sampled while trials are few."""
-        thetas = [self.map_theta()]
+        columns, noise = self.encoding.axis_of_column, self.noise
+        thetas = [fit(self.E, self.gains, noise, columns, self.scaled, self.level, self.extra)]
         if len(self.y) <= MAX_SAMPLED_TRIALS:
             level = float(relative_variances(self.gains, self.level))
-            columns = self.encoding.axis_of_column
-            density = HyperparameterDensity(self.E, self.y, self.noise, columns, level, self.e)
+            density = HyperparameterDensity(self.E, self.y, noise, columns, level, self.e)
             skipped = 0 if count > 1 else 1  # a single sample needs a second sweep to leave the mode
             thetas = list(islice(slice_samples(density, thetas[0], generator), skipped, skipped + count))
-        return [self.posterior(theta).with_fantasies(self.pending, self.y) for theta in thetas]
+        drawn = [Hyperparameters.from_log(theta) for theta in thetas]
+        known = [Posterior.of(self.E, self.y, noise, own, columns, self.e) for own in drawn]
+        return [posterior.with_fantasies(self.pending, self.y) for posterior in known]
 
     def functions(self, draws: int, generator: np.random.Generator) -> tuple[Mixture, Floats]:
         """Return sample paths of several posteriors, and the mean y of each trial, (n,)."""

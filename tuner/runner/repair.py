@@ -6,7 +6,7 @@ What the record says of a trial stays: its value is a function of its parameters
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from optuna.trial import FrozenTrial, TrialState
@@ -37,7 +37,7 @@ def repair(
     Raises StudyError where that gives no value, or no trial has its arrays: then they are elsewhere.
     """
     complete = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
-    damaged = list(_damaged(record, complete))
+    damaged = [trial for trial in complete if _is_damaged(record, trial)]
     if not damaged:
         return
     if len(damaged) == len(complete) > 1:
@@ -47,24 +47,27 @@ def repair(
         )
     numbers = ", ".join(str(number_of(trial)) for trial in damaged)
     say(f"the stored arrays of trial {numbers} are damaged: evaluated again from the same parameters")
-    for trial, (first, second) in [(trial, _tasks(trial, space, tasks)) for trial in damaged]:
-        outcome = _outcome(executor, objective, first)
-        if not _is_same(trial, outcome, record):
-            outcome = _outcome(executor, objective, second)
-        if outcome.error is not None:
-            raise StudyError(f"trial {number_of(trial)} cannot be evaluated again: {outcome.error}")
-        if not _is_same(trial, outcome, record):
-            mean = mean_of(outcome.per_query[record.metric], record.weights)
+    for trial in damaged:
+        outcome, mean = Outcome(), math.nan
+        for task in _tasks(trial, space, tasks):
+            found = outcome_of(executor.submit(objective, replace(task, incumbent=None)))
+            outcome = found if isinstance(found, Outcome) else Outcome(error=str(found))
+            mean = math.nan if outcome.error else mean_of(outcome.per_query[record.metric], record.weights)
+            if math.isclose(mean, trial.value or 0.0, rel_tol=0.0, abs_tol=ALIKE):
+                break
+        else:
+            if outcome.error is not None:
+                raise StudyError(f"trial {number_of(trial)} cannot be evaluated again: {outcome.error}")
             say(f"trial {number_of(trial)} scored {trial.value:g}, and {mean:g} when it was evaluated again")
         record.rewrite(trial, outcome.per_query)
 
 
-def _damaged(record: Record, trials: list[FrozenTrial]) -> Iterator[FrozenTrial]:
-    for trial in trials:
-        try:
-            record.per_query(trial)
-        except DamagedArrays:
-            yield trial
+def _is_damaged(record: Record, trial: FrozenTrial) -> bool:
+    try:
+        record.per_query(trial)
+    except DamagedArrays:
+        return True
+    return False
 
 
 def _tasks(trial: FrozenTrial, space: UnionSpace, tasks: Tasks) -> tuple[Task, Task]:
@@ -75,15 +78,3 @@ def _tasks(trial: FrozenTrial, space: UnionSpace, tasks: Tasks) -> tuple[Task, T
         requested = int(points[-1][0]) if isinstance(parameters[name], int) else float(points[-1][0])
         return tasks(solver, {**parameters, name: requested}), alone
     return alone, alone
-
-
-def _outcome(executor: Executor, objective: Callable[[Task], Outcome], task: Task) -> Outcome:
-    found = outcome_of(executor.submit(objective, replace(task, incumbent=None)))
-    return found if isinstance(found, Outcome) else Outcome(error=str(found))
-
-
-def _is_same(trial: FrozenTrial, outcome: Outcome, record: Record) -> bool:
-    if outcome.error is not None or trial.value is None:
-        return False
-    mean = mean_of(outcome.per_query[record.metric], record.weights)
-    return math.isclose(mean, trial.value, rel_tol=0.0, abs_tol=ALIKE)

@@ -183,7 +183,12 @@ class Dispatcher:
                 self._executor_of(trial).stop(future)
             self._on_lanes.clear()
             self.close()
-            self._put_back()
+            held = [lease for lease in self._leases.rows() if lease.state == LEASED and not lease.joined]
+            own = [lease for lease in held if lease.worker == self._name]
+            self._leases.give_back([lease.token for lease in own])  # they wait again, without counting an attempt
+            for lease in own:
+                self._log(Event.REQUEUED, lease.number)
+            self.put_back += len(own)
 
     def close(self) -> None:
         """End the process of the trials that get one of their own."""
@@ -193,15 +198,6 @@ class Dispatcher:
 
     put_back = 0
     """How many trials `stop` has put back."""
-
-    def _put_back(self) -> None:
-        """Make the leases of this process wait again, without counting an attempt."""
-        held = [lease for lease in self._leases.rows() if lease.state == LEASED and not lease.joined]
-        own = [lease for lease in held if lease.worker == self._name]
-        self._leases.give_back([lease.token for lease in own])
-        for lease in own:
-            self._log(Event.REQUEUED, lease.number)
-        self.put_back += len(own)
 
     def _log(self, event: Event, number: int, *, at: float | None = None, **fields: object) -> None:
         self._events.write(event, at=at, trial=number, split=self._split, **fields)

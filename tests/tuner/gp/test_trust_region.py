@@ -235,7 +235,7 @@ class TestProposals:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(proposal, "share_after", lambda *_: 1.0)
-        monkeypatch.setattr(proposal, "_region", None)  # whoever calls it fails
+        monkeypatch.setattr(proposal, "side_after", None)  # whoever calls it fails
         trials, generator = self.trials(), np.random.default_rng(0)
         assert propose(CUBE, trials, None, generator, "ei").gain is not None
         timed = replace(trials, seconds=1.0 + trials.rows[:, 0])
