@@ -15,7 +15,7 @@ import numpy as np
 from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 
 _KEPT = "loss"
 

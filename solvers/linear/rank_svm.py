@@ -25,11 +25,11 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS, factors
 from ranktune.solvers.linear.block_loss import BlockLoss, pair_totals
 from ranktune.solvers.linear.summed_objective import SummedObjective
-from ranktune.solvers.optimizers.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.hinge_objective import HingeObjective
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
-from ranktune.solvers.optimizers.regularization_path import Follower, Solution, search
-from ranktune.solvers.optimizers.smoothed_hinge import FIRST_SMOOTHING
+from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
+from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.rank_svm.regularization_path import Follower, Solution, search
+from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
 
 PATH_TOLERANCE = 3.0
 """Solutions on a path of C are compared with each other: they are found to so many times tol."""

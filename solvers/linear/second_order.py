@@ -36,10 +36,10 @@ from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
 from ranktune.solvers.optimizers.base import Needs
 from ranktune.solvers.optimizers.batch import Batch
-from ranktune.solvers.optimizers.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.hinge_objective import HingeObjective
-from ranktune.solvers.optimizers.regularization_path import search
-from ranktune.solvers.optimizers.smoothed_hinge import FIRST_SMOOTHING
+from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
+from ranktune.solvers.optimizers.rank_svm.regularization_path import search
+from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
 
 Steps = Iterator[tuple[Floats, Step]]
 """Weights of the raw features, (n_features,), and what was reached with them."""

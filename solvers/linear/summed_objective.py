@@ -15,9 +15,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.linear import block_loss
 from ranktune.solvers.linear.block_loss import BlockLoss
-from ranktune.solvers.optimizers.hinge_objective import HingeObjective
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
-from ranktune.solvers.optimizers.sampling import MAX_SAMPLE_OF_QUERY, sample_size
+from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
+from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.rank_svm.sampling import MAX_SAMPLE_OF_QUERY, sample_size
 
 
 class SummedObjective(HingeObjective):

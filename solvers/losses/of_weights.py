@@ -18,7 +18,7 @@ from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import DivisibleLoss, LevelledLoss, Loss, prepared
-from ranktune.solvers.losses.intercept import best_intercept
+from ranktune.solvers.losses.pointwise import best_intercept
 from ranktune.solvers.metrics.gains import deciding
 
 T = TypeVar("T")

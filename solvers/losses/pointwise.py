@@ -11,6 +11,7 @@ z = s + b a document's prediction     t  its target     a  its weight, the weigh
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,7 +23,6 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level, without_share
 from ranktune.solvers.losses.base import NO_GRADES, Evaluate
-from ranktune.solvers.losses.intercept import best_intercept
 from ranktune.solvers.metrics.gains import deciding
 
 CENTRES = ("query", "none")
@@ -32,6 +32,12 @@ LOGISTIC, INSENSITIVE, SQUARED_INSENSITIVE = 0, 1, 2
 
 EDGE = 1e-15
 """Largest excess of an epsilon-insensitive loss that counts as none, relative to what it is the difference of."""
+
+
+ROUNDING = 1e-12
+"""A derivative, and a change of the intercept relative to it, that count as 0."""
+
+MAX_STEPS = 100
 
 
 class PointwiseLoss:
@@ -196,6 +202,32 @@ class InsensitiveLoss(_Insensitive):
         check_not_negative("epsilon", self.epsilon)
         check_not_negative("rounding", self.rounding)
         check_choice("centre", self.centre, CENTRES)
+
+
+def best_intercept(derivatives: Callable[[float], tuple[float, float]], start: float) -> float:
+    """Return the last number given to derivatives, which returns the first and second one there: the least loss.
+
+    Newton's method, kept inside the bracket that the signs of the first derivative give.
+    """
+    at, low, high, reach = start, -np.inf, np.inf, 1.0
+    for _ in range(MAX_STEPS):
+        first, second = derivatives(at)
+        if not abs(first) > ROUNDING:
+            break
+        if first < 0.0:
+            low = at
+        else:
+            high = at
+        moved = at - first / second if second > 0.0 else np.nan
+        if not (low < moved < high):
+            moved = 0.5 * (low + high)
+            if not np.isfinite(moved):
+                moved = at + reach if first < 0.0 else at - reach
+                reach *= 2.0
+        if abs(moved - at) <= ROUNDING * (1.0 + abs(at)):
+            break
+        at = moved
+    return at
 
 
 @compiled

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
 
 
-class Schedule(Protocol):
-    """A rate for which the one-pass kernels have a code."""
+@dataclass(frozen=True)
+class Schedule:
+    """A rate that the one-pass kernels know by its code; eta0 is that of the first list, or of a gradient of one."""
 
+    eta0: float = 1.0
     code: ClassVar[int]
-
-    @property
-    def eta0(self) -> float:
-        """The rate of the first list, or of a gradient of size one."""
-
-
-class _Rate:
-    """The check that all schedules share."""
-
-    eta0: float
 
     def __post_init__(self) -> None:
         """Check the rate."""
@@ -31,7 +23,7 @@ class _Rate:
 
 
 @dataclass(frozen=True)
-class InverseRoot(_Rate):
+class InverseRoot(Schedule):
     """The rate eta0 / sqrt(t), under which the average loss of a convex problem converges.
 
     Parameters
@@ -47,12 +39,11 @@ class InverseRoot(_Rate):
     InverseRoot(eta0=0.5)
     """
 
-    eta0: float = 1.0
     code: ClassVar[int] = kernels.INVERSE_ROOT
 
 
 @dataclass(frozen=True)
-class Constant(_Rate):
+class Constant(Schedule):
     """The rate eta0 at every list, for data whose distribution changes.
 
     Parameters
@@ -68,12 +59,11 @@ class Constant(_Rate):
     Constant(eta0=0.1)
     """
 
-    eta0: float = 1.0
     code: ClassVar[int] = kernels.CONSTANT
 
 
 @dataclass(frozen=True)
-class AdaGrad(_Rate):
+class AdaGrad(Schedule):
     """The rate eta0 / sqrt(sum of the weight's squared gradients so far, this one included).
 
     Weights of rare features move further than those of frequent ones.

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.curvature import regularised
 from ranktune.solvers.optimizers.newton import Point
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.rank_svm.curvature import regularised
+from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 
 
 def at_zero(objective: RankObjective) -> tuple[float, Floats]:

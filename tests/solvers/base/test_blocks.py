@@ -26,7 +26,7 @@ from ranktune.solvers.core.errors import DataError, IncompatibleParts, Parameter
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.scaling import factors, query_factors
 from ranktune.solvers.linear.elastic_rank import ElasticRank
-from ranktune.solvers.optimizers import sampling
+from ranktune.solvers.optimizers.rank_svm import sampling
 from tests.support.blocks import Keeping, parts_of
 
 OPTIONS: list[dict[str, Any]] = [
@@ -206,8 +206,8 @@ def test_memory_does_not_grow_with_the_data(tmp_path: Path, monkeypatch: pytest.
     X = generator.normal(size=(100_000, 136)).astype(np.float32)
     y = np.clip(np.round(X[:, 0] + generator.normal(size=len(X))), 0, 4)
     write_queries(Queries.from_arrays(X, y, group=[100] * 1000), tmp_path / "q")
-    program = ANONYMOUS.replace("peak = [0.0]", "peak = [0.0]\nfrom ranktune.solvers.optimizers import sampling\n"
-                                "sampling.MAX_SAMPLE_BYTES = 2**21")  # fmt: skip
+    smaller = "from ranktune.solvers.optimizers.rank_svm import sampling\nsampling.MAX_SAMPLE_BYTES = 2**21"
+    program = ANONYMOUS.replace("peak = [0.0]", f"peak = [0.0]\n{smaller}")
     peaks = []
     for times in (2, 6):
         command = [sys.executable, "-c", program, *[str(tmp_path / "q")] * times]

@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from tests.support.plain_solvers import rank_svm
 from tests.support.rank_objectives import at_zero, solve
 
@@ -312,7 +312,7 @@ def test_a_query_of_weight_two_stands_for_two(n_queries: int, average: str, scal
 @pytest.mark.parametrize("loss", ["l2", "l1"])
 @pytest.mark.parametrize("form", ["dense", "csr", "one query"])
 def test_threads_change_nothing(form: str, loss: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranktune.solvers.optimizers.pairwise_objective.BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("ranktune.solvers.optimizers.rank_svm.pairwise_objective.BLOCK_BYTES", 10_000)
     X, y, qid = noisy(18, 200)
     qid = np.zeros_like(qid) if form == "one query" else qid
     given = sparse.csr_array(X) if form == "csr" else X

@@ -14,7 +14,7 @@ from ranktune.solvers.core.errors import DataError, IncompatibleParts, Parameter
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.base import prepared
-from ranktune.solvers.losses.domination import AVERAGES, DominationLoss
+from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
@@ -129,30 +129,6 @@ class TestDefinition:
         ]
         np.testing.assert_allclose(H, np.array(expected) / (2 * h), atol=2e-8 * max(1.0, np.abs(H).max()))
 
-    def test_shift_of_all_scores_of_a_query_changes_nothing(self, loss: DominationLoss, hard_queries: Queries) -> None:
-        scores = random_scores(hard_queries)
-        shifts = 1000.0 * np.random.default_rng(1).normal(size=hard_queries.n_queries)
-        value, gradient = loss.value_and_gradient(scores, hard_queries)
-        moved, same = loss.value_and_gradient(scores + shifts[hard_queries.query_of_document], hard_queries)
-        assert moved == pytest.approx(value, rel=1e-10)
-        np.testing.assert_allclose(same, gradient, atol=1e-10 * np.abs(gradient).max())
-
-    def test_queries_of_one_grade_or_one_document_have_no_gradient(
-        self, loss: DominationLoss, hard_queries: Queries
-    ) -> None:
-        _, gradient = loss.value_and_gradient(random_scores(hard_queries), hard_queries)
-        assert (gradient[np.isin(hard_queries.query_of_document, [0, 4, 5])] == 0.0).all()
-
-    def test_order_of_documents_does_not_matter(self, loss: DominationLoss, hard_queries: Queries) -> None:
-        scores = random_scores(hard_queries)
-        generator = np.random.default_rng(2)
-        order = np.lexsort((generator.random(len(scores)), hard_queries.query_of_document))
-        shuffled = replace(hard_queries, features=hard_queries.features[order], grades=hard_queries.grades[order])
-        value, gradient = loss.value_and_gradient(scores, hard_queries)
-        same, moved = loss.value_and_gradient(scores[order], shuffled)
-        assert same == pytest.approx(value, rel=1e-12)
-        np.testing.assert_allclose(moved, gradient[order], atol=1e-12 * np.abs(gradient).max())
-
 
 @pytest.mark.parametrize("size", [1e3, 1e6, 1e300])
 @pytest.mark.parametrize("grades", ["two", "all"])
@@ -175,24 +151,6 @@ def test_middle_grade_far_below_the_best_still_feels_its_rivals() -> None:
     value, gradient = DominationLoss(average="none").value_and_gradient(np.array([2000.0, 0.0, 0.0]), queries)
     assert value == pytest.approx(np.log(2.0), rel=1e-14)
     np.testing.assert_allclose(gradient, [0.0, -0.5, 0.5], atol=1e-14)
-
-
-@pytest.mark.parametrize("average", AVERAGES)
-def test_two_grades_are_all_grades_of_two_grade_data(average: str, hard_queries: Queries) -> None:
-    queries = replace(hard_queries, grades=(hard_queries.grades > 1).astype(float))
-    scores = random_scores(queries)
-    both = [DominationLoss(grades, average=average).value_and_gradient(scores, queries) for grades in ("two", "all")]
-    assert both[0][0] == both[1][0]
-    np.testing.assert_array_equal(both[0][1], both[1][1])
-
-
-def test_more_margin_costs_more(hard_queries: Queries) -> None:
-    scores = random_scores(hard_queries)
-    values = [
-        DominationLoss(margin="grade", margin_scale=m).value_and_gradient(scores, hard_queries)[0] for m in (0, 1, 2)
-    ]
-    assert values[0] < values[1] < values[2]
-    assert values[0] == DominationLoss().value_and_gradient(scores, hard_queries)[0]
 
 
 def test_many_grades_cost_no_more_than_linear() -> None:
@@ -223,21 +181,6 @@ def test_many_grades_cost_no_more_than_linear() -> None:
 def test_bad_parameters(parameters: dict[str, Any], match: str) -> None:
     with pytest.raises(ParameterError, match=match):
         DominationLoss(**parameters)
-
-
-@pytest.mark.parametrize("loss", LOSSES, ids=named)
-def test_prepared_once_is_the_same_loss(loss: DominationLoss, hard_queries: Queries) -> None:
-    queries = weighted(hard_queries)
-    evaluate, scores = prepared(loss, queries), random_scores(queries)
-    for factor in (1.0, -2.0, 1.0):
-        value, gradient = evaluate(factor * scores)
-        again, same = loss.value_and_gradient(factor * scores, queries)
-        assert value == again
-        np.testing.assert_array_equal(gradient, same)
-    first = evaluate(scores)[1]
-    kept = first.copy()
-    evaluate(-scores)
-    np.testing.assert_array_equal(first, kept)
 
 
 def test_prepared_refuses_what_cannot_be_learnt_from(hard_queries: Queries) -> None:

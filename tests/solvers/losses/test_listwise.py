@@ -48,50 +48,6 @@ class TestSoftmax:
         assert check_grad(*part, drawn(hard_queries)) < 1e-6
         assert np.abs(part[1](drawn(hard_queries))).max() > 1e-2
 
-    def test_a_shift_of_a_querys_scores_changes_nothing(self, loss: SoftmaxCrossEntropy, hard_queries: Queries) -> None:
-        scores, shift = drawn(hard_queries), 100.0 * np.random.default_rng(4).normal(size=8)
-        value, gradient = loss.value_and_gradient(scores, hard_queries)
-        moved, same = loss.value_and_gradient(scores + shift[hard_queries.query_of_document], hard_queries)
-        assert moved == pytest.approx(value, rel=1e-12)
-        np.testing.assert_allclose(same, gradient, atol=1e-13)
-        np.testing.assert_allclose(np.add.reduceat(gradient, hard_queries.starts[:-1]), 0.0, atol=1e-15)
-
-    def test_a_query_of_weight_two_is_one_that_stands_there_twice(
-        self, loss: SoftmaxCrossEntropy, hard_queries: Queries
-    ) -> None:
-        weighted = replace(hard_queries, query_weights=np.array([1.0, 2, 1, 1, 1, 1, 1, 1]))
-        twice = hard_queries.select(np.array([0, 1, 1, 2, 3, 4, 5, 6, 7]))
-        w = np.linspace(-1, 1, 6)
-        value, _ = loss.value_and_gradient(weighted.features @ w, weighted)
-        assert value == pytest.approx(loss.value_and_gradient(twice.features @ w, twice)[0], rel=1e-13)
-        assert value != pytest.approx(loss.value_and_gradient(hard_queries.features @ w, hard_queries)[0], rel=1e-6)
-
-    def test_queries_of_one_document_or_grade_do_not_count(
-        self, loss: SoftmaxCrossEntropy, hard_queries: Queries
-    ) -> None:
-        scores = drawn(hard_queries)
-        value, gradient = loss.value_and_gradient(scores, hard_queries)
-        useful = hard_queries.select(np.array([1, 2, 3, 6, 7]))
-        rows = np.isin(hard_queries.query_of_document, [1, 2, 3, 6, 7])
-        assert value == pytest.approx(loss.value_and_gradient(scores[rows], useful)[0], rel=1e-14)
-        assert not gradient[~rows].any()
-
-    def test_the_order_of_documents_does_not_matter(self, loss: SoftmaxCrossEntropy, hard_queries: Queries) -> None:
-        scores = drawn(hard_queries)
-        order = np.lexsort((np.random.default_rng(2).random(len(scores)), hard_queries.query_of_document))
-        shuffled = replace(hard_queries, features=hard_queries.features[order], grades=hard_queries.grades[order])
-        value, gradient = loss.value_and_gradient(scores, hard_queries)
-        other, permuted = loss.value_and_gradient(scores[order], shuffled)
-        assert other == pytest.approx(value, rel=1e-13)
-        np.testing.assert_allclose(permuted, gradient[order], atol=1e-15)
-
-    def test_large_scores_neither_overflow_nor_warn(self, loss: SoftmaxCrossEntropy) -> None:
-        queries = Queries.from_arrays(np.zeros((3, 1)), [2.0, 0.0, 1.0])
-        value, gradient = loss.value_and_gradient(np.array([-2e4, 0.0, 3e4]), queries)
-        assert np.isfinite(value)
-        assert value > 1e3
-        assert np.abs(gradient).max() <= 1.0
-
 
 @pytest.mark.parametrize("gain", ["linear", "exp2"])
 def test_any_grade_has_a_gain(hard_queries: Queries, gain: str) -> None:

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.optimize import approx_fprime
 
 from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
 from ranktune.solvers.data.products import MANY_FEATURES, blocks
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.optimizers.pairwise_objective import RankObjective
+from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from tests.support.rank_objectives import at_zero, hessian, hessian_product
 
 Three = tuple[float, Any, Any]
@@ -146,54 +145,6 @@ def test_scores_beyond_float64_are_said_by_a_value_that_is_not_finite(n_grades: 
     large = queries.with_features(queries.features * 1e300)
     value, _ = RankObjective(large, 1.0).value_and_gradient(np.full(5, 1e10))
     assert not np.isfinite(value)
-
-
-def test_gradient_and_hessian_by_finite_differences() -> None:
-    generator = np.random.default_rng(4)
-    queries = Queries.from_arrays(generator.normal(size=(40, 4)), generator.integers(0, 9, 40), qid=np.arange(40) // 20)
-    objective, w = RankObjective(queries, 0.3), generator.normal(size=4)
-    numeric = approx_fprime(w, lambda at: objective.value_and_gradient(at)[0], 1e-7)
-    gradient = objective.value_and_gradient(w)[1]
-    np.testing.assert_allclose(gradient, numeric, rtol=1e-5)
-    products = np.stack([hessian_product(objective, axis) for axis in np.eye(4)])
-    by_column = [approx_fprime(w, lambda at, c=c: objective.value_and_gradient(at)[1][c], 1e-8) for c in range(4)]
-    np.testing.assert_allclose(products, by_column, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize("n_grades", [3, 30])
-def test_shifting_the_features_of_a_query_changes_no_derivative_by_score(n_grades: int) -> None:
-    queries = tied(1, n_grades)
-    w = np.random.default_rng(2).normal(size=5)
-    shifts = np.random.default_rng(3).normal(size=(queries.n_queries, 5))
-    moved = queries.with_features(queries.features + shifts[queries.query_of_document])
-    one, two = RankObjective(queries, 1.0), RankObjective(moved, 1.0)
-    assert one.value_and_gradient(w)[0] == pytest.approx(two.value_and_gradient(w)[0], rel=1e-9)
-    np.testing.assert_allclose(one.value_and_gradient(w)[1], two.value_and_gradient(w)[1], rtol=1e-9)
-
-
-def test_the_order_of_documents_within_a_query_does_not_matter() -> None:
-    queries = tied(5, 4)
-    generator = np.random.default_rng(6)
-    order = np.concatenate(
-        [a + generator.permutation(b - a) for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True)]
-    )
-    other = Queries.from_arrays(queries.features[order], queries.grades[order], qid=queries.query_of_document[order])
-    w, direction = generator.normal(size=5), generator.normal(size=5)
-    one, two = RankObjective(queries, 1.0), RankObjective(other, 1.0)
-    np.testing.assert_allclose(one.value_and_gradient(w)[1], two.value_and_gradient(w)[1], rtol=1e-9)
-    np.testing.assert_allclose(hessian_product(one, direction), hessian_product(two, direction), rtol=1e-9)
-
-
-def test_queries_without_pairs_add_nothing() -> None:
-    queries = tied(7, 4)
-    useful = [
-        q for q in range(queries.n_queries) if len(set(queries.grades[queries.starts[q] : queries.starts[q + 1]])) > 1
-    ]
-    assert len(useful) < queries.n_queries
-    w = np.array([0.3, -0.2, 1.0, 0.0, 2.0])
-    one, two = RankObjective(queries, 1.0), RankObjective(queries.select(np.array(useful)), 1.0)
-    assert one.value_and_gradient(w)[0] == two.value_and_gradient(w)[0]
-    np.testing.assert_allclose(one.value_and_gradient(w)[1], two.value_and_gradient(w)[1], rtol=1e-12)
 
 
 def test_at_zero_agrees_with_the_general_case_and_counts_pairs() -> None:

@@ -14,7 +14,6 @@ from sklearn.metrics import roc_auc_score
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from tests.support.metric_samples import one_query, trec_format, value
 
@@ -136,13 +135,6 @@ def test_auc_equals_scikit_learn(queries: Queries) -> None:
                 assert np.isnan(ours[q])
             else:
                 assert ours[q] == pytest.approx(roc_auc_score(relevant, scores[a:b]), abs=1e-12)
-
-
-def test_auc_of_two_grades_is_pairwise_accuracy(queries: Queries) -> None:
-    scores = np.round(np.random.default_rng(8).normal(size=queries.n_documents), 1)
-    binary = Judgements((queries.grades >= 2).astype(float), queries.starts)
-    auc, pairwise = (parse_metric(name).per_query(scores, binary) for name in ("auc", "pairwise"))
-    assert np.array_equal(auc, pairwise, equal_nan=True)
 
 
 def test_a_document_dominates_where_it_is_right_in_every_pair(queries: Queries) -> None:

@@ -78,12 +78,6 @@ def test_owlqn_meets_the_subgradient_conditions(loss: Loss, penalty: Any, querie
     assert step.violation <= 1e-7
 
 
-def test_owlqn_without_l1_is_lbfgs_in_the_end(queries: Queries) -> None:
-    one, _ = last(batch_run(OWLQN(tol=1e-9), SoftmaxCrossEntropy(), L2(0.1), queries))
-    two, _ = last(batch_run(LBFGS(tol=1e-9), SoftmaxCrossEntropy(), L2(0.1), queries))
-    np.testing.assert_allclose(one, two, atol=1e-7)
-
-
 def test_gradient_steps_reach_the_optimum_of_a_fixed_function(queries: Queries) -> None:
     penalty, loss = ElasticNet(0.02, 0.05), SoftmaxCrossEntropy()
     weights, _ = last(batch_run(GradientSteps(1e-9, 3000, 0.2), loss, penalty, queries))

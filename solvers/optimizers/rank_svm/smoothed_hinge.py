@@ -27,9 +27,9 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.newton import Point
+from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 
 FIRST_SMOOTHING = 0.5
 """Large, because the start is far from the optimum."""

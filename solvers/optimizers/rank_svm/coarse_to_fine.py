@@ -12,9 +12,9 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.curvature import DENSE_FEATURES, DiagonalHessian, SampledHessian
-from ranktune.solvers.optimizers.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.newton import Point, Secant, minimise
+from ranktune.solvers.optimizers.rank_svm.curvature import DENSE_FEATURES, DiagonalHessian, SampledHessian
+from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 
 SAMPLE_TOLERANCE = 2e-2
 """How far the gradient of the sample is reduced: its optimum is no nearer to the optimum of all."""

@@ -6,6 +6,7 @@ data: H(C) = I + C K, and the gradient at w is w + C G(w). Where there is a samp
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,10 +15,14 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers import smoothed_hinge
-from ranktune.solvers.optimizers.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.newton import MAX_STEPS_KEPT, Point, Secant
-from ranktune.solvers.optimizers.path_prediction import SamplePrediction
+from ranktune.solvers.optimizers.newton import MAX_STEPS_KEPT, Point, Secant, minimise
+from ranktune.solvers.optimizers.rank_svm import smoothed_hinge
+from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
+from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
+
+PREDICTION = 0.3
+"""How far the sample's gradient is reduced, as a part of the tolerance of the solution."""
+MAX_PREDICTION_STEPS = 20
 
 
 @dataclass(frozen=True)
@@ -113,3 +118,55 @@ class Follower:
         if point.value <= unmoved.value:
             return point
         return Point(weights, *objective.value_and_gradient(weights))
+
+
+class SamplePrediction:
+    """Predicts solutions of descent, which has a sample, to a tolerance of the gradient.
+
+    The sample's loss differs from that of all documents; at a solution the difference of their gradients, the shift, is
+    known. With the shift added, the sample's objective has the same gradient there, and where its minimum moves to when
+    C rises is close to where that of all documents moves. The shift changes slowly with C: it is continued linearly in
+    log C. Source: Shamir, Srebro & Zhang 2014, "Communication-efficient distributed optimization using an approximate
+    Newton-type method".
+    """
+
+    def __init__(self, descent: Descent, tolerance: float) -> None:
+        self._descent, self._tolerance = descent, tolerance
+        self._before: tuple[float, Floats] | None = None
+
+    def at(self, C: float, weights: Floats, gradient: Floats, known: float) -> Floats:
+        """Return weights for C, to which descent is set, from a solution for known C and the loss's gradient there."""
+        descent = self._descent
+        assert descent.part is not None
+        part = descent.part()
+        loss, own = part.loss_and_gradient(weights)
+        shift = gradient - own
+        before, self._before = self._before, (math.log(known), shift)
+        if before is not None:
+            shift = shift + (shift - before[1]) * (math.log(C / known) / (math.log(known) - before[0]))
+        value = 0.5 * float(weights @ weights) + C * (loss + float(shift @ weights))
+        found = start = Point(weights, value, weights + C * (own + shift))
+        for point, _ in minimise(
+            _Shifted(part, shift),
+            start,
+            descent.preconditioner,
+            reference=descent.reference,
+            tolerance=PREDICTION * self._tolerance,
+            max_iterations=MAX_PREDICTION_STEPS,
+        ):
+            found = point
+        return found.weights
+
+
+class _Shifted:
+    """An objective with C shift'w added."""
+
+    def __init__(self, objective: HingeObjective, shift: Floats) -> None:
+        self._objective, self._tilt = objective, objective.C * shift
+
+    def value_and_gradient(self, weights: Floats, image: Floats | None = None) -> tuple[float, Floats]:
+        value, gradient = self._objective.value_and_gradient(weights, image)
+        return value + float(self._tilt @ weights), np.add(gradient, self._tilt)
+
+    def product_and_image(self, direction: Floats) -> tuple[Floats, Floats | None]:
+        return self._objective.product_and_image(direction)

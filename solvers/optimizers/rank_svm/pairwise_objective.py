@@ -30,11 +30,11 @@ from ranktune.solvers.data.grades import count_pairs, number_grades
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
+from ranktune.solvers.losses.order_statistics import Hinges
 from ranktune.solvers.losses.order_statistics_kernels import Judged, Windows
-from ranktune.solvers.optimizers.hinge_objective import HingeObjective
-from ranktune.solvers.optimizers.laplacian import WORTH_THREADS, half_sum
-from ranktune.solvers.optimizers.passes import Hinges
-from ranktune.solvers.optimizers.sampling import draw, sample_size
+from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
+from ranktune.solvers.optimizers.rank_svm.laplacian import WORTH_THREADS, half_sum
+from ranktune.solvers.optimizers.rank_svm.sampling import draw, sample_size
 
 BLOCK_BYTES = 1 << 22
 """Features of one block: they should stay in cache between the two products, and make the call worth while."""

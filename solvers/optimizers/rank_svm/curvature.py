@@ -15,8 +15,8 @@ import numpy as np
 from scipy import linalg
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.optimizers.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.newton import Point, Solve
+from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 
 DENSE_FEATURES = 1000
 """Up to so many features, the factored matrix (n_features ** 3 / 3 operations) pays."""
