@@ -152,18 +152,14 @@ def _dense(queries: Queries, columns: Ints) -> Matrix:
 
 def _ranks(values: Matrix, queries: Queries) -> Matrix:
     """Return the rank of each value within its query, in [0, 1], equal values with their mean rank; NaN stays."""
-    found = np.full_like(values, np.nan)
-    query = queries.query_of_document
-    first = queries.starts[query]
-    for k in range(values.shape[1]):
-        order = np.lexsort((values[:, k], query))
-        ordered, of_query = values[order, k], query[order]
-        runs = np.flatnonzero(np.concatenate([[True], (ordered[1:] != ordered[:-1]) | (of_query[1:] != of_query[:-1])]))
-        lengths = np.diff(np.concatenate([runs, [len(order)]]))
-        found[order, k] = np.repeat(runs + (lengths - 1) / 2.0, lengths)
-        found[:, k] = (found[:, k] - first + 0.5) / queries.lengths[query]
-    found[np.isnan(values)] = np.nan
-    return found
+    from scipy.stats import rankdata  # takes a third of a second to import
+
+    missing = np.isnan(values)
+    known, ranks = np.where(missing, np.inf, values), np.empty_like(values)
+    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
+        ranks[a:b] = (rankdata(known[a:b], axis=0) - 0.5) / (b - a)
+    ranks[missing] = np.nan
+    return ranks
 
 
 def _within_queries(queries: Queries, blocks: Sequence[Matrix]) -> tuple[Matrix, Floats]:

@@ -42,7 +42,9 @@ def evaluate(task: Task) -> Outcome:
     try:
         with warnings.catch_warnings(record=True) as caught, compiling() as spent:
             warnings.simplefilter("always")
-            outcome = compiled_at_last(lambda: _by_stored_plan(task))
+            outcome = compiled_at_last(
+                lambda: by_plan(plan_of(read_plan(task.folder, task.plan), task), task, read_development(task.folder))
+            )
         begun += sum(spent)
     except LimitReached:
         outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
@@ -50,11 +52,6 @@ def evaluate(task: Task) -> Outcome:
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     texts = () if outcome.error else tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
     return replace(outcome, warnings=texts, begun=begun, ended=time.time(), worker=str(os.getpid()))
-
-
-def _by_stored_plan(task: Task) -> Outcome:
-    plan = plan_of(read_plan(task.folder, task.plan), task)
-    return by_plan(plan, task, read_development(task.folder))
 
 
 def compiled_at_last(compute: Callable[[], T]) -> T:

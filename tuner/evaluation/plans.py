@@ -95,7 +95,7 @@ class Folds(Plan):
         for place, ranker in enumerate(fitted(run, train.with_columns(columns))):
             yield Fit(ranker, vali, fold.vali, columns)
             if patience is not None:
-                patience.update(int(task.path[place]), run.parts(place)[-1])
+                patience.update(int(task.path[place]), run.parts[place][-1])
                 if patience.over:
                     run.racing = place + 1
                     return
@@ -196,7 +196,7 @@ class Orders(Plan):
         if run.task.incumbent is None:
             return False
         means = np.full(len(self.parts), np.nan)
-        means[:number] = run.parts(0)
+        means[:number] = run.parts[0]
         return is_significantly_worse(means, run.task.incumbent, len(self.parts) - 1, min_differing=MIN_ORDERS)
 
     def finished(self, run: Run, outcome: Outcome) -> Outcome:

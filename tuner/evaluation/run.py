@@ -52,6 +52,8 @@ class Run:
         Numbers of the development queries that the plan scores.
     racing : int
         How many of the first values of the path still take part.
+    parts : list of list of float
+        By place, the metric after each part of the plan so far.
     model : Model or None
         The best model so far of a plan that keeps one.
     rounds : int
@@ -76,10 +78,8 @@ class Run:
         self._sums = {name: np.zeros((size, development.n_queries)) for name in task.metrics}
         self._times = np.zeros((size, development.n_queries))
         self._scores = np.zeros((size, development.n_documents)) if task.keep_scores or task.keep else None
-        self._nonzeros: list[list[int]] = [[] for _ in range(size)]
-        self._bytes: list[list[int]] = [[] for _ in range(size)]
-        self._costs: list[list[float]] = [[] for _ in range(size)]
-        self._parts: list[list[float]] = [[] for _ in range(size)]
+        self._sizes: list[list[tuple[int, int, float]]] = [[] for _ in range(size)]
+        self.parts: list[list[float]] = [[] for _ in range(size)]
         costs = None if task.budget is None else task.budget.costs
         self._features = costs.of(development) if costs is not None and costs.entries else None
         self._steps: list[tuple[float, str]] = []
@@ -106,13 +106,13 @@ class Run:
             self._sums[name][place, fit.numbers] += values
             if name == self.task.metrics[0]:
                 self.latest = values
-                self._parts[place].append(mean_of(values, fit.queries.query_weights))
+                self.parts[place].append(mean_of(values, fit.queries.query_weights))
         model = fit.ranker.as_model()
-        self._nonzeros[place].append(model.nonzeros)
-        self._bytes[place].append(model.bytes)
+        cost = float("nan")
         if self._features is not None:
             used = model.used_features if fit.columns is None else fit.columns[model.used_features]
-            self._costs[place].append(self._features.cost_of(used))
+            cost = self._features.cost_of(used)
+        self._sizes[place].append((model.nonzeros, model.bytes, cost))
 
     def _predicted(self, place: int, fit: Fit) -> Floats:
         begun = time.process_time()
@@ -126,10 +126,6 @@ class Run:
     def end_part(self, name: str) -> None:
         """Note that all models that still take part have been scored on a part of the plan."""
         self._steps.append((time.time(), name))
-
-    def parts(self, place: int) -> list[float]:
-        """Return the metric by part of the plan so far."""
-        return self._parts[place]
 
     def values(self, place: int, name: str | None = None) -> Floats:
         """Return the metric by query, (len(evaluated),), NaN for those to come."""
@@ -149,27 +145,28 @@ class Run:
         task = self.task
         with np.errstate(over="ignore"):  # scores beyond single precision take no part in a blend
             scores = None if self._scores is None else self._scores[best].astype(np.float32)
-        steps = zip(self._steps, self._parts[best], strict=True)
+        steps = zip(self._steps, self.parts[best], strict=True)
+        nonzeros, size, cost = (float(np.mean(column)) for column in zip(*self._sizes[best], strict=True))
         return Outcome(
             {name: self.values(best, name) for name in self._metrics},
-            float(np.mean(self._nonzeros[best])),
+            nonzeros,
             self._fitting,
-            bytes=float(np.mean(self._bytes[best])),
-            cost=float(np.mean(self._costs[best])) if self._costs[best] else float("nan"),
+            bytes=size,
+            cost=cost,
             microseconds=float(self._scoring[best] / self._scored[best] * 1e6) if self._scored[best] else float("nan"),
             scores=scores,
             steps=tuple((at, part, value) for (at, part), value in steps),
             stopped=stopped,
             path_parameter=task.path_parameter,
             chosen=task.path[best] if task.path else None,
-            bulk=float(np.mean(self._bytes[self._reached(best) - 1])) if task.path else 0.0,
+            bulk=float(np.mean([bulk for _, bulk, _ in self._sizes[self._reached(best) - 1]])) if task.path else 0.0,
             path=tuple(zip(task.path, self._means(best), strict=False)) if task.path else (),
         )
 
     def _reached(self, best: int) -> int:
         """Return how many values of the path were scored; of rounds of boosting, by as many folds as the best ones."""
-        least = len(self._parts[best]) if self.task.bound else 1
-        return sum(len(parts) >= least for parts in self._parts)
+        least = len(self.parts[best]) if self.task.bound else 1
+        return sum(len(parts) >= least for parts in self.parts)
 
     def _means(self, best: int) -> Sequence[float]:
         """Return the mean of the metric at each place: that of the best, and the mean differences from it."""

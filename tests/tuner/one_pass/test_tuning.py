@@ -15,7 +15,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.one_pass import checkpoint, tuning
 from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
-from ranktune.tuner.one_pass.result import OnePassResult
 from ranktune.tuner.one_pass.tuning import OnePassTuning
 from tests.support.pass_samples import linear_queries
 
@@ -96,12 +95,8 @@ def test_an_interrupted_pass_ends_as_a_whole_one(
         except KeyboardInterrupt:
             continue
     assert blocks > 20
-    assert _plain(found) == _plain(whole)
+    assert found.as_dict() == whole.as_dict()
     np.testing.assert_array_equal(found.best_model.weights, whole.best_model.weights)
-
-
-def _plain(found: OnePassResult) -> object:
-    return found.as_dict()
 
 
 def test_a_checkpoint_of_something_else_or_a_damaged_one_is_refused(tmp_path: Path) -> None:
@@ -124,14 +119,14 @@ def test_a_checkpoint_of_something_else_or_a_damaged_one_is_refused(tmp_path: Pa
 
 def test_what_a_pass_cannot_use_is_refused() -> None:
     queries = linear_queries(40, 10)
-    with pytest.raises(DataError, match="missing values"):
-        tuned(replace(queries, has_missing=True))
-    with pytest.raises(DataError, match="weights"):
-        tuned(queries.weighted_by(np.full(40, 2.0)))
-    with pytest.raises(DataError, match="monotone"):
-        tuned(queries.constrained({0: 1}))
-    with pytest.raises(DataError, match="nothing to learn"):
-        tuned(replace(queries, grades=np.ones(queries.n_documents)))
+    for unusable, message in (
+        (replace(queries, has_missing=True), "missing values"),
+        (queries.weighted_by(np.full(40, 2.0)), "weights"),
+        (queries.constrained({0: 1}), "monotone"),
+        (replace(queries, grades=np.ones(queries.n_documents)), "nothing to learn"),
+    ):
+        with pytest.raises(DataError, match=message):
+            tuned(unusable)
     with pytest.raises(ParameterError, match=r"cannot learn in one pass.*SOLAR1"):
         OnePassTuning(queries, METRIC, ("SOLAR",), 4, 4, 0)
 
