@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -200,7 +201,11 @@ def test_help_is_instant_and_teaches() -> None:
     assert "Your data" in text
 
 
-def finished_numbers(folder: Path) -> dict[int, tuple[object, ...]]:
+Trials: TypeAlias = dict[int, tuple[object, ...]]
+"""Number of a trial -> its value and parameters."""
+
+
+def finished_numbers(folder: Path) -> Trials:
     """Read the record with a separate connection, as another program would."""
     from ranktune.tuner.storage.record import Record, number_of
 
@@ -213,8 +218,8 @@ def finished_numbers(folder: Path) -> dict[int, tuple[object, ...]]:
         record.close()
 
 
-def killed_and_resumed(folder: Path, name: str, delay: float, jobs: int = 1) -> None:
-    """Kill a study after delay seconds of trials, resume it, and check that nothing that had finished is lost."""
+def killed_and_resumed(folder: Path, name: str, delay: float, jobs: int = 1) -> tuple[Trials, Trials]:
+    """Kill a study after delay seconds of trials and resume it; return the trials before and after that."""
     command = ["tune", "train.txt", "--test", "test.txt", "--trials", "40", "--name", name, "--jobs", str(jobs)]
     command += ["--solver", "RankSVM", "--solver", "RidgeRanker", "--sampler", "random", "--json"]
     process = subprocess.Popen(
@@ -228,21 +233,15 @@ def killed_and_resumed(folder: Path, name: str, delay: float, jobs: int = 1) -> 
     process.wait()
     before = finished_numbers(runs)
     found = json.loads(ranktune("resume", name, "--jobs", jobs, "--json", cwd=folder).stdout)
-    after = finished_numbers(runs)
-    assert before.items() <= after.items()
-    assert sorted(after) == list(range(40))
     assert found["trials"] == 40
+    return before, finished_numbers(runs)
 
 
-def test_a_killed_study_resumes_without_loss(folder: Path) -> None:
-    killed_and_resumed(folder, "killed", 0.5)
-
-
-@pytest.mark.slow
-def test_a_study_killed_at_any_moment_resumes_without_loss(folder: Path) -> None:
-    generator = random.Random(0)
-    for k in range(30):
-        killed_and_resumed(folder, f"killed-{k}", generator.uniform(0.0, 2.0), jobs=1 + k % 2)
+@pytest.mark.parametrize("number", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 30))])
+def test_a_study_killed_at_any_moment_resumes_without_loss(folder: Path, number: int) -> None:
+    delay = random.Random(number).uniform(0.0, 2.0) if number else 0.5
+    before, after = killed_and_resumed(folder, f"killed-{number}", delay, jobs=1 + number % 2)
+    assert before.items() <= after.items() and sorted(after) == list(range(40))
 
 
 @pytest.mark.thorough

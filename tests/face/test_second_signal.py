@@ -85,8 +85,8 @@ def test_an_interrupt_within_exec_ends_with_the_exit_code_too(tmp_path: Path) ->
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
 
 
-def interrupt(folder: Path, seed: int) -> None:
-    """Send two signals to a study at random moments after its first line, and check how it ends."""
+def interrupted(folder: Path, seed: int) -> tuple[int, str, float]:
+    """Send two signals to a study at random moments; return its exit code, what it said and seconds."""
     generator = random.Random(seed)
     first, second = generator.uniform(0.0, 3.0), generator.uniform(0.0, 1.0)
     jobs = str(generator.choice((1, 2)))
@@ -101,22 +101,18 @@ def interrupt(folder: Path, seed: int) -> None:
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=60)
-    how = f"seed {seed}, {first:.3f} s, {second:.3f} s: {process.returncode} {errors}"
-    assert time.monotonic() - begun < SOON, how
-    assert process.returncode in (130, 0), how
-    assert "Traceback" not in errors, how
+    return process.returncode, f"seed {seed}, {first:.3f} s, {second:.3f} s: {errors}", time.monotonic() - begun
 
 
-@pytest.mark.thorough
-def test_signals_at_random_moments(tmp_path: Path) -> None:
+MOMENTS = (
+    pytest.param(range(4), marks=pytest.mark.thorough),
+    *(pytest.param(range(k, k + 50), marks=pytest.mark.slow) for k in range(0, 500, 50)),
+)
+
+
+@pytest.mark.parametrize("seeds", MOMENTS)
+def test_signals_at_random_moments(seeds: range, tmp_path: Path) -> None:
     letor(tmp_path / "train.txt", 100, 1, documents=20)
-    for seed in range(4):
-        interrupt(tmp_path, seed)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", range(10))
-def test_signals_at_five_hundred_random_moments(part: int, tmp_path: Path) -> None:
-    letor(tmp_path / "train.txt", 100, 1, documents=20)
-    for seed in range(50 * part, 50 * part + 50):
-        interrupt(tmp_path, seed)
+    for seed in seeds:
+        code, said, seconds = interrupted(tmp_path, seed)
+        assert code in (130, 0) and "Traceback" not in said and seconds < SOON, (code, said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -64,15 +65,15 @@ def large(tmp_path: Path) -> Path:
 def test_what_is_not_a_model_is_refused(tmp_path: Path, data: bytes, match: str) -> None:
     path = tmp_path / "foreign.json"
     path.write_bytes(data)
-    refused(path, match)
+    assert re.search(match, refused(path))
 
 
 def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
-    refused(tmp_path / "missing.json", "cannot be read")
-    refused(tmp_path, "not a file")
-    refused(tmp_path / "with\0nul.json", "cannot be read")
+    assert re.search("cannot be read", refused(tmp_path / "missing.json"))
+    assert re.search("not a file", refused(tmp_path))
+    assert re.search("cannot be read", refused(tmp_path / "with\0nul.json"))
     os.mkfifo(tmp_path / "pipe.json")
-    refused(tmp_path / "pipe.json", "not a file")
+    assert re.search("not a file", refused(tmp_path / "pipe.json"))
 
 
 @pytest.mark.parametrize(
@@ -107,7 +108,7 @@ def test_what_is_not_a_file_is_refused(tmp_path: Path) -> None:
 )
 def test_fields_that_cannot_be_are_refused(small: Path, name: str, value: Any, match: str) -> None:
     rewritten(small, lambda content: content.update({name: value}))
-    refused(small, match)
+    assert re.search(match, refused(small))
 
 
 def test_a_missing_field_is_refused(small: Path) -> None:
@@ -116,7 +117,7 @@ def test_a_missing_field_is_refused(small: Path) -> None:
         small.write_bytes(whole)
         rewritten(small, lambda content: content.pop(name))  # noqa: B023 - called at once
         if name in ("format", "version", "kind", "solver", "parameters", "n_features", "weights"):
-            refused(small)
+            assert refused(small)
         elif name != "sha256":
             assert load_model(small).nonzeros == 40
 
@@ -138,11 +139,11 @@ def test_pickled_objects_are_not_unpickled(large: Path, tmp_path: Path) -> None:
     objects = np.empty(1_500, dtype=object)
     objects[:] = Bomb(tmp_path / "exploded")
     with_sidecar(large, archive({"value.npy": npy(objects, allow_pickle=True)}))
-    refused(large, "cannot be read")
+    assert re.search("cannot be read", refused(large))
     import pickle
 
     with_sidecar(large, pickle.dumps(Bomb(tmp_path / "exploded")))
-    refused(large, "cannot be read")
+    assert re.search("cannot be read", refused(large))
     assert not (tmp_path / "exploded").exists()
     pickle.loads(pickle.dumps(Bomb(tmp_path / "exploded")))
     assert (tmp_path / "exploded").exists()  # it would have
@@ -152,16 +153,16 @@ def test_a_huge_claimed_shape_allocates_nothing(large: Path, small: Path) -> Non
     header = b"\x93NUMPY\x01\x00" + (118).to_bytes(2, "little")
     text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (4000000000,), }".ljust(117) + b"\n"
     with_sidecar(large, archive({"value.npy": header + text}))
-    refused(large, "claims to be")
+    assert re.search("claims to be", refused(large))
     with_sidecar(large, archive({"value.npy": header + text}), shape=[4_000_000_000])
-    refused(large, "claims weights of shape")
+    assert re.search("claims weights of shape", refused(large))
     rewritten(large, lambda content: content.update(n_features=4_000_000_000))
-    refused(large, "claims 4000000000 weights")
+    assert re.search("claims 4000000000 weights", refused(large))
     rewritten(small, lambda content: content.update(n_features=2**40, feature_names=None))
-    refused(small, "claims")
+    assert re.search("claims", refused(small))
     little = {"n_features": 2**26, "feature_names": None, "weights": {"value": [1.0], "index": [5]}}
     rewritten(small, lambda content: content.update(little))
-    refused(small, "1 weights that do not fit")
+    assert re.search("1 weights that do not fit", refused(small))
 
 
 @pytest.mark.parametrize(
@@ -186,14 +187,14 @@ def test_a_huge_claimed_shape_allocates_nothing(large: Path, small: Path) -> Non
 )
 def test_weights_that_are_not_what_they_claim_are_refused(large: Path, data: bytes) -> None:
     with_sidecar(large, data)
-    refused(large)
+    assert refused(large)
 
 
 def test_a_file_that_inflates_is_not_inflated(large: Path) -> None:
     with_sidecar(large, archive({"value.npy": npy(np.zeros(1_500)) + b"\0" * 2**26}, zipfile.ZIP_DEFLATED))
-    refused(large, "more than the")  # 64 kB is already too long
+    assert re.search("more than the", refused(large))  # 64 kB is already too long
     with_sidecar(large, archive({"value.npy": b"\0" * 2**23}, zipfile.ZIP_DEFLATED))
-    refused(large, "compressed")
+    assert re.search("compressed", refused(large))
 
 
 def test_weights_are_looked_for_in_the_folder_of_the_model_only(large: Path, tmp_path: Path) -> None:
@@ -214,7 +215,7 @@ def test_weights_are_looked_for_in_the_folder_of_the_model_only(large: Path, tmp
     for name in [*names, "x\0.npz", "model.json", None, 3, ["a.npz"]]:
         (inner / "m.json").write_bytes(manifest)
         rewritten(inner / "m.json", lambda content: content["weights"].update(file=name))  # noqa: B023 - called at once
-        refused(inner / "m.json", "own folder")
+        assert re.search("own folder", refused(inner / "m.json"))
 
 
 def test_names_beside_the_model_are_checked_like_weights(small: Path) -> None:
@@ -233,9 +234,9 @@ def test_names_beside_the_model_are_checked_like_weights(small: Path) -> None:
         if match is None:
             assert load_model(small).feature_names == tuple(f"name {i}" for i in range(40))
         else:
-            refused(small, match)
+            assert re.search(match, refused(small))
         for size in (3, -1, 2**40, None, "9"):
             rewritten(small, lambda content: content["feature_names"].update(bytes=size))  # noqa: B023 - called at once
-            refused(small, "more than the 3|claims names of")
+            assert re.search("more than the 3|claims names of", refused(small))
     rewritten(small, lambda content: content["feature_names"].update(file="../names.txt", bytes=500))
-    refused(small, "own folder")
+    assert re.search("own folder", refused(small))

@@ -303,4 +303,6 @@ def test_what_cannot_be_served_is_an_error(home: Path, tmp_path: Path) -> None:
 
 
 def test_json_of_a_view_is_json(home: Path) -> None:
-    json.loads(asked(make_app(home), "/api/view/other/progress").text, parse_constant=lambda text: pytest.fail(text))
+    text = asked(make_app(home), "/api/view/other/progress").text
+    view = json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
+    assert view["key"] == "progress" and view["panels"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -132,11 +133,11 @@ def test_random_changes_of_weights_whose_digest_was_made_to_fit(large: Path) -> 
 
 def test_the_wrong_weights_are_noticed(large: Path) -> None:
     sidecar(large).unlink()
-    refused(large, "cannot be read: No such file")
+    assert re.search("cannot be read: No such file", refused(large))
     sidecar(large).write_bytes(archive({"value.npy": npy(np.ones(1_500))}))
-    refused(large, "not the file")
+    assert re.search("not the file", refused(large))
 
 
 def test_a_change_by_hand_is_noticed(small: Path) -> None:
     small.write_text(small.read_text().replace('"C": 0.5', '"C": 0.7'))
-    refused(small, "digest")
+    assert re.search("digest", refused(small))
