@@ -29,6 +29,10 @@ _SOURCES = (
     "data, vali and test are each a path, a name, a Queries, a data frame, a tuple (X, y, qid), a lightgbm.Dataset "
     "or an xgboost.DMatrix."
 )
+FAIL_UNLESS_BETTER = Setting(
+    "Exit with code 4 unless the 95 percent interval of the gain lies above 0, for continuous integration.",
+    options=("--fail-unless-better",),
+)
 HOME = Setting("Folder of all studies. (default: RANKTUNE_HOME or ./ranktune-runs)", option_type=Path)
 
 
@@ -192,7 +196,35 @@ def _parameter(own: Declared) -> inspect.Parameter:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportArguments(ColumnSettings):
+class ReadArguments:
+    """How missing values and the numbers of features are read: options of every command that reads data."""
+
+    missing: Annotated[str, Setting("What to do with a missing value (NaN, NULL, empty): keep, error, or zero.")] = (
+        "keep"
+    )
+    zero_based: Annotated[
+        bool, Setting("Feature numbers in text files begin at 0, not at 1.", options=("--zero-based",))
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataArguments(ReadArguments, ColumnSettings):
+    """How data are read that may be tables."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShowArguments:
+    """How a command shows the result of a study."""
+
+    fail_unless_better: Annotated[bool, FAIL_UNLESS_BETTER] = False
+    verbose: Annotated[bool, Setting("Print every event of events.jsonl.", options=("--verbose", "-v"))] = False
+    as_json: Annotated[
+        bool, Setting("Print one JSON object, and nothing else on standard output.", options=("--json",))
+    ] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportArguments(DataArguments):
     """The data that a model is made exportable by, and how."""
 
     two_stage: Annotated[

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from ranktune.arguments import ExportArguments
-from ranktune.command_line.options import Given, Missing, ZeroBased, reading, takes_options, write_output
+from ranktune.command_line.options import Given, reading, takes_options, write_output
 from ranktune.solvers.export.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ def export(
     given: Given,
     *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
-    format: Annotated[str, typer.Option("--format", "-f", help="One of the formats above.")],
+    format: Annotated[
+        str, typer.Option("--format", "-f", help="One of the formats above.", autocompletion=FORMATS.completions())
+    ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. (default: standard output)")
     ] = None,
@@ -71,11 +73,9 @@ def export(
             min=1,
         ),
     ] = None,
-    missing: Missing = "keep",
-    zero_based: ZeroBased = False,
 ) -> None:
     """Write the model, and print on standard error how it is used."""
-    options = reading(missing, zero_based, given)
+    options = reading(given)
     stages = Staging(*(given[name] for name in ("two_stage", "window", "within", "cost")))
     staging = None if stages.data is None else stages
     if staging is None and any(one is not None for one in stages):

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from ranktune.arguments import DataArguments
 from ranktune.command_line import exporting
 from ranktune.command_line.options import (
     Also,
@@ -18,10 +19,8 @@ from ranktune.command_line.options import (
     Given,
     Home,
     Json,
-    Missing,
     Solvers,
     Wide,
-    ZeroBased,
     console,
     data_names,
     exit_unless_better,
@@ -34,7 +33,6 @@ from ranktune.command_line.options import (
     write_output,
 )
 from ranktune.solvers.data.readers.formats import help_rows
-from ranktune.tuner.study.settings import ColumnSettings
 
 commands = typer.Typer()
 
@@ -97,30 +95,28 @@ Examples:
 
 
 @commands.command()
-@takes_options(ColumnSettings)
+@takes_options(DataArguments)
 def predict(
-    columns: Given,
+    given: Given,
     *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     data: Annotated[str, typer.Argument(help="The documents to score.", autocompletion=data_names)],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. (default: standard output)")
     ] = None,
-    missing: Missing = "keep",
-    zero_based: ZeroBased = False,
     solver: Solvers = None,
 ) -> None:
     """Print the score of each document of DATA. One per line, in the order of the file; higher scores rank first."""
     from ranktune.reading import score_lines
 
     find_solvers(solver)
-    write_output(score_lines(model, data, **reading(missing, zero_based, columns)), output)
+    write_output(score_lines(model, data, **reading(given)), output)
 
 
 @commands.command()
-@takes_options(ColumnSettings)
+@takes_options(DataArguments)
 def evaluate(
-    columns: Given,
+    given: Given,
     *,
     model: Annotated[
         str,
@@ -133,8 +129,6 @@ def evaluate(
     fail_unless_better: FailUnlessBetter = False,
     metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, p@5, err@10, auc, ndcg@10:letor, ...")] = "ndcg@10",
     also: Also = None,
-    missing: Missing = "keep",
-    zero_based: ZeroBased = False,
     solver: Solvers = None,
     as_json: Json = False,
 ) -> None:
@@ -152,7 +146,7 @@ def evaluate(
     if fail_unless_better and against is None:
         raise typer.BadParameter("needs --against.", param_hint="--fail-unless-better")
     find_solvers(solver)
-    measured = evaluate(model, data, metric, also=also or (), against=against, **reading(missing, zero_based, columns))
+    measured = evaluate(model, data, metric, also=also or (), against=against, **reading(given))
     found = {"model": model, "data": data, **measured}
     print_json(found) if as_json else console().print(evaluation_table(found))
     if fail_unless_better:
@@ -161,9 +155,9 @@ def evaluate(
 
 
 @commands.command(help=EXPLAIN_HELP)
-@takes_options(ColumnSettings)
+@takes_options(DataArguments)
 def explain(
-    columns: Given,
+    given: Given,
     *,
     model: Annotated[Path, typer.Argument(help="A model.json.")],
     data: Annotated[str, typer.Argument(help="Documents, with grades for the importance.", autocompletion=data_names)],
@@ -182,8 +176,6 @@ def explain(
     max_queries: Annotated[
         int, typer.Option(help="The most queries of which the importance is computed, drawn at random.", min=1)
     ] = 500,
-    missing: Missing = "keep",
-    zero_based: ZeroBased = False,
     solver: Solvers = None,
     as_json: Json = False,
 ) -> None:
@@ -200,7 +192,7 @@ def explain(
         effect_of=effect_of,
         metric=metric,
         max_queries=max_queries,
-        **reading(missing, zero_based, columns),
+        **reading(given),
     )
     print_json({"model": str(model), "data": data, **found}) if as_json else console().print(explanation(found))
 
@@ -209,15 +201,13 @@ commands.command(help=exporting.HELP)(exporting.export)
 
 
 @commands.command("data", help=DATA_HELP)
-@takes_options(ColumnSettings)
+@takes_options(DataArguments)
 def describe_data(
-    columns: Given,
+    given: Given,
     *,
     data: Annotated[
         str, typer.Argument(help="File, folder or name of documents with grades.", autocompletion=data_names)
     ] = "api-search",
-    missing: Missing = "keep",
-    zero_based: ZeroBased = False,
     as_json: Json = False,
     wide: Wide = False,
     check: Annotated[
@@ -230,7 +220,7 @@ def describe_data(
     if check:
         print(check_converted(data))
         return
-    found = describe(data, **reading(missing, zero_based, columns))
+    found = describe(data, **reading(given))
     print_json(found) if as_json else console(wide).print(data_table(found))
     if "error" in found:
         from ranktune.solvers.core.errors import DataError
@@ -239,21 +229,19 @@ def describe_data(
 
 
 @commands.command(help=CONVERT_HELP)
-@takes_options(ColumnSettings)
+@takes_options(DataArguments)
 def convert(
-    columns: Given,
+    given: Given,
     *,
     data: Annotated[str, typer.Argument(help="File of documents with grades.", autocompletion=data_names)],
     output: Annotated[Path, typer.Option("--output", "-o", help="The new folder.")],
-    missing: Missing = "keep",
-    zero_based: ZeroBased = False,
     as_json: Json = False,
 ) -> None:
     """Write DATA into a folder that every command opens without reading it."""
     from ranktune.command_line.commands import conversion_facts
     from ranktune.converting import convert
 
-    queries = convert(data, output, progress=to_error, **reading(missing, zero_based, columns))
+    queries = convert(data, output, progress=to_error, **reading(given))
     found = conversion_facts(queries, data, output)
     print_json(found) if as_json else print(
         f"{output}: {found['queries']:,} queries, {found['documents']:,} documents, {found['features']:,} features "

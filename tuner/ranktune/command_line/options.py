@@ -12,19 +12,20 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING
 from functools import wraps
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 
-from ranktune.arguments import HOME
+from ranktune.arguments import FAIL_UNLESS_BETTER, HOME
 from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.study.settings import given_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ranktune.solvers.data.readers.parsing.options import Missing as MissingChoice
     from ranktune.solvers.data.readers.parsing.options import ReadOptions
 
 NOT_BETTER = 4
@@ -45,13 +46,6 @@ def study_names(context: typer.Context, incomplete: str) -> list[str]:
     ]
 
 
-def solver_names(incomplete: str) -> list[str]:
-    """Return the solvers that an incomplete word of the command line may mean."""
-    from ranktune.solvers.names import SOLVERS
-
-    return [name for name in ("all", "standard", *SOLVERS.names) if name.startswith(incomplete)]
-
-
 def metric_names(incomplete: str) -> list[str]:
     """Return the metrics that an incomplete word of the command line may mean."""
     from ranktune.solvers.metrics.presets import MEASURES
@@ -66,6 +60,8 @@ def data_names(incomplete: str) -> list[str]:
 
     return completions(incomplete)
 
+
+solver_names = SOLVERS.completions("all", "standard")
 
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "name": study_names,
@@ -82,40 +78,33 @@ StudyName = Annotated[str, typer.Argument(help="The study; `ranktune list` shows
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
 Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.")]
-Missing = Annotated[str, typer.Option(help="What to do with a missing value (NaN, NULL, empty): keep, error, or zero.")]
-ZeroBased = Annotated[bool, typer.Option("--zero-based", help="Feature numbers in text files begin at 0, not at 1.")]
 Solvers = Annotated[
     list[str] | None,
     typer.Option("--solver", help="module:Name of a class of yours, one of whose models this is. Repeatable."),
 ]
-FailUnlessBetter = Annotated[
-    bool,
-    typer.Option(
-        "--fail-unless-better",
-        help="Exit with code 4 unless the 95 percent interval of the gain lies above 0, for continuous integration.",
-    ),
-]
+FailUnlessBetter = Annotated[bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help)]
 Also = Annotated[
     list[str] | None, typer.Option(help="A further metric to report. Repeatable.", autocompletion=metric_names)
 ]
 
 
-def takes_options(declaration: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator: a command takes the options of declaration, as one dict by field, and then its own ones."""
-    shared = [own for own in declared(declaration) if not own.setting.python_only]
+def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator: a command takes the options of each declaration as a dict by field, and then its own ones."""
+    shared = [[own for own in declared(one) if not own.setting.python_only] for one in declarations]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
-        _, *others = inspect.signature(command, eval_str=True).parameters.values()
+        others = list(inspect.signature(command, eval_str=True).parameters.values())[len(declarations) :]
 
         @wraps(command)
         def call(**values: object) -> None:
-            for own in shared:
+            for own in chain.from_iterable(shared):
                 if own.setting.variable and values[own.name]:  # the pages and worker processes read it there
                     os.environ[own.setting.variable] = str(values[own.name])
-            command({own.name: values.pop(own.name) for own in shared}, **values)
+            given = [{own.name: values.pop(own.name) for own in fields} for fields in shared]
+            command(*given, **values)
 
-        call.__signature__ = inspect.Signature([*map(_parameter, shared), *others])  # type: ignore[attr-defined]
+        parameters = [*map(_parameter, chain.from_iterable(shared)), *others]
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         return call
 
     return decorate
@@ -146,12 +135,12 @@ def _parameter(own: Declared) -> inspect.Parameter:
     )
 
 
-def reading(missing: str, zero_based: bool, columns: Given | None = None) -> ReadOptions:
+def reading(given: Given) -> ReadOptions:
     """Return the options of the readers that differ from their defaults, and the columns that are given."""
-    options = cast("ReadOptions", given_columns(columns or {}))
-    if missing != "keep":
-        options["missing"] = cast("MissingChoice", missing)  # the readers check it
-    if zero_based:
+    options = cast("ReadOptions", given_columns(given))
+    if given["missing"] != "keep":
+        options["missing"] = given["missing"]  # the readers check it
+    if given["zero_based"]:
         options["one_based"] = False
     return options
 

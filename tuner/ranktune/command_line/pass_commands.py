@@ -11,18 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ranktune.arguments import DataArguments
 from ranktune.command_line.options import (
     Given,
     Json,
-    Missing,
-    ZeroBased,
     console,
     metric_names,
     print_json,
     reading,
     takes_options,
 )
-from ranktune.tuner.study.settings import ColumnSettings
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,9 +49,9 @@ Examples:
 
 
 @commands.command("one-pass", help=HELP)
-@takes_options(ColumnSettings)
+@takes_options(DataArguments)
 def one_pass(
-    columns: Given,
+    given: Given,
     *,
     data: Annotated[str, typer.Argument(help="Documents with grades, queries in the order of time.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", metavar="FOLDER")],
@@ -63,8 +61,6 @@ def one_pass(
     configurations: Annotated[int, typer.Option(help="Configurations that begin.", min=1)] = 64,
     held_out: Annotated[float, typer.Option(help="Share of the queries, the last ones, that judge.")] = 0.1,
     seed: Annotated[int, typer.Option(help="Seed of the configurations that are drawn.")] = 0,
-    missing: Missing = "keep",
-    zero_based: ZeroBased = False,
     as_json: Json = False,
 ) -> None:
     """Run the pass; print the table, or everything as JSON."""
@@ -80,7 +76,7 @@ def one_pass(
         folder=output,
         seed=seed,
         progress=lambda text: print(text, file=sys.stderr),
-        **reading(missing, zero_based, columns),
+        **reading(given),
     )
     print_json({**found.as_dict(), "folder": str(output)}) if as_json else console().print(summary(found, output))
 

@@ -6,24 +6,20 @@ As in ranktune.command_line.app, heavy modules are imported inside the functions
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranktune.arguments import ResumeArguments, RunArguments, TuneArguments, WorkArguments
+from ranktune.arguments import ReadArguments, ResumeArguments, RunArguments, ShowArguments, TuneArguments, WorkArguments
 from ranktune.command_line.options import (
-    FailUnlessBetter,
     Given,
     Home,
     Json,
-    Missing,
     StudyName,
-    Verbose,
     Wide,
-    ZeroBased,
     console,
     exit_unless_better,
     print_json,
@@ -44,18 +40,15 @@ _INCOMPLETE = (("stopped", "stopped early"), ("failed", "failed"))
 
 
 @commands.command()
-@takes_options(TuneArguments)
+@takes_options(TuneArguments, ReadArguments, ShowArguments)
 def tune(
     given: Given,
+    read: Given,
+    how: Given,
     *,
     join: Annotated[
         bool, typer.Option("--join", help="If another process runs the study of that name, run trials for it.")
     ] = False,
-    missing: Missing = "keep",
-    zero_based: ZeroBased = False,
-    fail_unless_better: FailUnlessBetter = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
 ) -> None:
     """Tune the solvers on DATA, choose by validation, save the model. It is evaluated on the test queries.
 
@@ -63,59 +56,41 @@ def tune(
     """
     from ranktune import api
 
-    if fail_unless_better:
-        _need_baseline(given["baseline"])
     if given["costs"]:
         from ranktune.tuner.evaluation.feature_costs import read_costs
 
         given["costs"] = read_costs(given["costs"])
-    if join and _worked_for(given, as_json):
+    if join and _worked_for(given, how["as_json"]):
         return
-    with _watched(as_json, verbose) as progress:
-        result = api.tune(**given, reading=reading(missing, zero_based), progress=progress)
-    _finish(result, as_json, fail_unless_better)
+    _finish(api.tune, {**given, "reading": reading(read)}, how, lambda: given["baseline"])
 
 
 @commands.command()
-@takes_options(RunArguments)
-def run(
-    given: Given,
-    *,
-    fail_unless_better: FailUnlessBetter = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
-) -> None:
+@takes_options(RunArguments, ShowArguments)
+def run(given: Given, how: Given) -> None:
     """Run a study that a TOML file declares. The fields are those of `tune`: data, metric, trials and others."""
     from ranktune import api
 
-    if fail_unless_better:
+    def baseline() -> object:
         from ranktune.tuner.study.declaration import Study
 
-        _need_baseline(Study.from_toml(given["study"]).baseline)
-    with _watched(as_json, verbose) as progress:
-        result = api.run(**given, progress=progress)
-    _finish(result, as_json, fail_unless_better)
+        return Study.from_toml(given["study"]).baseline
+
+    _finish(api.run, given, how, baseline)
 
 
 @commands.command()
-@takes_options(ResumeArguments)
-def resume(
-    given: Given,
-    *,
-    fail_unless_better: FailUnlessBetter = False,
-    verbose: Verbose = False,
-    as_json: Json = False,
-) -> None:
+@takes_options(ResumeArguments, ShowArguments)
+def resume(given: Given, how: Given) -> None:
     """Continue a study, or give a finished one more trials."""
     from ranktune import api
 
-    if fail_unless_better:
+    def baseline() -> object:
         from ranktune.tuner.study.home import find_folder, home_folder
 
-        _need_baseline(find_folder(home_folder(given["home"]), given["name"]).study().baseline)
-    with _watched(as_json, verbose) as progress:
-        result = api.resume(**given, progress=progress)
-    _finish(result, as_json, fail_unless_better)
+        return find_folder(home_folder(given["home"]), given["name"]).study().baseline
+
+    _finish(api.resume, given, how, baseline)
 
 
 @commands.command()
@@ -323,28 +298,21 @@ def _show(result: Given, as_json: bool, wide: bool = False) -> None:
     console(wide).print(report(result))
 
 
-def _need_baseline(given: object) -> None:
-    """Raise an error of usage for a study without a baseline."""
-    if given is None:
-        raise typer.BadParameter(
-            "needs a baseline (--baseline, or baseline in the study).", param_hint="--fail-unless-better"
-        )
-
-
-def _finish(result: Result, as_json: bool, fail_unless_better: bool) -> None:
-    """Print the result of a study, write its report, and end with an exit code if it must be better and is not."""
-    _report(result, as_json)
-    if fail_unless_better:
-        exit_unless_better([None] if result.gain is None else [result.gain.comparison.low])
-
-
-def _report(result: Result, as_json: bool) -> None:
-    """Print the result of a study, and write its report."""
+def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Callable[[], object]) -> None:
+    """Run a study, print its result, write its report; end with an exit code if it must be better and is not."""
     from ranktune.command_line.pages import write
     from ranktune.solvers.core.errors import or_left_out
 
-    _show(result.as_dict(), as_json)
+    if how["fail_unless_better"] and baseline() is None:
+        raise typer.BadParameter(
+            "needs a baseline (--baseline, or baseline in the study).", param_hint="--fail-unless-better"
+        )
+    with _watched(how["as_json"], how["verbose"]) as progress:
+        result = study(**given, progress=progress)
+    _show(result.as_dict(), how["as_json"])
     folder = Path(result.folder)
     remedy = f"The study is finished and saved; `ranktune report {folder.name}` tries again."
     if report := or_left_out("the report", lambda: write(folder.name, folder.parent, None), None, remedy, raised=()):
         print(f"Report: {report}", file=sys.stderr)
+    if how["fail_unless_better"]:
+        exit_unless_better([None] if result.gain is None else [result.gain.comparison.low])
