@@ -32,7 +32,7 @@ def _key(name: str, data: StudyData, split: SplitData) -> str:
 
 
 def _titled(title: str, split: SplitData) -> str:
-    return f"{split.name}: {title}" if split.name else title
+    return f"{figures.short(split.name)}: {title}" if split.name else title
 
 
 def _time_left(data: StudyData) -> Panel:

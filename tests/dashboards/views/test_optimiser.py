@@ -11,7 +11,7 @@ import pytest
 from ranktune.dashboards.views.optimiser import DRAWS, panels
 from ranktune.tuner.gp.proposal import ACQUISITIONS
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Observation, fit_belief
-from tests.support.study_samples import HOSTILE, number, numbers, study_data, trial, trials_of
+from tests.support.study_samples import number, numbers, study_data, trials_of
 
 LABELS = ("LambdaRank", "RankSVM")
 
@@ -95,11 +95,3 @@ def test_the_surrogate_is_fitted_to_some_of_ten_thousand_trials(tmp_path: Path) 
     assert len(shown.table.rows) == MAX_TRIALS_IN_BELIEF
     assert f"fitted to {MAX_TRIALS_IN_BELIEF} of 10000 trials" in shown.note
     assert len(json.dumps([panel.figure for panel in found])) < 300_000
-
-
-def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
-    own = [*trials_of(LABELS, 12), trial(12, HOSTILE[0], {HOSTILE[1]: 1.0}, 0.9)]
-    found = panels(study_data(tmp_path, [(HOSTILE[0], own, None)], solvers=LABELS))
-    text = json.dumps([panel.figure for panel in found], allow_nan=False)
-    assert "<script" not in text
-    assert "<b>" not in text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from ranktune.dashboards.views.trials import guarded, trials_csv, trials_json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.samplers.registry import STARTUP
 from tests.support.page_studies import concluded, hostile_data
-from tests.support.study_samples import conditions, evidence_of, study_data, trial, trials_of
+from tests.support.study_samples import HOSTILE, conditions, evidence_of, study_data, trial, trials_of
 
 FRAME = ("overview", "progress", "trials")
 LABELS = ("LambdaRank", "RankSVM")
@@ -72,11 +73,26 @@ def test_a_study_in_any_state_has_panels_that_say_something(key: str, tmp_path: 
         json.dumps(panels_json(panels), allow_nan=False)
 
 
-@pytest.mark.parametrize("key", FRAME)
-def test_no_name_reaches_a_figure_as_markup(key: str, tmp_path: Path) -> None:
-    figures = json.dumps([panel.figure for panel in build(key, hostile_data(tmp_path / "h"))])
-    assert "<script" not in figures and "<b>bold" not in figures and "\\u202e" not in figures
-    assert len(figures) < 200_000  # no name of 10,000 characters
+def hostile_choices(folder: Path) -> StudyData:
+    """A study whose choices, solvers, parameters and split have hostile names."""
+    params = {"C": 1.0, "weight": "ndcg", "optimizer": "fobos", "pairs": "all"}
+    own = [
+        trial(k, solver, {"loss": name, **params}, 0.5 + 0.01 * k)
+        for solver in ("RankSVM", "ElasticRank")
+        for k, name in enumerate(HOSTILE)
+    ]
+    own += [trial(99, HOSTILE[0], {HOSTILE[1]: 3.0, "l1": 0.1}, 0.5)]
+    return study_data(folder, [(HOSTILE[0], own, None)], solvers=["RankSVM", "ElasticRank"])
+
+
+@pytest.mark.parametrize("make", [hostile_data, hostile_choices])
+@pytest.mark.parametrize("key", VIEWS)
+def test_no_name_reaches_a_figure_as_markup(key: str, make: Callable[[Path], StudyData], tmp_path: Path) -> None:
+    panels = build(key, make(tmp_path / "h"))
+    figures = json.dumps([panel.figure for panel in panels], allow_nan=False)
+    assert "<script" not in figures and "<b>" not in figures and "\\u202e" not in figures
+    assert len(figures) < 400_000  # no name of 10,000 characters
+    assert all(len(panel.title) < 500 for panel in panels)
 
 
 def test_every_view_is_there_in_order() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,10 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
 from tests.support.study_samples import (
-    HOSTILE,
     evidence_of,
     linear_model,
     numbers,
     study_data,
-    trial,
     trials_of,
 )
 
@@ -114,19 +111,3 @@ def test_paths_are_the_trials_of_solvers_with_an_l1_strength(tmp_path: Path) -> 
         assert features["x"] == values["x"] == strengths
         assert features["y"] == [row[3] for row in panel.table.rows]
         assert values["y"] == [row[4] for row in panel.table.rows]
-
-
-def test_hostile_names_are_shown_as_text(tmp_path: Path) -> None:
-    names = [name or "empty" for name in HOSTILE]
-    file = linear_model(tmp_path / "m.json", [1.0] * len(names), names)
-    evidence = evidence_of((HOSTILE[0], HOSTILE[1]))
-    own = [trial(0, HOSTILE[1], {"l1": 0.1}, 0.5)]
-    data = study_data(
-        tmp_path, [("x", own, evidence), ("y", own, evidence)], models={(s, HOSTILE[0]): file for s in "xy"}
-    )
-    found = panels(data)
-    assert len(found) == 3
-    text = json.dumps([panel.figure for panel in found], allow_nan=False)
-    assert "<script" not in text
-    assert "<b>" not in text
-    assert all(len(panel.title) < 300 for panel in found)
