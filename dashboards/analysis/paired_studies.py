@@ -1,4 +1,4 @@
-"""Rows of several studies, models and baselines, paired by query: which were judged on the same queries, and how."""
+"""Rows of several studies, models and baselines, paired by query: which were evaluated on the same queries, and how."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def paired_rows(studies: Sequence[StudyData], names: Sequence[str]) -> PairedRow
         return "The studies maximise different metrics: their values are not comparable."
     known = [study.evidence for study in studies]
     if not all(known) or len({tuple(_queries_of(own)) for own in known}) > 1 or not _same_data(studies):
-        return "The studies were not judged on the same queries: they cannot be compared query by query."
+        return "The studies were not evaluated on the same queries: they cannot be compared query by query."
     weights = [evidence.weights for _, evidence in known[0]]
     if any(not _is_same(own.weights, first) for one in known for (_, own), first in zip(one, weights, strict=True)):
         return "The queries have other weights in one study than in another: the means are not comparable."

@@ -37,7 +37,7 @@ def _use(result: JsonView) -> Panel:
     rows: list[tuple[str, Cell]] = [
         ("score documents", f"ranktune predict {file} DATA"),
         ("score documents in Python", f"ranktune.load_model({path!r}).predict(X)"),
-        ("evaluate it on judged queries", f"ranktune evaluate {file} DATA"),
+        ("evaluate it on graded queries", f"ranktune evaluate {file} DATA"),
         ("explain an order", f"ranktune explain {file} DATA --query QUERY"),
         ("export it", f"ranktune export {file} --format FORMAT"),
         ("see the formats", "ranktune export --help"),

@@ -145,7 +145,7 @@ def run(given: RunArguments) -> StudyResult:
 
 @takes(ResumeArguments)
 def resume(given: ResumeArguments) -> StudyResult:
-    r"""Continue a study that was interrupted, or give a finished one more trials.
+    """Continue a study that was interrupted, or give a finished one more trials.
 
     Finished trials are kept. storage is needed only where its URL has a password that is found nowhere else. extend
     continues with the wider search space that a newer version of the solvers has.
@@ -169,19 +169,18 @@ def resume(given: ResumeArguments) -> StudyResult:
     >>> import numpy as np
     >>> import ranktune
     >>> X = np.random.default_rng(0).normal(size=(200, 5))
-    >>> lines = [f"{int(x[0] + x[1] > 0)} qid:{k // 10} 1:{x[0]} 2:{x[2]} 3:{x[3]}" for k, x in enumerate(X)]
+    >>> y, qid = (X[:, 0] + X[:, 1] > 0).astype(int), np.repeat(np.arange(20), 10)
     >>> with tempfile.TemporaryDirectory() as home:
-    ...     data = Path(home, "train.txt")
-    ...     _ = data.write_text("\n".join(lines))
-    ...     study = ranktune.Study(name="mine", data=str(data), metric="pairwise", solvers=["RankSVM"], trials=2)
-    ...     result = ranktune.run(study, jobs=1, home=home)
+    ...     data = Path(home, "train.data")
+    ...     _ = ranktune.convert((X[:, 1:], y, qid), data)
+    ...     _ = ranktune.tune(data, name="mine", solvers="RankSVM", trials=2, jobs=1, home=home)
     ...     result = ranktune.resume("mine", trials=3, jobs=1, home=home)
     >>> result.trials
     3
     """
     folder = find_folder(home_folder(given.home), given.name)
     locations = Locations.load(folder.path, given.storage)
-    with _at_work(folder, _workforce(given), locations, given.progress) as session:
+    with _running(folder, _workforce(given), locations, given.progress) as session:
         study = folder.study()
         restore_custom(given.name, study.custom)
         if given.trials is not None:
@@ -206,7 +205,7 @@ def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadl
     locations = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
     force = _workforce(given)
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
-    with _at_work(folder, force, locations, given.progress) as session:
+    with _running(folder, force, locations, given.progress) as session:
         study = folder.check_settings(study, extend=given.extend)
         locations.save(folder.path)
         problems = session.prepare(study, sources, given.extend)
@@ -245,7 +244,7 @@ class _Session:
     def run(
         self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None
     ) -> StudyResult:
-        """Run the trials, choose and judge; mlflow is the address with its password, which the study has without."""
+        """Run the trials, choose and evaluate; mlflow is the address with its password, which the study has without."""
         run = StudyRun(
             study, self.folder, self.workers, progress=self.progress, locations=self.locations, events=self.events,
             owner=self.owner,
@@ -255,8 +254,8 @@ class _Session:
 
 
 @contextmanager
-def _at_work(folder: StudyFolder, force: Workforce, locations: Locations, given: Progress | None) -> Iterator[_Session]:
-    """Own a study, with its workers; a signal to end becomes Interrupted."""
+def _running(folder: StudyFolder, force: Workforce, locations: Locations, given: Progress | None) -> Iterator[_Session]:
+    """Hold a study and its workers; a signal to end becomes Interrupted."""
     progress, url = given or _watcher(), locations.storage
     try:
         with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:

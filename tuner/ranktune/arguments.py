@@ -1,6 +1,6 @@
 """The arguments of tune, run, resume and work, declared once for Python and the command line, and those of export.
 
-As in ranktune.command_line.app, no heavy module is imported.
+As in ranktune.command_line.app, no module is imported that loads libraries.
 """
 
 import inspect

@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.errors import printable
-from ranktune.tuner.search.progress import Progress, TrialReport
+from ranktune.tuner.search.progress import Progress, Silent, TrialReport
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -33,7 +33,7 @@ def in_notebook() -> bool:
     return shell is not None and getattr(shell.get_ipython(), "kernel", None) is not None
 
 
-class Lines:
+class Lines(Silent):
     """A line for each improvement and failure, and at most one every two seconds for other trials."""
 
     def __init__(self) -> None:
@@ -64,12 +64,6 @@ class Lines:
         head = f"{_label(report.split)}trial {report.done}{of}"
         self._print(f"{head}  {report.solver}  {outcome}{best}  {_time_left(report)}".rstrip())
 
-    def event(self, text: str) -> None:
-        """Print nothing."""
-
-    def close(self) -> None:
-        """Do nothing."""
-
     def _print(self, text: str) -> None:
         self._last_line = time.monotonic()
         print(printable(text), file=sys.stderr, flush=True)
@@ -83,7 +77,7 @@ class Verbose(Lines):
         self._print(text)
 
 
-class Live:
+class Live(Silent):
     """A bar for the trials of each split, with the best value and the time left, and a bar for each later stage.
 
     Where the trials are not counted, the bar shows the time that has passed of the time there is. That of a stage,
@@ -148,9 +142,6 @@ class Live:
                 markup=False, highlight=False, style="dim",
             )  # fmt: skip
 
-    def event(self, text: str) -> None:
-        """Print nothing."""
-
     def close(self) -> None:
         """Stop the bar and show the cursor."""
         self._end_stage()
@@ -162,7 +153,7 @@ class Live:
             self._stage = None
 
 
-class Notebook:
+class Notebook(Silent):
     """One output of the cell, which shows the stage, the trials of the split, the best value and the time left."""
 
     def __init__(self) -> None:
@@ -191,9 +182,6 @@ class Notebook:
         self._left = _time_left(report)
         if report.done == report.total or time.monotonic() - self._shown > 0.5:
             self._show()
-
-    def event(self, text: str) -> None:
-        """Show nothing."""
 
     def close(self) -> None:
         """Leave the trials, without the stage and the time left."""

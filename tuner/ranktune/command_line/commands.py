@@ -223,12 +223,12 @@ def related_table(found: Json) -> RenderableType:
     """Return two rankings side by side; entries that the documentation lists under See Also are marked."""
     sides = table(("", "the chosen model", "BM25"))
     for place, (ours, theirs) in enumerate(zip(found["ours"], found["bm25"], strict=True), start=1):
-        sides.add_row(str(place), _judged(ours), _judged(theirs))
+        sides.add_row(str(place), _graded(ours), _graded(theirs))
     sides.caption = "* listed under See Also, ** each lists the other"
     return titled(f"{found['query']}: {found['summary']}", sides)
 
 
-def _judged(entry: Json) -> str:
+def _graded(entry: Json) -> str:
     return escape(entry["name"] + " " + "*" * int(entry["grade"])).rstrip()
 
 

@@ -1,6 +1,6 @@
 """The command `ranktune export`: its options, what it does, and how the export is used.
 
-As in ranktune.command_line.app, heavy modules are imported inside the functions.
+As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The commands for models and data: predict, evaluate, explain, export, data, convert, solvers, warm and others.
 
-As in ranktune.command_line.app, heavy modules are imported inside the functions.
+As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Options that several commands share, options from a declaration, and printing.
 
-As in ranktune.command_line.app, heavy modules are imported inside the functions.
+As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The commands for studies: tune, run, resume, worker, list, show, report, dashboard.
 
-As in ranktune.command_line.app, heavy modules are imported inside the functions.
+As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
 
 from __future__ import annotations
