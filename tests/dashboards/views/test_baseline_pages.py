@@ -99,7 +99,7 @@ def test_studies_on_other_queries_are_not_paired(tmp_path: Path) -> None:
     for other in (open_study(tmp_path / "running"), open_study(_on_other_data(tmp_path))):
         panels = {panel.key: panel for panel in compare.panels(one, other)}
         assert not panels["chosen"].table.rows and not panels["pairs"].table.rows
-        assert "finished" in panels["chosen"].note or "not judged on the same queries" in panels["chosen"].note
+        assert "finished" in panels["chosen"].note or "not evaluated on the same queries" in panels["chosen"].note
 
 
 def _on_other_data(home: Path) -> Path:

@@ -1,8 +1,8 @@
 """The commands together: parse, call, print. Results go to standard output, everything else to standard error.
 
-Modules that load libraries are imported inside the commands, so that --help is instant. Exit code 2: invalid input, which the message
-names; 3: all trials of a study failed; 4: --fail-unless-better, and the model is not better; 70: an unexpected error
-(`ranktune.command_line.crashes`); 130: interrupted.
+Modules that load libraries are imported inside the commands, so that --help is instant. Exit code 2: invalid input,
+which the message names; 3: all trials of a study failed; 4: --fail-unless-better, and the model is not better; 70: an
+unexpected error (`ranktune.command_line.crashes`); 130: interrupted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The command docs: the pages of the documentation, without a network.
 
-They are Markdown files beside the package, and llms.txt is their list. As in ranktune.command_line.app, modules that load
-libraries are imported inside the functions.
+They are Markdown files beside the package, and llms.txt is their list. As in ranktune.command_line.app, modules that
+load libraries are imported inside the functions.
 """
 
 from __future__ import annotations
