@@ -9,80 +9,67 @@ Names are loaded when first used, so that importing the package and --help are i
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ranktune.solvers.core.table import Entry, Table
+
 if TYPE_CHECKING:
-    from ranktune.api import resume, run, tune
-    from ranktune.comparing import compare, evaluate
-    from ranktune.converting import convert
-    from ranktune.explaining import explain
-    from ranktune.reading import predict
-    from ranktune.solvers.data.queries import Queries
-    from ranktune.solvers.data.sources.catalogue import read
-    from ranktune.solvers.linear.elastic_rank import ElasticRank
-    from ranktune.solvers.linear.rank_svm import RankSVM
-    from ranktune.solvers.metrics.metrics import parse_metric
-    from ranktune.solvers.models.base import load_model
-    from ranktune.streaming import one_pass
-    from ranktune.tuner.samplers.thompson import ThompsonSampler
-    from ranktune.tuner.study.custom import register_metric, register_solver
-    from ranktune.tuner.study.declaration import Study
+    from ranktune.api import resume as resume
+    from ranktune.api import run as run
+    from ranktune.api import tune as tune
+    from ranktune.comparing import compare as compare
+    from ranktune.comparing import evaluate as evaluate
+    from ranktune.converting import convert as convert
+    from ranktune.explaining import explain as explain
+    from ranktune.reading import predict as predict
+    from ranktune.solvers.data.queries import Queries as Queries
+    from ranktune.solvers.data.sources.catalogue import read as read
+    from ranktune.solvers.linear.elastic_rank import ElasticRank as ElasticRank
+    from ranktune.solvers.linear.rank_svm import RankSVM as RankSVM
+    from ranktune.solvers.metrics.metrics import parse_metric as parse_metric
+    from ranktune.solvers.models.base import load_model as load_model
+    from ranktune.streaming import one_pass as one_pass
+    from ranktune.tuner.samplers.thompson import ThompsonSampler as ThompsonSampler
+    from ranktune.tuner.study.custom import register_metric as register_metric
+    from ranktune.tuner.study.custom import register_solver as register_solver
+    from ranktune.tuner.study.declaration import Study as Study
 
 __version__ = "0.2.1"
 
-__all__ = [
-    "ElasticRank",
-    "Queries",
-    "RankSVM",
-    "Study",
-    "ThompsonSampler",
-    "__version__",
-    "compare",
-    "convert",
-    "evaluate",
-    "explain",
-    "load_model",
-    "one_pass",
-    "parse_metric",
-    "predict",
-    "read",
-    "register_metric",
-    "register_solver",
-    "resume",
-    "run",
-    "tune",
-]
+_PUBLIC: Table[Any] = Table(
+    "name",
+    {
+        "ElasticRank": Entry("solvers.linear.elastic_rank"),
+        "Queries": Entry("solvers.data.queries"),
+        "RankSVM": Entry("solvers.linear.rank_svm"),
+        "Study": Entry("tuner.study.declaration"),
+        "ThompsonSampler": Entry("tuner.samplers.thompson"),
+        "compare": Entry("comparing"),
+        "convert": Entry("converting"),
+        "evaluate": Entry("comparing"),
+        "explain": Entry("explaining"),
+        "load_model": Entry("solvers.models.base"),
+        "one_pass": Entry("streaming"),
+        "parse_metric": Entry("solvers.metrics.metrics"),
+        "predict": Entry("reading"),
+        "read": Entry("solvers.data.sources.catalogue"),
+        "register_metric": Entry("tuner.study.custom"),
+        "register_solver": Entry("tuner.study.custom"),
+        "resume": Entry("api"),
+        "run": Entry("api"),
+        "tune": Entry("api"),
+    },
+    package="ranktune",
+)
 
-
-_HOME = {
-    "ElasticRank": "solvers.linear.elastic_rank",
-    "Queries": "solvers.data.queries",
-    "RankSVM": "solvers.linear.rank_svm",
-    "Study": "tuner.study.declaration",
-    "ThompsonSampler": "tuner.samplers.thompson",
-    "compare": "comparing",
-    "convert": "converting",
-    "evaluate": "comparing",
-    "explain": "explaining",
-    "load_model": "solvers.models.base",
-    "one_pass": "streaming",
-    "parse_metric": "solvers.metrics.metrics",
-    "predict": "reading",
-    "read": "solvers.data.sources.catalogue",
-    "register_metric": "tuner.study.custom",
-    "register_solver": "tuner.study.custom",
-    "resume": "api",
-    "run": "api",
-    "tune": "api",
-}
+__all__ = sorted((*_PUBLIC.names, "__version__"))
 
 
 def __getattr__(name: str) -> Any:
     """Load a public name from its module."""
-    if name not in _HOME:
+    if name not in __all__:
         raise AttributeError(f"module 'ranktune' has no attribute '{name}'")
-    return getattr(import_module(f"ranktune.{_HOME[name]}"), name)
+    return _PUBLIC.imported(name)
 
 
 def __dir__() -> list[str]:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -75,7 +76,7 @@ def test_a_study_in_any_state_has_panels_that_say_something(key: str, tmp_path: 
 
 def hostile_choices(folder: Path) -> StudyData:
     """A study whose choices, solvers, parameters and split have hostile names."""
-    params = {"C": 1.0, "weight": "ndcg", "optimizer": "fobos", "pairs": "all"}
+    params: dict[str, Any] = {"C": 1.0, "weight": "ndcg", "optimizer": "fobos", "pairs": "all"}
     own = [
         trial(k, solver, {"loss": name, **params}, 0.5 + 0.01 * k)
         for solver in ("RankSVM", "ElasticRank")
