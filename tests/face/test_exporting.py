@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from ranktune.arguments import ExportArguments
 from ranktune.command_line import exporting
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
 from ranktune.solvers.export.formats import FORMATS, export
@@ -76,10 +78,12 @@ def written(
     trees: int | None = None,
 ) -> str:
     """What is said of an export in this process."""
+    given = {"check": check, "distil": distil}
+    data: dict[str, Any] = {name: str(folder / value) for name, value in given.items() if value is not None}
     where = None if output is None else folder / output
-    data = None if check is None else str(folder / check)
-    by = None if distil is None else exporting.Distilling(str(folder / distil), trees)
-    return exporting.export_file(folder / model, format, where, name="m", store="s", check=data, distil=by, reading={})
+    return exporting.export_file(
+        ExportArguments(folder / model, format=format, output=where, model_name="m", store="s", trees=trees, **data)
+    )
 
 
 @pytest.mark.filterwarnings("ignore:.*matched by position")

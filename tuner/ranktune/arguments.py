@@ -225,8 +225,33 @@ class ShowArguments:
 
 @dataclass(frozen=True, kw_only=True)
 class ExportArguments(DataArguments):
-    """The data that a model is made exportable by, and how."""
+    """What is exported and how, and the data that a model is made exportable by."""
 
+    model: Annotated[Path, Setting("A model.json.", positional=True)] = field(kw_only=False)
+    format: Annotated[str, Setting("One of the formats above.", options=("--format", "-f"))]
+    output: Annotated[Path | None, Setting("File to write. (default: standard output)", options=("--output", "-o"))] = (
+        None
+    )
+    model_name: Annotated[str, Setting("Name of the model in the other system.", options=("--name",))] = "ranktune"
+    store: Annotated[str, Setting("Solr's feature store.")] = "_DEFAULT_"
+    check: Annotated[
+        str | None, Setting("Data on which to compare the export's ranking with the model's (onnx, python).")
+    ] = None
+    distil: Annotated[
+        str | None,
+        Setting(
+            "Data, such as the training data, by which a model that the format cannot hold becomes one of trees, "
+            "or of weights, that scores alike. How much it loses is said."
+        ),
+    ] = None
+    trees: Annotated[
+        int | None,
+        Setting(
+            "With --distil: learn this number of trees from the scores, a smaller and faster model that loses "
+            "more. What it loses is overstated on the training data, which the model has learnt by heart.",
+            minimum=1,
+        ),
+    ] = None
     two_stage: Annotated[
         str | None,
         Setting(

@@ -20,6 +20,7 @@ import typer
 
 from ranktune.arguments import FAIL_UNLESS_BETTER, HOME
 from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.study.settings import given_columns
 
@@ -71,6 +72,7 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "solvers": solver_names,
     "metric": metric_names,
     "also": metric_names,
+    "format": FORMATS.completions(),
 }
 """What a shell completes, by field of a declaration."""
 
