@@ -1,0 +1,27 @@
+"""What every table of named things promises: its entries can be used, say what they are, and are found by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ranktune.dashboards.views.registry import VIEWS
+from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.core.table import Table
+from ranktune.solvers.data.readers.formats import READERS
+from ranktune.solvers.export.formats import FORMATS
+from ranktune.solvers.metrics.presets import MEASURES
+from ranktune.solvers.names import PARTS, SOLVERS
+from ranktune.tuner.samplers.registry import SAMPLERS
+
+TABLES: tuple[Table[Any], ...] = (SOLVERS, PARTS, MEASURES, FORMATS, READERS, VIEWS, SAMPLERS)
+
+
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)
+def test_entries_can_be_used_and_say_what_they_are(table: Table[Any]) -> None:
+    for name in table:
+        assert table.find(name.upper()) is table[name]
+        assert table.help(name), name
+    with pytest.raises(RankTuneError, match=rf"there is no {table.kind} 'no such thing'\. Known: {sorted(table)[0]}"):
+        table.find("no such thing")
