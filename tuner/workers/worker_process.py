@@ -36,7 +36,8 @@ class WorkerProcess:
     """
 
     def __init__(self) -> None:
-        code = _CODE.format(path=sys.path, coordinator=os.getpid())
+        path = list(map(str, sys.path))  # paths may be there that are no text
+        code = _CODE.format(path=path, coordinator=os.getpid())
         group: dict[str, Any] = {"process_group": 0} if os.name == "posix" else {}
         self._process = subprocess.Popen(
             [sys.executable, *(f"-W{option}" for option in sys.warnoptions), "-c", code],

@@ -321,6 +321,13 @@ def loaded() -> tuple[int, bool]:
     return os.getpid(), "ranktune.tuner.evaluation.objective" in sys.modules and "numba" in sys.modules
 
 
+def test_a_worker_finds_modules_where_this_process_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "module_of_a_path.py").write_text("def seven() -> int:\n    return 7\n")
+    monkeypatch.setattr(sys, "path", [tmp_path, *sys.path])  # a path that is no text
+    with Processes(1) as executor:
+        assert executor.submit(lambda: __import__("module_of_a_path").seven()).result(SOON) == 7
+
+
 def test_no_lanes_are_refused() -> None:
     with pytest.raises(ParameterError, match="jobs=0"):
         Processes(0)
