@@ -13,7 +13,14 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES, sort_with_order
-from ranktune.solvers.losses.window_sums import sum_all, sum_and_count_all, sum_and_count_windows, sum_windows
+from ranktune.solvers.losses.window_sums import (
+    sum_adjacent,
+    sum_all,
+    sum_and_count_adjacent,
+    sum_and_count_all,
+    sum_and_count_many,
+    sum_many,
+)
 
 STEP = np.triu(np.ones((8, 8)), 1)
 """STEP[c, g] is 1 where grade c is below grade g."""
@@ -206,10 +213,12 @@ def slopes_rest(
             continue
         n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
         d, slopes, part, hinge, g, m = degree[a:b], slope[a:b], 0.0, 0.0, total[: b - a], excess[: b - a]
-        if not adjacent and lo[n - 1] == 0 and hi[0] == n:
+        if adjacent:
+            sum_and_count_adjacent(t, c, k, lo, hi, sums, counts, g, d, m)
+        elif lo[n - 1] == 0 and hi[0] == n:
             sum_and_count_all(t, c, k, sums, counts, g, d, m)
         else:
-            sum_and_count_windows(t, c, k, lo, hi, adjacent, sums, counts, g, d, m)
+            sum_and_count_many(t, c, k, lo, hi, sums, counts, g, d, m)
         for r in range(n):
             quadratic = d[r] * t[r] - g[r]
             part += t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r]
@@ -248,9 +257,11 @@ def multiply_rest(
         mean /= n
         for r in range(n):
             t[r] -= mean
-        if not adjacent and lo[n - 1] == 0 and hi[0] == n:
+        if adjacent:
+            sum_adjacent(t, c, k, lo, hi, sums, g)
+        elif lo[n - 1] == 0 and hi[0] == n:
             sum_all(t, c, k, sums, g)
         else:
-            sum_windows(t, c, k, lo, hi, adjacent, sums, g)
+            sum_many(t, c, k, lo, hi, sums, g)
         for r in range(n):
             result[o[r]] = twice * (d[r] * t[r] - g[r])

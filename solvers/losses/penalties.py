@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -47,7 +47,24 @@ class _Penalty:
 
 
 @dataclass(frozen=True)
-class L1(_Penalty):
+class _Single(_Penalty):
+    """A penalty of one strength: l1 or l2, as name says."""
+
+    name: ClassVar[str]
+    strength: float
+
+    def __post_init__(self) -> None:
+        """Check the strength."""
+        check_not_negative(self.name, self.strength)
+
+    @property
+    def strengths(self) -> tuple[float, float]:
+        """(l1, l2), of which one is 0."""
+        return (float(self.strength), 0.0) if self.name == "l1" else (0.0, float(self.strength))
+
+
+@dataclass(frozen=True)
+class L1(_Single):
     """The penalty ``strength * sum |w|``, which makes weights exactly zero.
 
     Parameters
@@ -63,16 +80,7 @@ class L1(_Penalty):
     1.5
     """
 
-    strength: float
-
-    def __post_init__(self) -> None:
-        """Check the strength."""
-        check_not_negative("l1", self.strength)
-
-    @property
-    def strengths(self) -> tuple[float, float]:
-        """(strength, 0)."""
-        return float(self.strength), 0.0
+    name: ClassVar[str] = "l1"
 
     def truncate(self, weights: Floats, step: float, threshold: float) -> Floats:
         """Return weights, those of size threshold or less moved towards zero by step * strength.
@@ -86,7 +94,7 @@ class L1(_Penalty):
 
 
 @dataclass(frozen=True)
-class L2(_Penalty):
+class L2(_Single):
     """The penalty strength / 2 * sum w^2, which keeps weights small and makes none zero.
 
     Parameters
@@ -102,16 +110,7 @@ class L2(_Penalty):
     1.25
     """
 
-    strength: float
-
-    def __post_init__(self) -> None:
-        """Check the strength."""
-        check_not_negative("l2", self.strength)
-
-    @property
-    def strengths(self) -> tuple[float, float]:
-        """(0, strength)."""
-        return 0.0, float(self.strength)
+    name: ClassVar[str] = "l2"
 
     def gradient(self, weights: Floats) -> Floats:
         """Return strength * w."""

@@ -3,7 +3,6 @@
 Documents are sorted by score (notation: order_statistics). The worse partners of r have a grade below its own and a
 position >= low[r], the better ones a grade above and a position < high[r]. All kernels overwrite their last arrays:
 
-cells        sums by grade: the tree of grade_tree, or where only partners one grade away count, cells[c + 1] of grade c
 out, total   (n,) the sums of v over all partners      degree   (n,) their number      excess   (n,) better less worse
 """
 
@@ -11,98 +10,74 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import add, below, offsets
 
 
 @compiled
-def sum_below(cells: Floats, ends: Ints, c: np.int64, adjacent: bool) -> float:
-    """Return the sum of grade c - 1 if adjacent, else of all grades below c."""
-    return float(cells[c]) if adjacent else below(cells, ends, c)
-
-
-@compiled
-def sum_above(cells: Floats, ends: Ints, c: np.int64, total: float, adjacent: bool) -> float:
-    """Return the sum of grade c + 1 if adjacent, else of all grades above c, where total is that of all grades."""
-    return float(cells[c + 2]) if adjacent else total - below(cells, ends, c + 1)
-
-
-@compiled
-def add_value(cells: Floats, ends: Ints, c: np.int64, value: float, adjacent: bool) -> None:
-    """Add value to grade c."""
-    if adjacent:
-        cells[c + 1] += value
-    else:
-        add(cells, ends, c, value)
-
-
-@compiled
-def sum_windows(
-    v: Floats, codes: Codes, k: int, low: Codes, high: Codes, adjacent: bool, cells: Floats, out: Floats
-) -> None:
+def sum_many(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over all active partners."""
     n, ends = len(v), offsets(k)
-    cells[: k + 2 if adjacent else ends[-1]] = 0.0
+    tree[: ends[-1]] = 0.0
     total, at_low, at_high = 0.0, 0, 0
     for p in range(n + 1):
         while at_low < n and low[at_low] == p:
-            out[at_low] = -sum_below(cells, ends, np.int64(codes[at_low]), adjacent)
+            out[at_low] = -below(tree, ends, np.int64(codes[at_low]))
             at_low += 1
         while at_high < n and high[at_high] == p:  # never ahead of at_low
-            out[at_high] += sum_above(cells, ends, np.int64(codes[at_high]), total, adjacent)
+            out[at_high] += total - below(tree, ends, np.int64(codes[at_high]) + 1)
             at_high += 1
         if p < n:
             total += v[p]
-            add_value(cells, ends, np.int64(codes[p]), v[p], adjacent)
+            add(tree, ends, np.int64(codes[p]), v[p])
     for r in range(n):
-        out[r] += sum_below(cells, ends, np.int64(codes[r]), adjacent)
+        out[r] += below(tree, ends, np.int64(codes[r]))
 
 
 @compiled
-def sum_and_count_windows(
+def sum_and_count_many(
     v: Floats,
     codes: Codes,
     k: int,
     low: Codes,
     high: Codes,
-    adjacent: bool,
     sums: Floats,
     counts: Floats,
     total: Floats,
     degree: Floats,
     excess: Floats,
 ) -> None:
-    """Do as sum_windows, and overwrite degree with the number of active partners, excess with better less worse."""
+    """Do what sum_many does, and overwrite degree with the number of active partners, excess with better less worse."""
     n, ends = len(v), offsets(k)
-    sums[: k + 2 if adjacent else ends[-1]] = 0.0
-    counts[: k + 2 if adjacent else ends[-1]] = 0.0
+    sums[: ends[-1]] = 0.0
+    counts[: ends[-1]] = 0.0
     added, at_low, at_high = 0.0, 0, 0
     for p in range(n + 1):
         while at_low < n and low[at_low] == p:
             c = np.int64(codes[at_low])
-            total[at_low] = -sum_below(sums, ends, c, adjacent)
-            degree[at_low] = -sum_below(counts, ends, c, adjacent)  # worse partners, but for those still to come
+            total[at_low] = -below(sums, ends, c)
+            degree[at_low] = -below(counts, ends, c)  # worse partners, but for those that are still to come
             at_low += 1
         while at_high < n and high[at_high] == p:
-            c = np.int64(codes[at_high])
-            total[at_high] += sum_above(sums, ends, c, added, adjacent)
-            excess[at_high] = sum_above(counts, ends, c, float(p), adjacent)
+            c = np.int64(codes[at_high]) + 1
+            total[at_high] += added - below(sums, ends, c)
+            excess[at_high] = p - below(counts, ends, c)
             at_high += 1
         if p < n:
             added += v[p]
-            add_value(sums, ends, np.int64(codes[p]), v[p], adjacent)
-            add_value(counts, ends, np.int64(codes[p]), 1.0, adjacent)
+            add(sums, ends, np.int64(codes[p]), v[p])
+            add(counts, ends, np.int64(codes[p]), 1.0)
     for r in range(n):
         c = np.int64(codes[r])
-        total[r] += sum_below(sums, ends, c, adjacent)
-        worse, better = degree[r] + sum_below(counts, ends, c, adjacent), excess[r]
+        total[r] += below(sums, ends, c)
+        worse, better = degree[r] + below(counts, ends, c), excess[r]
         degree[r], excess[r] = better + worse, better - worse
 
 
 @compiled
 def sum_all(v: Floats, codes: Codes, k: int, cells: Floats, out: Floats) -> None:
-    """Do as sum_windows does where all pairs are active: whatever is not of the own grade; cells[c] sums grade c."""
+    """Do what sum_many does where all pairs are active: whatever is not of the own grade; cells[c] sums grade c."""
     total = 0.0
     cells[:k] = 0.0
     for r in range(len(v)):
@@ -116,7 +91,7 @@ def sum_all(v: Floats, codes: Codes, k: int, cells: Floats, out: Floats) -> None
 def sum_and_count_all(
     v: Floats, codes: Codes, k: int, sums: Floats, counts: Floats, total: Floats, degree: Floats, excess: Floats
 ) -> None:
-    """Do as sum_and_count_windows does where all pairs are active."""
+    """Do what sum_and_count_many does where all pairs are active."""
     n = len(v)
     sum_all(v, codes, k, sums, total)
     counts[: k + 1] = 0.0
@@ -127,3 +102,57 @@ def sum_and_count_all(
     for r in range(n):
         below, up_to = counts[codes[r]], counts[codes[r] + 1]
         degree[r], excess[r] = n - up_to + below, n - up_to - below
+
+
+@compiled
+def sum_adjacent(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells: Floats, out: Floats) -> None:
+    """Overwrite out with the sums of v over the active partners one grade away; cells[c + 1] sums grade c."""
+    n = len(v)
+    cells[: k + 2] = 0.0
+    at_low = at_high = 0
+    for p in range(n + 1):
+        while at_low < n and low[at_low] == p:
+            out[at_low] = -cells[codes[at_low]]
+            at_low += 1
+        while at_high < n and high[at_high] == p:
+            out[at_high] += cells[codes[at_high] + 2]
+            at_high += 1
+        if p < n:
+            cells[codes[p] + 1] += v[p]
+    for r in range(n):
+        out[r] += cells[codes[r]]
+
+
+@compiled
+def sum_and_count_adjacent(
+    v: Floats,
+    codes: Codes,
+    k: int,
+    low: Codes,
+    high: Codes,
+    sums: Floats,
+    counts: Floats,
+    total: Floats,
+    degree: Floats,
+    excess: Floats,
+) -> None:
+    """Do for partners one grade away what sum_and_count_many does for all."""
+    n = len(v)
+    sums[: k + 2] = 0.0
+    counts[: k + 2] = 0.0
+    at_low = at_high = 0
+    for p in range(n + 1):
+        while at_low < n and low[at_low] == p:
+            total[at_low], degree[at_low] = -sums[codes[at_low]], -counts[codes[at_low]]
+            at_low += 1
+        while at_high < n and high[at_high] == p:
+            total[at_high] += sums[codes[at_high] + 2]
+            excess[at_high] = counts[codes[at_high] + 2]
+            at_high += 1
+        if p < n:
+            sums[codes[p] + 1] += v[p]
+            counts[codes[p] + 1] += 1.0
+    for r in range(n):
+        total[r] += sums[codes[r]]
+        worse, better = degree[r] + counts[codes[r]], excess[r]
+        degree[r], excess[r] = better + worse, better - worse

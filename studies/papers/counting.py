@@ -16,7 +16,7 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
 from ranktune.solvers.losses.order_statistics_kernels import STEP
-from ranktune.solvers.losses.window_sums import sum_windows
+from ranktune.solvers.losses.window_sums import sum_many
 
 DIRECT_AT_MOST = 1000
 """Grades up to which direct counting is measured."""
@@ -128,7 +128,7 @@ def measure(length: int, n_grades: int, repeats: int) -> dict[str, float]:
     works: dict[str, tuple[bool, Callable[[], None]]] = {
         "direct": (n_grades <= DIRECT_AT_MOST, lambda: direct(v, codes, n_grades, low, high, room, out)),
         "Fenwick": (True, lambda: fenwick(v, codes, n_grades, low, high, room, out)),
-        "tree of 32": (True, lambda: sum_windows(v, codes, n_grades, low, high, False, room, out)),
+        "tree of 32": (True, lambda: sum_many(v, codes, n_grades, low, high, room, out)),
         "table": (n_grades <= FEW, lambda: table(v, codes, low, high, rows, out)),
     }
     return {

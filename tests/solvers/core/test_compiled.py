@@ -51,7 +51,7 @@ def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_pa
     ("kernel", "files"),
     [
         (products.dense_times, {"products", "vectors"}),
-        (window_sums.sum_windows, {"window_sums", "grade_tree"}),
+        (window_sums.sum_many, {"window_sums", "grade_tree"}),
         (rank_boost_kernels.potentials, {"rank_boost_kernels"}),
         (order_statistics_kernels.rank, {"order_statistics_kernels", "grades", "window_sums", "grade_tree"}),
         (grade_tree.add, {"grade_tree"}),

@@ -46,8 +46,12 @@ def test_every_structure_gives_the_sums_over_active_partners(n: int, k: int, adj
     out, total, degree, excess = (np.full(n, np.nan) for _ in range(4))
     room = np.full(max(offsets(k)[-1], k + 2), np.nan)
     other = room.copy()
-    window_sums.sum_windows(v, codes, k, low, high, adjacent, room, out)
-    window_sums.sum_and_count_windows(v, codes, k, low, high, adjacent, room, other, total, degree, excess)
+    if adjacent:
+        window_sums.sum_adjacent(v, codes, k, low, high, room, out)
+        window_sums.sum_and_count_adjacent(v, codes, k, low, high, room, other, total, degree, excess)
+    else:
+        window_sums.sum_many(v, codes, k, low, high, room, out)
+        window_sums.sum_and_count_many(v, codes, k, low, high, room, other, total, degree, excess)
     for found in (out, total):
         np.testing.assert_allclose(found, expected, atol=1e-12 * n)
     np.testing.assert_array_equal([degree, excess], counts)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.metrics.names import ALIASES, ERROR_RATES, TREC_EVAL
 from ranktune.solvers.metrics.presets import MEASURES, PRESETS
-from tests.support.metric_samples import trec_format
 
 SPELLINGS = {
     "p@10": "precision@10",
@@ -76,20 +73,3 @@ def test_every_name_has_a_meaning() -> None:
 def test_error_rates_are_refused_with_the_metric_to_maximise(written: str) -> None:
     with pytest.raises(ParameterError, match=r"write '(domination|pairwise)', which is 1 minus it"):
         parse_metric(written)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_the_names_of_trec_eval_are_its_values() -> None:
-    pytrec_eval = pytest.importorskip("pytrec_eval")
-    generator = np.random.default_rng(4)
-    qid = np.repeat(np.arange(60), generator.integers(1, 25, 60))
-    grades = generator.integers(0, 4, len(qid)) * (qid % 9 > 0)
-    ids = np.array([f"d{i}" for i in generator.permutation(len(qid))])
-    queries = Queries.from_arrays(np.zeros((len(qid), 1)), grades, qid=qid, document_ids=ids)
-    scores = np.round(generator.normal(size=len(qid)), 1)  # ties
-    judged, run = trec_format(scores, queries)
-    asked = {"P.5,10", "recall.10", "ndcg_cut.10", "map_cut.10", "recip_rank"}
-    theirs = pytrec_eval.RelevanceEvaluator(judged, asked).evaluate(run)
-    for name in ("P_5", "P_10", "recall_10", "ndcg_cut_10", "map_cut_10", "recip_rank"):
-        ours = parse_metric(name).per_query(scores, queries)
-        assert np.allclose(ours, [theirs[str(q)][name] for q in range(60)], rtol=0, atol=1e-12), name

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.grade_tree import offsets
-from ranktune.solvers.losses.window_sums import sum_windows
+from ranktune.solvers.losses.window_sums import sum_many
 from ranktune.studies.benchmarks.counting import main
 from ranktune.studies.papers import counting
 
@@ -15,10 +15,11 @@ from ranktune.studies.papers import counting
 def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
     v, codes, low, high = counting.problem(length, n_grades)
     room = np.empty(max(offsets(n_grades)[-1], n_grades + 1))
-    results = np.empty((3, length))
-    sum_windows(v, codes, n_grades, low, high, False, room, results[0])
-    for kernel, out in zip((counting.fenwick, counting.direct), results[1:], strict=True):
+    results = []
+    for kernel in (sum_many, counting.fenwick, counting.direct):
+        out = np.empty(length)
         kernel(v, codes, n_grades, low, high, room, out)
+        results.append(out)
     np.testing.assert_allclose(results[1], results[0], atol=1e-9)
     np.testing.assert_allclose(results[2], results[0], atol=1e-9)
     if n_grades <= 7:
