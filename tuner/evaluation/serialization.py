@@ -72,6 +72,7 @@ def _unpacked(packed: bytes) -> Outcome:
         if sum(member.file_size for member in archive.infolist()) > 2 * RESULT_CAP:
             raise ValueError("too large when unpacked")
         about = json.loads(archive.read(_MEMBER))
+        about.setdefault("path_parameter", about.get("along", ""))  # the name until 0.2.1, which had no learning curve
         names = set(archive.namelist())
         per_query = {str(name): _array(archive, f"q{k}.npy", np.float64) for k, name in enumerate(about["metrics"])}
         samples = takewhile(names.__contains__, (f"s{k}.npy" for k in count()))
@@ -79,7 +80,7 @@ def _unpacked(packed: bytes) -> Outcome:
             per_query=per_query,
             samples=tuple(_array(archive, name, np.float64) for name in samples),
             scores=_array(archive, "scores.npy", np.float32) if "scores.npy" in names else None,
-            **{name: about[name] for name in _FIELDS},
+            **{name: about[name] for name in _FIELDS if name in about},
         )
         return typed(outcome)
 

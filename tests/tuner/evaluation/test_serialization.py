@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import zipfile
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -77,10 +78,24 @@ def test_changed_bytes_never_raise(place: int, byte: int) -> None:
     assert isinstance(unpack(bytes(packed)), Outcome)
 
 
+def test_what_an_earlier_release_sent_is_read() -> None:
+    about = json.loads(member_of(pack(FULL)))
+    about["along"] = about.pop("path_parameter")
+    del about["learning_curve"]
+    made = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(pack(FULL))) as whole, zipfile.ZipFile(made, "w") as earlier:
+        for name in whole.namelist():
+            earlier.writestr(name, json.dumps(about) if name == "outcome.json" else whole.read(name))
+    same(unpack(made.getvalue()), replace(FULL, learning_curve=()))
+
+
+def member_of(packed: bytes) -> bytes:
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        return archive.read("outcome.json")
+
+
 def with_array(member: bytes, kind: int = zipfile.ZIP_STORED) -> bytes:
-    buffer = io.BytesIO(pack(Outcome({"map": np.zeros(3)})))
-    with zipfile.ZipFile(buffer) as archive:
-        about = archive.read("outcome.json")
+    about = member_of(pack(Outcome({"map": np.zeros(3)})))
     made = io.BytesIO()
     with zipfile.ZipFile(made, "w", kind) as archive:
         archive.writestr("outcome.json", about)
