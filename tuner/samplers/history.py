@@ -127,11 +127,11 @@ def read(
     encoding = _encoding(axes, distributions, rows[ended], asked[ended], conditions)
     evaluated = _evaluated(study, trials, rows)
     coming, known = _rows([(suggested or {}).get(t.number, {}) for t in trials], axes, distributions)
-    at_work = np.array([t.number in running for t in trials], dtype=bool)
-    pending = at_work & (asked | known).any(axis=1)
+    is_running = np.array([t.number in running for t in trials], dtype=bool)
+    pending = is_running & (asked | known).any(axis=1)
     always = asked[ended].all(axis=0) if ended.any() else np.zeros(len(axes), dtype=bool)
     # a trial that gets its values one by one, with a suggestion that is known, counts with that alone
-    amid = at_work & known.any(axis=1) & ~(asked | ~always).all(axis=1)
+    amid = is_running & known.any(axis=1) & ~(asked | ~always).all(axis=1)
     lost = (asked & np.isnan(rows)).any(axis=1)  # a value that is no longer among the choices
     taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost], coming[pending & known.any(axis=1)]])
     chosen = [t for t, keep in zip(trials, evaluated.kept, strict=True) if keep]

@@ -167,9 +167,9 @@ def _choose_by_parts(compared: _Compared, generator: np.random.Generator, splits
         # quarters 0 and 2 first: halves {0, 1} and {2, 3} differ by one query at most
         part = generator.permuted(np.tile(np.array([0, 2, 1, 3])[np.arange(n) % 4], (size, 1)), axis=1)
         marks = (part[:, None, :] == np.arange(4)[:, None]).astype(np.float64)  # (size, 4, n)
-        heavy = marks if weights is None else marks * weights
-        final = _Sums.of(compared.final, heavy)
-        first = None if compared.first is None else _Sums.of(compared.first, heavy)
+        weighted = marks if weights is None else marks * weights
+        final = _Sums.of(compared.final, weighted)
+        first = None if compared.first is None else _Sums.of(compared.first, weighted)
         for nested_choice, scoring in (([0, 1], [2, 3]), ([2, 3], [0, 1])):
             left_out = final.means(scoring)
             winners = _winners(final, first, nested_choice, compared.finalists)

@@ -98,7 +98,7 @@ def _importance(
 
 
 def _documents_in(model: Model, queries: Queries, seconds: float, metric: Metric | None = None) -> int:
-    """Return how many documents can be scored, and judged by the metric, in the given time."""
+    """Return how many documents can be scored, and evaluated by the metric, in the given time."""
     few, best = sampled(queries, TIMED), np.inf
     for _ in range(3):  # the first time code may be loaded
         begun = time.process_time()

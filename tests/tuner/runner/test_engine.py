@@ -27,15 +27,6 @@ from ranktune.tuner.study.home import StudyFolder, find_folder
 from tests.support.engine_samples import SOLVERS, judged, on_test, weights
 
 
-@pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    home = tmp_path_factory.mktemp("home")
-    return ranktune.tune(
-        judged(40, 0), vali=judged(20, 1), test=judged(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
-        trials=9, sampler="random", name="known", home=home, jobs=1,
-    )  # fmt: skip
-
-
 def test_the_chosen_model_ranks_as_reported(result: Result) -> None:
     test = judged(30, 2)
     scores = result.best_model.predict(test)

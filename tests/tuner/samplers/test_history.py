@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from ranktune.solvers.core.space import Choice, Float, When
 from ranktune.tuner.samplers.history import History, read, seen_distributions
 from ranktune.tuner.samplers.space import UnionSpace
+from tests.support.optuna_studies import optimised
 
 X = {"x": FloatDistribution(0.0, 1.0)}
 
@@ -136,8 +137,7 @@ def branching(trial: optuna.Trial) -> float:
 
 
 def test_conditions_are_learnt_from_the_trials() -> None:
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(branching, n_trials=40)
+    study = optimised(branching, 40, sampler=optuna.samplers.RandomSampler(seed=0))
     seen = read(study, now(study), seen_distributions(study.trials))
     names = list(seen.distributions)
     full = seen.encoding.from_unit(np.random.default_rng(0).random((200, len(names))))

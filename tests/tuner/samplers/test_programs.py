@@ -17,6 +17,7 @@ from optuna.storages.journal import JournalFileBackend
 
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.samplers.history import History, read, seen_distributions
+from tests.support.optuna_studies import optimised
 
 Guard: TypeAlias = Callable[[Mapping[str, float]], bool]
 
@@ -171,8 +172,7 @@ def layers(trial: optuna.Trial) -> float:
 @pytest.mark.parametrize("seed", seeds(3, 8, 30))
 def test_what_a_random_program_asked_for_is_not_suggested_again(seed: int, numbers: bool) -> None:
     program = Program.random(seed, numbers)
-    study = optuna.create_study(sampler=ThompsonSampler(seed=seed, startup=5))
-    study.optimize(program, n_trials=24)
+    study = optimised(program, 24, sampler=ThompsonSampler(seed=seed, startup=5))
     assert len({asked(trial) for trial in study.trials}) == min(24, program.count(24))
 
 
@@ -225,8 +225,7 @@ def test_running_trials_of_another_process_are_seen(tmp_path: Path) -> None:
 
 
 def rules_of(program: Callable[[optuna.Trial], float], trials: int) -> History:
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(program, n_trials=trials)
+    study = optimised(program, trials, sampler=optuna.samplers.RandomSampler(seed=0))
     return history_of(study)
 
 
@@ -256,8 +255,7 @@ def by_an_odd_number(trial: optuna.Trial) -> float:
 def test_what_decides_is_learnt(program: Callable[[optuna.Trial], float]) -> None:
     """From 80 random trials; of others, at least 95 of 100 ask for what was learnt."""
     seen = rules_of(program, 80)
-    fresh = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
-    fresh.optimize(program, n_trials=300)
+    fresh = optimised(program, 300, sampler=optuna.samplers.RandomSampler(seed=1))
     names = list(seen.distributions)
     right = 0
     for trial in fresh.trials:

@@ -15,6 +15,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import When
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.samplers.history import PAIRED
+from tests.support.optuna_studies import optimised
 
 
 def two(trial: optuna.Trial) -> tuple[float, float]:
@@ -39,8 +40,7 @@ def area(study: optuna.Study, corner: float = 0.5) -> float:
 def test_two_objectives_are_traded_off(draws: int, enough: float) -> None:
     areas = []
     for sampler in (ThompsonSampler(seed=0, draws=draws), optuna.samplers.RandomSampler(seed=0)):
-        study = optuna.create_study(directions=["minimize", "minimize"], sampler=sampler)
-        study.optimize(two, n_trials=32)
+        study = optimised(two, 32, directions=["minimize", "minimize"], sampler=sampler)
         areas.append(area(study))
     x = np.linspace(0, 1, 2001)
     whole = np.trapezoid(0.5 - np.minimum.accumulate((x - 0.2) ** 2)[::-1], (x[::-1] - 0.8) ** 2)
@@ -56,8 +56,7 @@ def concave(trial: optuna.Trial) -> tuple[float, float]:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_both_ends_and_the_middle_of_a_concave_front_are_found(seed: int) -> None:
-    study = optuna.create_study(directions=["minimize"] * 2, sampler=ThompsonSampler(seed=seed))
-    study.optimize(concave, n_trials=40)
+    study = optimised(concave, 40, directions=["minimize"] * 2, sampler=ThompsonSampler(seed=seed))
     near = [t.values[0] for t in study.best_trials if t.values[1] < 1.05 - t.values[0] ** 2]
     for low, high in ((-0.01, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.01)):
         assert any(low < first < high for first in near)
@@ -65,8 +64,7 @@ def test_both_ends_and_the_middle_of_a_concave_front_are_found(seed: int) -> Non
 
 def test_directions_are_heeded_one_by_one() -> None:
     mixed = optuna.create_study(directions=["maximize", "minimize"], sampler=ThompsonSampler(seed=0))
-    plain = optuna.create_study(directions=["minimize", "minimize"], sampler=ThompsonSampler(seed=0))
-    plain.optimize(two, n_trials=14)
+    plain = optimised(two, 14, directions=["minimize", "minimize"], sampler=ThompsonSampler(seed=0))
     mixed.optimize(lambda t: (-two(t)[0], two(t)[1]), n_trials=14)
     assert [t.params for t in mixed.trials] == [t.params for t in plain.trials]
 
@@ -91,8 +89,7 @@ def over(trial: FrozenTrial) -> Sequence[float]:
 
 def test_constraints_are_learnt_from_a_function() -> None:
     sampler = ThompsonSampler(seed=0, constraints_func=over)
-    study = optuna.create_study(direction="maximize", sampler=sampler)
-    study.optimize(narrow, n_trials=30)
+    study = optimised(narrow, 30, direction="maximize", sampler=sampler)
     allowed = [t.value for t in study.trials if max(over(t)) <= 0 and t.value is not None]
     assert 0.72 < max(allowed) <= 0.75 and len(allowed) > 5
     assert sampler.posterior_best(study).value == pytest.approx(max(allowed), abs=0.02)
@@ -116,16 +113,14 @@ def test_constraints_are_read_from_the_trials() -> None:
 @pytest.mark.parametrize("limit", [-1.0, 0.0, 1.0, 1e300, float("inf"), float("nan")])
 def test_constraints_that_always_or_never_hold(limit: float) -> None:
     sampler = ThompsonSampler(seed=0, startup=4, constraints_func=lambda _: [limit])
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(lambda t: t.suggest_float("x", 0, 1) + t.suggest_int("k", 0, 50), n_trials=12)
+    study = optimised(lambda t: t.suggest_float("x", 0, 1) + t.suggest_int("k", 0, 50), 12, sampler=sampler)
     assert len({str(t.params) for t in study.trials}) == 12
     assert sampler.posterior_best(study).state == TrialState.COMPLETE
 
 
 def test_of_trials_that_all_break_a_constraint_the_least_is_best() -> None:
     sampler = ThompsonSampler(seed=0, constraints_func=lambda t: [1.0 + abs(t.params["x"] - 0.3)])
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(lambda t: t.suggest_float("x", 0, 1), n_trials=20)
+    study = optimised(lambda t: t.suggest_float("x", 0, 1), 20, sampler=sampler)
     assert sampler.posterior_best(study).params["x"] == pytest.approx(0.3, abs=0.05)
 
 

@@ -17,6 +17,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Int, When
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.samplers.space import UnionSpace
+from tests.support.optuna_studies import optimised
 
 SPACE = UnionSpace(
     {
@@ -65,8 +66,7 @@ def test_better_than_random_on_a_mixed_space(acquisition: str, enough: float) ->
         ("random", optuna.samplers.RandomSampler(seed=1)),
         ("ours", ThompsonSampler(seed=1, acquisition=acquisition)),
     ):
-        study = optuna.create_study(sampler=sampler)
-        study.optimize(mixed_objective, n_trials=32)
+        study = optimised(mixed_objective, 32, sampler=sampler)
         best[name] = study.best_value
     assert best["ours"] < enough and best["ours"] < best["random"]
 
@@ -87,8 +87,7 @@ def test_directions_mirror_each_other() -> None:
 
 
 def test_the_first_trials_are_evenly_spread_and_respect_conditions() -> None:
-    study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=64, conditions=SPACE))
-    study.optimize(union_objective, n_trials=64)
+    study = optimised(union_objective, 64, sampler=ThompsonSampler(seed=0, startup=64, conditions=SPACE))
     solvers = [trial.params["solver"] for trial in study.trials]
     assert solvers.count("A") == 32
     places = sorted(np.log10(t.params["A.x"]) for t in study.trials if t.params["solver"] == "A")
@@ -96,8 +95,7 @@ def test_the_first_trials_are_evenly_spread_and_respect_conditions() -> None:
 
 
 def test_a_suggestion_depends_on_seed_number_and_history_only() -> None:
-    whole = optuna.create_study(sampler=ThompsonSampler(seed=3))
-    whole.optimize(mixed_objective, n_trials=16)
+    whole = optimised(mixed_objective, 16, sampler=ThompsonSampler(seed=3))
     resumed = optuna.create_study()
     resumed.add_trials(whole.trials[:13])
     for _ in range(3):
@@ -108,8 +106,7 @@ def test_a_suggestion_depends_on_seed_number_and_history_only() -> None:
 
 def test_reseeding_for_threads_changes_nothing() -> None:
     sampler = ThompsonSampler(seed=3)
-    study = optuna.create_study(sampler=sampler)
-    study.optimize(mixed_objective, n_trials=12)
+    study = optimised(mixed_objective, 12, sampler=sampler)
     again = optuna.create_study(sampler=sampler)
     sampler.reseed_rng()
     again.optimize(mixed_objective, n_trials=12)
@@ -119,8 +116,7 @@ def test_reseeding_for_threads_changes_nothing() -> None:
 def test_another_seed_and_no_seed_give_other_trials() -> None:
     drawn = []
     for seed in (0, 1, None, None):
-        study = optuna.create_study(sampler=ThompsonSampler(seed=seed))
-        study.optimize(mixed_objective, n_trials=12)
+        study = optimised(mixed_objective, 12, sampler=ThompsonSampler(seed=seed))
         drawn.append(str(params_of(study)))
     assert len(set(drawn)) == 4
 
@@ -138,8 +134,7 @@ def test_the_same_in_another_process() -> None:
     )
     environment = {**os.environ, "PYTHONHASHSEED": "1"}
     there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment)
-    here = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=3))
-    here.optimize(one_and_a_half, n_trials=8)
+    here = optimised(one_and_a_half, 8, sampler=ThompsonSampler(seed=0, startup=3))
     assert there.stdout.strip() == str(params_of(here))
 
 
@@ -220,8 +215,7 @@ def test_enqueued_and_pruned_trials_inform() -> None:
 
 
 def test_a_pickled_copy_suggests_the_same() -> None:
-    study = optuna.create_study(sampler=ThompsonSampler(seed=5, startup=3, conditions=SPACE))
-    study.optimize(union_objective, n_trials=6)
+    study = optimised(union_objective, 6, sampler=ThompsonSampler(seed=5, startup=3, conditions=SPACE))
     copy = pickle.loads(pickle.dumps(study.sampler))
     other = optuna.create_study(sampler=copy)
     other.add_trials(study.trials)

@@ -97,6 +97,11 @@ class Place:
     def join(self, name: str = "far:1/joined", jobs: int = 1) -> None:
         self.theirs.join(name, "far", 1, jobs, "1")
 
+    def claim(self, name: str = "far:1/joined") -> Lease:
+        lease = self.theirs.claim(name)
+        assert lease is not None
+        return lease
+
     def rows(self) -> dict[int, Lease]:
         return {lease.number: lease for lease in self.leases.rows()}
 
@@ -158,28 +163,27 @@ def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(pla
     place.join()
     for one in raced:
         dispatcher.start(one)
-    offered = place.theirs.claim("far:1/joined")
-    assert offered is not None and offered.number == 1
+    offered = place.claim()
+    assert offered.number == 1
     assert offered.incumbent is not None and offered.incumbent.tolist() == incumbent.tolist()
     place.lanes.futures[0].set_exception(WorkerLost("it died"))
     assert dispatcher.completed() == []
-    lost = place.theirs.claim("far:1/joined")
-    assert lost is not None and lost.number == 0
+    lost = place.claim()
+    assert lost.number == 0
     assert lost.incumbent is not None and lost.incumbent.tolist() == incumbent.tolist()
     place.theirs.give_back([lost.token])
     later = place.dispatcher(1)
     assert list(later.unfinished([0, 1])) == [0, 1]
     later.resume(Running(0, raced[0].params, replace(raced[0].task, incumbent=incumbent + 1.0)))
-    again = place.theirs.claim("far:1/joined")
-    assert again is not None and again.incumbent is not None and again.incumbent.tolist() == [1.5, 1.75]
+    again = place.claim()
+    assert again.incumbent is not None and again.incumbent.tolist() == [1.5, 1.75]
 
 
 def test_what_was_taken_elsewhere_is_left_there_and_collected(place: Place) -> None:
     dispatcher = place.dispatcher(1)
     place.join()
     start(dispatcher, 0, 1)
-    lease = place.theirs.claim("far:1/joined")
-    assert lease is not None
+    lease = place.claim()
     assert lease.number == 1
     place.lanes.futures[0].set_result(DONE)
     assert [trial.number for trial, _ in dispatcher.completed()] == [0]
@@ -215,14 +219,12 @@ def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -
     dispatcher = place.dispatcher(1)
     place.join(jobs=1)
     start(dispatcher, 0, 1)
-    first = place.theirs.claim("far:1/joined")
-    assert first is not None
+    first = place.claim()
     while place.rows()[1].state == LEASED:
         assert dispatcher.completed() == []
     waited = place.clock.time - 1000.0
     assert place.leases.period <= waited <= 2.0 * place.leases.period
-    again = place.theirs.claim("near:1/joined")
-    assert again is not None
+    again = place.claim("near:1/joined")
     assert (again.number, again.attempt, again.params) == (1, 2, first.params)
     assert not place.theirs.deliver(1, first.token, DONE), "it is not theirs any more"
     found: list[tuple[Running, Outcome]] = []
@@ -270,8 +272,7 @@ def test_stopping_leaves_what_joined_workers_have(place: Place) -> None:
     dispatcher = place.dispatcher(1)
     place.join()
     start(dispatcher, 0, 1)
-    lease = place.theirs.claim("far:1/joined")
-    assert lease is not None
+    lease = place.claim()
     assert list(dispatcher.stop(0.0)) == []
     assert dispatcher.put_back == 1
     assert place.rows()[1].token == lease.token
@@ -355,8 +356,7 @@ def test_an_outcome_that_arrived_while_nobody_owned_the_study_is_collected(place
     dispatcher = place.dispatcher(1)
     place.join()
     start(dispatcher, 0, 1)
-    lease = place.theirs.claim("far:1/joined")
-    assert lease is not None
+    lease = place.claim()
     del dispatcher
     assert place.theirs.deliver(1, lease.token, DONE)
     assert sorted(left(place, 0, 1)) == [0, 1]

@@ -22,15 +22,6 @@ from ranktune.tuner.selection.results import LINEAR_BLEND, Result
 from tests.support.engine_samples import SOLVERS, judged, on_test, weights
 
 
-@pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    home = tmp_path_factory.mktemp("home")
-    return ranktune.tune(
-        judged(40, 0), vali=judged(20, 1), test=judged(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
-        trials=9, sampler="random", name="known", home=home, jobs=1,
-    )  # fmt: skip
-
-
 def test_blends_are_what_their_shares_say(result: Result) -> None:
     folder = Path(result.folder)
     rows = {row.solver: row for row in result.leaderboard}
