@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.catboost import BLOCK, CatBoostRanker, noise_after, trees_of
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import load_model
@@ -139,9 +139,6 @@ def test_dense_and_sparse_features_give_the_same_trees() -> None:
 
 
 def test_what_it_cannot_take_is_refused() -> None:
-    for wrong in ({"depth": 0}, {"depth": 17}, {"bins": 255}, {"loss": "YetiRang"}, {"row_share": 0.0}, {"l2": -1.0}):
-        with pytest.raises(ParameterError):
-            CatBoostRanker(**wrong).fit(data())
     with pytest.raises(DataError, match="single precision"):
         CatBoostRanker().fit(data().with_features(data().features * 1e300))
 

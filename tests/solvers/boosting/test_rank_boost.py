@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.boosting.bins import binned, thresholds
-from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.sources.catalogue import read
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -147,20 +146,3 @@ def test_a_row_that_counts_twice_moves_the_quantiles_as_two_rows() -> None:
         ours, theirs = binned(layout(X), 8, often.astype(float)), binned(layout(again), 8)
         assert all(np.array_equal(a, b) for a, b in zip(ours.cuts, theirs.cuts, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(binned(X, 8).cuts, theirs.cuts, strict=True))
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"rounds": 0}, "at least 1"),
-        ({"thresholds": 1}, "2 to 256"),
-        ({"thresholds": 257}, "2 to 256"),
-        ({"average": "none"}, "is unknown"),
-        ({"stop": "test"}, "is unknown"),
-        ({"metric": "dcg"}, "no upper bound"),
-        ({"validation": 1.5}, "below 1"),
-    ],
-)
-def test_parameters_that_cannot_be_are_refused(hard_queries: Queries, parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
-        rank_boost(**parameters).fit(hard_queries)

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ranktune.solvers.boosting import base
 from ranktune.solvers.boosting.training_queries import InMemory
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.pointwise import RidgeRanker
@@ -187,8 +187,3 @@ def test_the_linear_model_of_many_documents_is_fitted_to_a_part_of_them(monkeypa
     only_one = Queries(few.features, grades, few.starts, few.query_ids)
     made("GBDTRanker", start="linear").fit(only_one)
     assert fitted[-1] == 1
-
-
-def test_an_unknown_start_is_refused() -> None:
-    with pytest.raises(ParameterError, match="start"):
-        made("LambdaMART", start="ridge").fit(judged())

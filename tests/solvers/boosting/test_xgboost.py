@@ -13,7 +13,7 @@ from ranktune.solvers.boosting.lightgbm.bins import rows_of
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.boosting.xgboost import XGBoostRanker, last_below, trees_of
 from ranktune.solvers.core.arrays import dense
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 
@@ -144,23 +144,6 @@ def test_a_query_of_weight_two_stands_for_two(scale: float) -> None:
     expected = twice.predict(queries)
     assert np.abs(heavy.predict(queries) - expected).max() < 1e-3 * np.ptp(expected)
     assert np.abs(even.predict(queries) - expected).max() > 1e-2 * np.ptp(expected)
-
-
-BAD: list[tuple[str, Any]] = [
-    *[("trees", 0), ("depth", 0), ("depth", 31), ("depth", 2.0), ("truncation", 0), ("threads", 0), ("bins", 1)],
-    *[(name, value) for name in ("l2", "min_weight") for value in (-1.0, np.nan, 1e31)],
-    *[(name, value) for name in ("learning_rate", "feature_share", "row_share") for value in (0.0, 1.1, np.inf)],
-    *[("gain", "exp"), ("validation", 1.0), ("patience", 0), ("metric", "ndgc"), ("seeds", 0), ("random_state", -1)],
-]
-
-
-@pytest.mark.parametrize(("parameter", "value"), BAD)
-def test_parameters_are_refused_before_anything_is_learnt(
-    parameter: str, value: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(XGBoostRanker, "_source", None)
-    with pytest.raises(ParameterError, match="metric 'ndgc'" if parameter == "metric" else f"^{parameter}="):
-        XGBoostRanker(**{parameter: value}).fit(judged())
 
 
 def test_what_xgboost_cannot_hold_is_refused_with_a_way_out() -> None:
