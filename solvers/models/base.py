@@ -366,7 +366,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     try:
         found: Model = model(**model.fields_of(path, content, n_features, origin), **origin)
         return found
-    except DataError as error:
+    except (DataError, ParameterError) as error:
         raise ModelFormatError(f"{path}: {error} {SAVE_AGAIN}") from None
 
 
@@ -377,13 +377,9 @@ def _origin(path: Path, content: Content, n_features: int) -> Origin:
     parameters = field_of(path, content, "parameters", dict)
     if not all(isinstance(value, float | int | str | bool | None) for value in parameters.values()):
         raise ModelFormatError(f"{path}: parameters must be plain values. {SAVE_AGAIN}")
-    monotone = optional_field(path, content, "monotone", dict) or {}
     encoding = content.get("encoding")
     try:
-        signs_of(monotone, n_features, names)
         known = None if encoding is None else Encoding.from_json(encoding)
-    except ParameterError as error:
-        raise ModelFormatError(f"{path}: {error} {SAVE_AGAIN}") from None
     except ValueError as error:
         raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. {SAVE_AGAIN}") from None
     return {
@@ -395,5 +391,5 @@ def _origin(path: Path, content: Content, n_features: int) -> Origin:
         "created": optional_field(path, content, "created", str),
         "version": optional_field(path, content, "ranktune", str),
         "encoding": known,
-        "monotone": monotone,
+        "monotone": optional_field(path, content, "monotone", dict) or {},
     }
