@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -140,3 +142,19 @@ def test_a_plan_by_time_keeps_to_one_split() -> None:
 def test_the_acquisition_functions_are_those_of_the_optimiser() -> None:
     (acquisition,) = [setting for setting in declared(Settings) if setting.name == "acquisition"]
     assert acquisition.setting.choices == ACQUISITIONS
+
+
+def test_a_declaration_is_imported_without_what_only_trials_need() -> None:
+    """No optimiser, no solver, no exporter, no library that is slow to load."""
+    program = "import sys, ranktune.tuner.study.declaration; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.split())
+    slow = {"numba", "sklearn", "lightgbm", "pyarrow", "polars", "sqlalchemy", "mlflow"}
+    ours = (
+        "ranktune.tuner.gp.",
+        "ranktune.solvers.linear.",
+        "ranktune.solvers.boosting.",
+        "ranktune.solvers.export.onnx",
+    )
+    assert not loaded & slow
+    assert not [name for name in loaded if name.startswith(ours)]
