@@ -47,7 +47,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     letor(tmp_path / "train.txt", 12, 1)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("RANKTUNE_HOME", raising=False)
-    monkeypatch.setattr("ranktune.api.StudyRun", partial(StudyRun, objective=fails))
+    monkeypatch.setattr("ranktune.session.StudyRun", partial(StudyRun, objective=fails))
     return tmp_path
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from ranktune.arguments import (
@@ -18,31 +17,24 @@ from ranktune.arguments import (
     WorkArguments,
     takes,
 )
-from ranktune.dashboards.tracking.following import check_installed, logged
-from ranktune.notebook import StudyResult, shown
-from ranktune.reading import Sources, read_and_prepare
+from ranktune.dashboards.tracking.following import check_installed
+from ranktune.notebook import StudyResult
+from ranktune.reading import Sources
+from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
-from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
-from ranktune.tuner.runner.preparation import reopen
 from ranktune.tuner.runner.worker import JoinedWorker
-from ranktune.tuner.search.progress import Progress, Silent
-from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
-from ranktune.tuner.storage.membership import Ownership
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.events import Event, Events
-from ranktune.tuner.study.home import StudyFolder, find_folder, free_name, home_folder, make_folder
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.home import find_folder, free_name, home_folder, make_folder
 from ranktune.tuner.study.settings import Settings
 from ranktune.tuner.workers.custom import with_custom
-from ranktune.tuner.workers.executor import Executor
-from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
+from ranktune.tuner.workers.interrupts import Interrupted
 from ranktune.tuner.workers.workforce import Workforce
 
 
@@ -180,7 +172,7 @@ def resume(given: ResumeArguments) -> StudyResult:
     """
     folder = find_folder(home_folder(given.home), given.name)
     locations = Locations.load(folder.path, given.storage)
-    with _running(folder, _workforce(given), locations, given.progress) as session:
+    with running(folder, _workforce(given), locations, given.progress) as session:
         study = folder.study()
         restore_custom(given.name, study.custom)
         if given.trials is not None:
@@ -205,92 +197,12 @@ def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadl
     locations = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
     force = _workforce(given)
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
-    with _running(folder, force, locations, given.progress) as session:
+    with running(folder, force, locations, given.progress) as session:
         study = folder.check_settings(study, extend=given.extend)
         locations.save(folder.path)
         problems = session.prepare(study, sources, given.extend)
         del sources  # the workers' mapped copy serves from here on
         return session.run(folder.study(), problems, deadline, study.mlflow)
-
-
-@dataclass(frozen=True)
-class _Session:
-    """What a process holds while it runs a study."""
-
-    folder: StudyFolder
-    locations: Locations
-    workers: Executor
-    progress: Progress
-    events: Events
-    owner: Ownership | None
-    memory: int | None
-
-    def reopened(self) -> tuple[list[Problem], str]:
-        """Return the problems whose data are stored; without them why not."""
-        try:
-            return reopen(self.folder), "are not kept once it is finished"
-        except Damaged as damage:
-            self.progress.stage(f"{damage} The data are read again.")
-            return [], "were kept and are damaged"
-
-    def prepare(self, study: Study, sources: Sources, extend: bool) -> list[Problem]:
-        """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
-        self.events.write(Event.STAGE, name="reading")
-        self.progress.stage(f"reading {study.data}")
-        if all(map(_is_file, sources)):
-            return self.workers.call(read_and_prepare, study, sources, self.folder, extend, self.memory)
-        return read_and_prepare(study, sources, self.folder, extend, self.memory)
-
-    def run(
-        self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None
-    ) -> StudyResult:
-        """Run the trials, choose and evaluate; mlflow is the address with its password, which the study has without."""
-        run = StudyRun(
-            study, self.folder, self.workers, progress=self.progress, locations=self.locations, events=self.events,
-            owner=self.owner,
-        )  # fmt: skip
-        with logged(self.folder.path, mlflow or study.mlflow, self.locations.storage):
-            return shown(run.run(problems, deadline))
-
-
-@contextmanager
-def _running(folder: StudyFolder, force: Workforce, locations: Locations, given: Progress | None) -> Iterator[_Session]:
-    """Hold a study and its workers; a signal to end becomes Interrupted."""
-    progress, url = given or _watcher(), locations.storage
-    try:
-        with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
-            owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
-            events = held.enter_context(Events(folder.path, progress.event))
-            workers = held.enter_context(with_custom(force.assembled(apart=url is not None)))
-            try:
-                if force.note:
-                    progress.stage(force.note)
-                yield _Session(folder, locations, workers, progress, events, owner, force.reading_memory)
-            except BaseException as error:
-                cause = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
-                events.write(Event.STUDY_STOPPED, reason=cause)
-                raise
-            if owner is not None:
-                owner.concluded = True
-    except KeyboardInterrupt as error:
-        put_back = error.put_back if isinstance(error, Interrupted) else 0
-        raise Interrupted(put_back, _how_far(folder)) from None
-
-
-def _how_far(folder: StudyFolder) -> str:
-    """Return the state of an interrupted study, and how to continue it."""
-    if not (folder.path / "study.json").exists():
-        return "The study had not begun. Nothing was saved."
-    from ranktune.dashboards.terminal.listing import counted, state  # it loads the library of tables
-
-    name = folder.path.name
-    next_step = f"`ranktune resume {name}` continues the study."
-    try:
-        found = state(folder.path)
-    except StudyError:  # such as a database that cannot be reached
-        return f"Finished trials are in the record. {next_step}"
-    best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} ({found['solver']})"
-    return f"{counted(found)} trials are in the record{best}. {next_step}"
 
 
 @takes(WorkArguments)
@@ -318,7 +230,7 @@ def work(given: WorkArguments) -> int:
     >>> from ranktune import api
     >>> api.work("mine", storage="postgresql://me@host/runs", jobs=8)  # doctest: +SKIP
     """
-    progress = given.progress or _watcher()
+    progress = given.progress or display()
     with closing(progress), closing(_joinable(given)) as joinable:
         force = Workforce(given.jobs, given.trial_timeout, given.trial_memory, memory=given.memory)
         with with_custom(force.assembled(apart=True)) as workers:
@@ -354,11 +266,6 @@ def _name_of(source: object) -> str:
     return f"<{type(source).__name__} in memory>"
 
 
-def _is_file(source: object) -> bool:
-    """Return whether a worker process can read source, or there is nothing to read."""
-    return source is None or (isinstance(source, str | Path) and source != API_SEARCH)
-
-
 def _stem(data: str) -> str:
     """Return the name of a study of this data: train.txt.gz of folder mslr gives mslr-train."""
     if data.startswith("<"):
@@ -366,10 +273,3 @@ def _stem(data: str) -> str:
     path = Path(data)
     stem = path.name.split(".")[0] or "study"
     return f"{path.parent.name}-{stem}" if stem.lower() in ("train", "training") and path.parent.name else stem
-
-
-def _watcher() -> Progress:
-    """Return a display of the progress on a terminal or in a notebook."""
-    from ranktune.terminal import in_notebook, watcher
-
-    return watcher() if sys.stderr.isatty() or in_notebook() else Silent()

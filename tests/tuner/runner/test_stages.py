@@ -81,7 +81,7 @@ def test_a_stage_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         return Choice(best, best[0], best)
 
     stages = replaced(STAGES, Stage("blending", single, BLEND.needs))
-    monkeypatch.setattr("ranktune.api.StudyRun", partial(StudyRun, stages=stages))
+    monkeypatch.setattr("ranktune.session.StudyRun", partial(StudyRun, stages=stages))
     assert not any(row.is_blend for row in tuned(tmp_path).leaderboard)
 
 

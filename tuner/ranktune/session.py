@@ -1,0 +1,122 @@
+"""What a process holds while it runs a study: its folder, workers, display and log."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ranktune.dashboards.tracking.following import logged
+from ranktune.notebook import StudyResult, shown
+from ranktune.reading import Sources, read_and_prepare
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.data.api_search import NAME as API_SEARCH
+from ranktune.tuner.runner.engine import StudyRun
+from ranktune.tuner.runner.preparation import reopen
+from ranktune.tuner.search.progress import Progress, Silent
+from ranktune.tuner.splits.proof import Damaged
+from ranktune.tuner.storage.locations import Locations
+from ranktune.tuner.storage.membership import Ownership
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.events import Event, Events
+from ranktune.tuner.study.home import StudyFolder
+from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.workers.custom import with_custom
+from ranktune.tuner.workers.executor import Executor
+from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
+from ranktune.tuner.workers.workforce import Workforce
+
+
+@dataclass(frozen=True)
+class Session:
+    """What a process holds while it runs a study."""
+
+    folder: StudyFolder
+    locations: Locations
+    workers: Executor
+    progress: Progress
+    events: Events
+    owner: Ownership | None
+    memory: int | None
+
+    def reopened(self) -> tuple[list[Problem], str]:
+        """Return the problems whose data are stored; without them why not."""
+        try:
+            return reopen(self.folder), "are not kept once it is finished"
+        except Damaged as damage:
+            self.progress.stage(f"{damage} The data are read again.")
+            return [], "were kept and are damaged"
+
+    def prepare(self, study: Study, sources: Sources, extend: bool) -> list[Problem]:
+        """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
+        self.events.write(Event.STAGE, name="reading")
+        self.progress.stage(f"reading {study.data}")
+        if all(map(_is_file, sources)):
+            return self.workers.call(read_and_prepare, study, sources, self.folder, extend, self.memory)
+        return read_and_prepare(study, sources, self.folder, extend, self.memory)
+
+    def run(
+        self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None
+    ) -> StudyResult:
+        """Run the trials, choose and evaluate; mlflow is the address with its password, which the study has without."""
+        run = StudyRun(
+            study, self.folder, self.workers, progress=self.progress, locations=self.locations, events=self.events,
+            owner=self.owner,
+        )  # fmt: skip
+        with logged(self.folder.path, mlflow or study.mlflow, self.locations.storage):
+            return shown(run.run(problems, deadline))
+
+
+@contextmanager
+def running(folder: StudyFolder, force: Workforce, locations: Locations, given: Progress | None) -> Iterator[Session]:
+    """Hold a study and its workers; a signal to end becomes Interrupted."""
+    progress, url = given or display(), locations.storage
+    try:
+        with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
+            owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
+            events = held.enter_context(Events(folder.path, progress.event))
+            workers = held.enter_context(with_custom(force.assembled(apart=url is not None)))
+            try:
+                if force.note:
+                    progress.stage(force.note)
+                yield Session(folder, locations, workers, progress, events, owner, force.reading_memory)
+            except BaseException as error:
+                cause = "interrupted" if isinstance(error, KeyboardInterrupt) else str(error)
+                events.write(Event.STUDY_STOPPED, reason=cause)
+                raise
+            if owner is not None:
+                owner.concluded = True
+    except KeyboardInterrupt as error:
+        put_back = error.put_back if isinstance(error, Interrupted) else 0
+        raise Interrupted(put_back, _how_far(folder)) from None
+
+
+def _how_far(folder: StudyFolder) -> str:
+    """Return the state of an interrupted study, and how to continue it."""
+    if not (folder.path / "study.json").exists():
+        return "The study had not begun. Nothing was saved."
+    from ranktune.dashboards.terminal.listing import counted, state  # it loads the library of tables
+
+    name = folder.path.name
+    next_step = f"`ranktune resume {name}` continues the study."
+    try:
+        found = state(folder.path)
+    except StudyError:  # such as a database that cannot be reached
+        return f"Finished trials are in the record. {next_step}"
+    best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} ({found['solver']})"
+    return f"{counted(found)} trials are in the record{best}. {next_step}"
+
+
+def _is_file(source: object) -> bool:
+    """Return whether a worker process can read source, or there is nothing to read."""
+    return source is None or (isinstance(source, str | Path) and source != API_SEARCH)
+
+
+def display() -> Progress:
+    """Return a display of the progress on a terminal or in a notebook."""
+    from ranktune.terminal import in_notebook, watcher
+
+    return watcher() if sys.stderr.isatty() or in_notebook() else Silent()
