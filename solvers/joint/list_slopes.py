@@ -23,7 +23,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.pair_kernels import HINGE, LOGISTIC, WIDE, PairRule, best, list_loss
+from ranktune.solvers.losses.pair_kernels import HINGE, LOGISTIC, WIDE, PairRule, best, list_loss, spread
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 
 FEW = 5
@@ -89,7 +89,9 @@ def slopes(losses: Losses, S: Floats, codes: Codes, k: int, first: int, slope: F
         cut = losses.cuts[g]
         worth, ranks = losses.worths[g, first : first + n], losses.ranks[g, :cut]
         logistic = losses.phis[a] == LOGISTIC
-        alone = cut == 0 or widest(S, a, b) >= WIDE if logistic else cut == 0 and n > LONG
+        alone = cut == 0 and (logistic or n > LONG)
+        for c in range(a, b if logistic else a):
+            alone = alone or not spread(S[:, c]) < WIDE
         if alone or b - a < FEW:
             one_by_one(losses, ranks, S, codes, k, worth, a, b, slope)
         elif cut == 0:
@@ -132,20 +134,6 @@ def one_by_one(
         list_loss(rule, own, codes, k, worth, derivative)
         for i in range(n):
             slope[i, c] = derivative[i]
-
-
-@compiled
-def widest(S: Floats, a: int, b: int) -> float:
-    """Return the largest spread of the scores of a column; infinite where one is not a number."""
-    spread = 0.0
-    for c in range(a, b):
-        low = high = S[0, c]
-        for i in range(len(S)):
-            low = S[i, c] if S[i, c] < low else low
-            high = S[i, c] if S[i, c] > high else high
-        own = high - low
-        spread = np.inf if not own < np.inf else max(spread, own)
-    return float(spread)
 
 
 @compiled
