@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property, update_wrapper
+from importlib import metadata
 from operator import attrgetter
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -119,7 +120,11 @@ def compiling() -> Iterator[list[float]]:
 
 @cache
 def code_folder() -> str | None:
-    """Return the folder of the machine code, made if it is missing, None if none can be written."""
+    """Return the folder of the machine code, made if it is missing, None if none can be written.
+
+    Each release has a folder: numba reads what is kept there before it compares the files that it came from, and fails
+    where an earlier release kept a type whose module is no more.
+    """
     import numba
     from llvmlite import binding
 
@@ -128,9 +133,16 @@ def code_folder() -> str | None:
         if chosen:
             return chosen if is_writable(Path(chosen)) else None
         cpu = f"{binding.get_host_cpu_name()}-{zlib.crc32(str(binding.get_host_cpu_features()).encode()):08x}"
-        return str(private_folder("kernels", f"numba-{numba.__version__}-{cpu}"))
+        return str(private_folder("kernels", f"ranktune-{_release()}-numba-{numba.__version__}-{cpu}"))
     except (OSError, RuntimeError):  # RuntimeError: there is no home folder
         return None
+
+
+def _release() -> str:
+    try:
+        return metadata.version("ranktune")
+    except metadata.PackageNotFoundError:  # run from a folder, without an installation
+        return "0"
 
 
 def remark_on_cache() -> str:

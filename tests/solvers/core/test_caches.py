@@ -6,10 +6,12 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
+from ranktune.solvers.core.compiled import code_folder
 from ranktune.solvers.core.files import is_writable, private_folder
 
 
@@ -21,6 +23,16 @@ def test_a_private_folder_is_for_the_user_alone(tmp_path: Path, monkeypatch: pyt
     assert list(found.iterdir()) == []
     (tmp_path / "file").touch()
     assert not is_writable(tmp_path / "file" / "below")
+
+
+def test_each_release_keeps_machine_code_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path))
+    folders = []
+    for release in ("0.2.1", "0.3.0"):
+        monkeypatch.setattr(metadata, "version", lambda _, release=release: release)
+        folders.append(code_folder.__wrapped__())
+    assert len(set(folders)) == 2 and all(folder is not None and Path(folder).is_dir() for folder in folders)
 
 
 PROGRAM = """
