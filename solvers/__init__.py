@@ -27,12 +27,12 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.distillation.distil import distil as distil
     from ranktune.solvers.linear.best_feature import BestFeature as BestFeature
     from ranktune.solvers.linear.domination import DominationRank as DominationRank
-    from ranktune.solvers.linear.elastic_rank import ElasticRank as ElasticRank
-    from ranktune.solvers.linear.lambda_rank import LambdaRank as LambdaRank
-    from ranktune.solvers.linear.list_net import ListNet as ListNet
     from ranktune.solvers.linear.pointwise import LogisticRanker as LogisticRanker
     from ranktune.solvers.linear.pointwise import RidgeRanker as RidgeRanker
     from ranktune.solvers.linear.pointwise import SVRRanker as SVRRanker
+    from ranktune.solvers.linear.presets import ElasticRank as ElasticRank
+    from ranktune.solvers.linear.presets import LambdaRank as LambdaRank
+    from ranktune.solvers.linear.presets import ListNet as ListNet
     from ranktune.solvers.linear.rank_svm import RankSVM as RankSVM
     from ranktune.solvers.linear.ranker import Ranker as Ranker
     from ranktune.solvers.linear.second_order import CoordinateDescent as CoordinateDescent

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.table import Entry, Table
 
 if TYPE_CHECKING:
@@ -17,11 +19,11 @@ SOLVERS: Table[type[BaseRanker]] = Table(
         "CatBoostRanker": Entry("boosting.catboost", library="catboost"),
         "CommitteePerceptron": Entry("online.perceptrons"),
         "DominationRank": Entry("linear.domination"),
-        "ElasticRank": Entry("linear.elastic_rank"),
+        "ElasticRank": Entry("linear.presets"),
         "GBDTRanker": Entry("boosting.lightgbm.regression", library="lightgbm"),
         "LambdaMART": Entry("boosting.lightgbm.lambda_mart", library="lightgbm"),
-        "LambdaRank": Entry("linear.lambda_rank"),
-        "ListNet": Entry("linear.list_net"),
+        "LambdaRank": Entry("linear.presets"),
+        "ListNet": Entry("linear.presets"),
         "LogisticRanker": Entry("linear.pointwise"),
         "PAMIR": Entry("online.sampled_pairs"),
         "PairwisePegasos": Entry("online.sampled_pairs"),
@@ -101,3 +103,30 @@ PARTS: Table[object] = Table(
     package="ranktune.solvers",
 )
 """All other public names."""
+
+FORMER: Mapping[str, Former] = {
+    "ElasticRank": Former(
+        {"weight": "pair_weight"},
+        {"loss": {loss: f"pairwise_{loss}" for loss in ("hinge", "squared_hinge", "logistic")}},
+    )
+}
+"""What solvers called their parameters in earlier versions: studies and model files of those have these names."""
+
+
+def current_names(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of parameters by flat name, Solver.parameter, with the names and values of today."""
+    return _renamed(flat, FORMER)
+
+
+def former_names(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of parameters by flat name, with the names and values of earlier versions."""
+    return _renamed(flat, {solver: former.inverse for solver, former in FORMER.items()})
+
+
+def _renamed(flat: Mapping[str, Any], renaming: Mapping[str, Former]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in flat.items():
+        solver, dot, own = name.partition(".")
+        renamed = renaming.get(solver, Former()).current({own: value})
+        found |= {f"{solver}{dot}{other}": other_value for other, other_value in renamed.items()}
+    return found

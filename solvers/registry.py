@@ -81,14 +81,13 @@ def make(name: str, parameters: Mapping[str, object], seed: int | None = None) -
     Raises ParameterError for an unknown solver, or a parameter that the solver does not have.
     """
     solver = solver_class(name)
-    known = solver._parameter_names()
+    known, parameters = solver._parameter_names(), solver.former.current(parameters)
     for key in parameters:
         if key not in known:
             raise ParameterError(f"{solver.__name__} has no parameter '{key}'. {nearest(key, known)}")
-    given = dict(parameters)
-    if "random_state" in known and "random_state" not in given:
-        given["random_state"] = seed
-    return solver(**given)
+    if "random_state" in known:
+        parameters = {"random_state": seed, **parameters}
+    return solver(**parameters)
 
 
 def check_loadable(name: str) -> None:

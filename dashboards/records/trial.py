@@ -11,6 +11,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.names import current_names
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.storage import record as keys
 
@@ -73,6 +74,7 @@ class Trial:
         split: str = "",
     ) -> Self:
         """Return the trial that a record holds as an Optuna trial with parameters by flat name."""
+        flat_params = current_names(flat_params)
         solver = str(flat_params[SOLVER])
         prefix = f"{solver}."
         params = {name.removeprefix(prefix): v for name, v in flat_params.items() if name.startswith(prefix)}

@@ -10,11 +10,12 @@ from __future__ import annotations
 import inspect
 from dataclasses import replace
 from html import escape
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes
+from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.grouping import MANY_ROWS
 from ranktune.solvers.data.queries import Queries
@@ -61,6 +62,7 @@ class Estimator:
 
     n_features_in_: int
     _knows_queries: bool = False
+    former: ClassVar[Former] = Former()
     _metadata_request: Any
     __signature__ = _OfInit()
 
@@ -69,7 +71,7 @@ class Estimator:
         known = inspect.signature(cls.__init__).parameters if parameters else {}
         takes_any = any(own.kind is own.VAR_KEYWORD for own in known.values())
         for name in parameters:
-            if name not in known and not takes_any:
+            if name not in known and name not in cls.former.names and not takes_any:
                 raise TypeError(cls._unknown(name))
         return super().__new__(cls)
 
@@ -92,7 +94,7 @@ class Estimator:
     def set_params(self, **parameters: object) -> Self:
         """Set parameters by name. Raises ParameterError, with the nearest name, for an unknown one."""
         known = self._parameter_names()
-        for name, value in parameters.items():
+        for name, value in self.former.current(parameters).items():
             if name not in known:
                 raise ParameterError(self._unknown(name))
             setattr(self, name, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar, Unpack
+from typing import ClassVar, Self, Unpack
 
 import numpy as np
 from scipy import sparse
@@ -11,6 +11,7 @@ from scipy import sparse
 from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.core.arrays import Floats, Ids, Mask, Sizes
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.list_scaling import list_scores
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
@@ -78,37 +79,31 @@ class LinearRanker(BaseRanker):
         for value in self._steps_on_path(queries, values):
             learnt = self.coef_
             if signs is not None and (learnt * signs < 0.0).any():
-                alone = type(self)(**{**self.get_params(), str(self.path_parameter): value})
+                alone = self._alike(value)
                 for _ in alone._steps_constrained(queries, None):
                     pass
                 self.coef_ = alone.coef_
             yield value
             self.coef_ = learnt
 
+    def _alike(self, value: float | int) -> Self:
+        """Return an unfitted ranker with another value of the path parameter."""
+        return type(self)(**{**self.get_params(), str(self.path_parameter): value})
+
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
-        """Return the kinds of parts that the model of a configuration has: weights, of features as they are or scaled.
-
-        Parameters
-        ----------
-        parameters : mapping of str to value
-            The parameters that differ from the defaults.
-
-        Returns
-        -------
-        frozenset of str
-        """
+        """Return the kind of model of a configuration: weights, of features as they are or scaled within queries."""
         return frozenset({LIST if parameters.get("scaling") == "list" else LINEAR})
 
     def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """Score documents: ``X @ coef_``.
+        """Score documents: ``X @ coef_``, with features divided by their range within a query if scaling is "list".
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
             The features. They may be NaN (missing) if the training data had missing values.
         qid, group : array-like, optional
-            Ignored: a document's score does not depend on the others.
+            Which rows are a query, as in fit. Needed if scaling is "list"; with neither, all rows are one query.
 
         Returns
         -------
@@ -118,9 +113,16 @@ class LinearRanker(BaseRanker):
         self._check_fitted("coef_")
         if self.imputation_ is not None or (isinstance(X, Queries) and X.has_missing):
             return self._predict_by_model(X, qid, group)
+        if getattr(self, "scaling", None) == "list":
+            queries = X if isinstance(X, Queries) else self._ungraded(X, qid, group)
+            return queries.in_caller_order(list_scores(queries.features, queries.starts, self.coef_))
         if isinstance(X, Queries):
             return X.in_caller_order(scores(X.features, self.coef_))
         return scores(self._validated(X, reset=False), self.coef_)
+
+    def _ungraded(self, X: object, qid: Ids | None, group: Sizes | None) -> Queries:
+        documents = self._validated(X, reset=False)
+        return Queries.from_arrays(documents, np.zeros(documents.shape[0]), qid=qid, group=group)
 
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("coef_")

@@ -7,7 +7,7 @@ parameters of a solver. The module imports the standard library alone, because `
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from textwrap import indent, wrap
 from types import NoneType, UnionType
@@ -23,11 +23,13 @@ class Meaning:
     help     for --help and docstrings
     python   a sentence that docstrings add
     choices  what it can be, where that is one of a few texts
+    kind     its type in docstrings, where that of the field does not say it
     """
 
     help: str
     python: str = ""
     choices: tuple[str, ...] = field(default=(), kw_only=True)
+    kind: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -57,13 +59,46 @@ class Declared:
         if self.setting.choices:
             listed = ", ".join(f'"{choice}"' for choice in self.setting.choices)
             kinds = [f"{{{listed}}}" if kind == "str" else kind for kind in kinds]
-        head = f"{self.name} : " + " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+        kind = self.setting.kind or " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
+        head = f"{self.name} : {kind}"
         if self.default is None:
             head += ", optional"
         elif self.default is not MISSING:
             head += f', default="{self.default}"' if isinstance(self.default, str) else f", default={self.default!r}"
         text = " ".join(filter(None, (self.setting.help, self.setting.python)))
         return f"{head}\n" + indent("\n".join(wrap(text, 108)), "    ")
+
+
+@dataclass(frozen=True)
+class Former:
+    """What earlier versions called parameters and their values.
+
+    names   former name -> name
+    values  name -> former value -> value
+    """
+
+    names: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def current(self, parameters: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters, or what is searched of them, with the names and values of today."""
+        named = {self.names.get(name, name): value for name, value in parameters.items()}
+        return {name: self.value(name, value) for name, value in named.items()}
+
+    @property
+    def inverse(self) -> Former:
+        """What turns names and values of today into former ones."""
+        names = {today: former for former, today in self.names.items()}
+        values = {
+            names.get(name, name): {today: former for former, today in own.items()} for name, own in self.values.items()
+        }
+        return Former(names, values)
+
+    def value(self, name: str, value: Any) -> Any:
+        """Return a value of a parameter of today, or a sequence of values, as it is called today."""
+        if isinstance(value, list | tuple):
+            return type(value)(self.value(name, one) for one in value)
+        return self.values.get(name, {}).get(value, value) if isinstance(value, str) else value
 
 
 def _members(kind: Any) -> tuple[Any, ...]:

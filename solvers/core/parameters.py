@@ -10,8 +10,10 @@ The constructor, the search space, the check and the docstring's section come fr
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any, TypeAlias, TypeVar, dataclass_transform
 
 from ranktune.solvers.core.checks import (
@@ -20,13 +22,19 @@ from ranktune.solvers.core.checks import (
     check_flag,
     check_positive,
 )
-from ranktune.solvers.core.declared import Meaning, declared, documented
+from ranktune.solvers.core.declared import Former, Meaning, declared, documented
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.space import OF_CONSTRUCTOR, Choice, Conditions, Float, Int, Parameter, Value
 
 Check: TypeAlias = Callable[[str, Any], None]
 """Raises ParameterError unless the parameter of that name may have the value."""
 
 C = TypeVar("C", bound=type)
+
+
+def unchecked(name: str, value: object) -> None:
+    """Accept any value: it is checked where it is used."""
+
 
 CHECKS: dict[Any, Check] = {bool: check_flag, int: check_count, float: check_positive}
 """What values of a type must be, unless a parameter has a check of its own: floats and counts are above zero."""
@@ -36,7 +44,7 @@ CHECKS: dict[Any, Check] = {bool: check_flag, int: check_count, float: check_pos
 class Range:
     """What a search tries of a parameter, under conditions: numbers from low to high, or choices.
 
-    default is what it tries first; by default, that of the constructor.
+    default is what it tries first: by default that of the constructor, or the first choice where that is none of them.
     """
 
     low: float | None = None
@@ -50,6 +58,7 @@ class Range:
         """Return the parameter of a search space, whose constructor has that default."""
         first = default if self.default is OF_CONSTRUCTOR else self.default
         if self.choices:
+            first = first if first in self.choices else self.choices[0]
             return Choice(name, self.choices, first, self.when)
         low: Any = self.low
         high: Any = self.high
@@ -76,14 +85,19 @@ class Param(Meaning):
     ranges: tuple[Range, ...] = ()
     check: Check | None = None
 
+    def but(self, **changes: Any) -> Param:
+        """Return the same with some changes, for a solver that searches another range or has more choices."""
+        return replace(self, **changes)
+
+    @property
+    def range(self) -> Range:
+        """What a search tries where it is the same under all conditions."""
+        choices = self.choices if self.searched is None else self.searched
+        return Range(low=self.low, high=self.high, log=self.log, choices=choices, when=self.when)
+
     def tried(self) -> tuple[Range, ...]:
         """Return what a search tries."""
-        if self.ranges:
-            return self.ranges
-        choices = self.choices if self.searched is None else self.searched
-        if not choices and self.low is None:
-            return ()
-        return (Range(low=self.low, high=self.high, log=self.log, choices=choices, when=self.when),)
+        return self.ranges or ((self.range,) if self.range.choices or self.low is not None else ())
 
 
 def space_of(declaration: type) -> tuple[Parameter, ...]:
@@ -116,6 +130,8 @@ def with_parameters(cls: C) -> C:
     _declare(cls, frozen=False)
     vars(cls)["__init__"].__annotations__ = {own.name: own.type for own in declared(cls)}
     cls.space = space_of(cls)  # type: ignore[attr-defined]
+    if (former := cls.former) != Former():  # type: ignore[attr-defined]
+        _accept(cls, former)
     return cls
 
 
@@ -129,6 +145,24 @@ def part(cls: C) -> C:
         cls.__post_init__ = check_declared  # type: ignore[attr-defined]
     _declare(cls, frozen=True)
     return cls
+
+
+def _accept(cls: Any, former: Former) -> None:
+    """Let the constructor of cls take former names and values, with a warning that has those of today."""
+    constructor, names = cls.__init__, [own.name for own in declared(cls)]
+
+    @wraps(constructor)
+    def __init__(self: object, *values: Any, **parameters: Any) -> None:
+        given = {**dict(zip(names, values, strict=False)), **parameters}
+        current = former.current(given)
+        if current == given:
+            constructor(self, *values, **parameters)
+            return
+        changed = ", ".join(f"{name}={value!r}" for name, value in current.items() if given.get(name) is not value)
+        warnings.warn(f"{cls.__name__}: write {changed}, as it is called since 0.3.0.", RankTuneWarning, stacklevel=2)
+        constructor(self, **current)
+
+    cls.__init__ = __init__
 
 
 def _declare(cls: type, *, frozen: bool) -> None:

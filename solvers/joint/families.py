@@ -16,7 +16,7 @@ from ranktune.solvers.joint.base import Learners
 from ranktune.solvers.joint.list_kernels import Grades, Rules, State
 from ranktune.solvers.joint.list_slopes import group_of, losses_of
 from ranktune.solvers.joint.pair_kernels import Pairs
-from ranktune.solvers.linear.elastic_rank import ElasticRank
+from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.online.base import LARGEST_FACTOR
 from ranktune.solvers.online.pairs import listed_pairs, lists_of

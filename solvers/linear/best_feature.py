@@ -1,26 +1,26 @@
 """The best single feature, such as BM25: the baseline that any trained model should beat."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
-from typing import ClassVar
+from dataclasses import KW_ONLY
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.base.vocabulary import METRIC
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
-from ranktune.solvers.core.checks import check_count
-from ranktune.solvers.core.space import Parameter
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, columns, table_parts
-from ranktune.solvers.metrics.metrics import Metric, chosen_metric, parse_metric
+from ranktune.solvers.metrics.metrics import Metric, chosen_metric
 
 MANY_QUERIES, SAMPLE = 1000, 250
 STANDARD_ERRORS = 5.0
 """So far behind the best of a sample, a feature is not the best of all queries."""
 
 
+@with_parameters
 class BestFeature(LinearRanker):
     """The single best feature: the baseline that any trained model should beat.
 
@@ -30,12 +30,7 @@ class BestFeature(LinearRanker):
     differences between the two. Cost: one pass over the features for a metric with a cutoff, such as ndcg@10, else two
     evaluations of the metric for each feature.
 
-    Parameters
-    ----------
-    metric : str, default="auto"
-        Such as "map". "auto" is ndcg@10, or pairwise accuracy if a grade is negative.
-    max_features : int, default=1000
-        Of more features than that, only those that are nonzero in the most documents are tried.
+    {parameters}
 
     Attributes
     ----------
@@ -56,16 +51,11 @@ class BestFeature(LinearRanker):
 
     indicates_missing: ClassVar[bool] = False
     weighted: ClassVar[bool] = True
-    space: ClassVar[tuple[Parameter, ...]] = ()
-
-    def __init__(self, metric: str = "auto", *, max_features: int = 1000) -> None:
-        self.metric = metric
-        self.max_features = max_features
-
-    def _check_parameters(self) -> None:
-        if self.metric != "auto":
-            parse_metric(self.metric)
-        check_count("max_features", self.max_features)
+    metric: Annotated[str, METRIC] = "auto"
+    _: KW_ONLY
+    max_features: Annotated[
+        int, Param("Of more features than that, only those that are nonzero in the most documents are tried.")
+    ] = 1000
 
     def _steps(self, queries: Queries) -> Iterator[Step]:
         metric = chosen_metric(self.metric, queries)

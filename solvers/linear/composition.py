@@ -1,16 +1,16 @@
-"""Linear rankers composed of a loss, a pair weight, a penalty and an optimizer.
+"""Linear rankers that an optimizer fits, composed of a loss, a pair weight, a penalty and the optimizer.
 
-Optimizers are one-pass (ranktune.solvers.optimizers.one_pass: query by query, partial_fit) or batch
-(ranktune.solvers.optimizers.batch: all queries at every step). Each declares what it needs of the other parts, and how
-features can be scaled for it.
+A ranker names its parts, or has them as objects: a point of a grid, whose tables are in ranktune.solvers.linear.parts.
+Optimizers are one-pass (query by query, partial_fit) or batch (all queries at every step). Each declares what it needs
+of the other parts, and how features can be scaled for it.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -18,24 +18,35 @@ from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import BlockedQueries, Data, factors_of
-from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
-from ranktune.solvers.core.checks import check_choice, check_count, check_random_state
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
-from ranktune.solvers.data.list_scaling import list_scores
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.parts import LOSSES, OPTIMIZERS, PAIR_WEIGHTS, PENALTIES, has_pairs, is_one_pass
 from ranktune.solvers.linear.second_order import CoordinateDescent, Newton
 from ranktune.solvers.losses.base import Loss
+from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.penalties import L1, L2, Penalty
 from ranktune.solvers.optimizers.base import BatchOptimizer, check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, Batch, GradientSteps
 from ranktune.solvers.optimizers.one_pass import ONE_PASS, OnePass
 from ranktune.solvers.optimizers.proximal import FISTA
+from ranktune.solvers.optimizers.schedules import SCHEDULES
 
 Optimizer: TypeAlias = OnePass | Batch
 
-OPTIMIZERS = (*ONE_PASS, LBFGS, OWLQN, FISTA, GradientSteps)
+GENERAL = (*ONE_PASS, LBFGS, OWLQN, FISTA, GradientSteps)
 """Those that take every loss with what they need."""
+
+
+class Composition(NamedTuple):
+    """The parts of a ranker, by name or as objects."""
+
+    loss: str | Loss
+    pair_weight: str | PairWeight | None
+    penalty: str | Penalty | None
+    optimizer: str | Optimizer
 
 
 @dataclass(frozen=True)
@@ -48,7 +59,7 @@ class Parts:
 
     def __post_init__(self) -> None:
         """Check that the parts compose."""
-        check_parts(self.loss, self.penalty, self.optimizer, OPTIMIZERS)
+        check_parts(self.loss, self.penalty, self.optimizer, GENERAL)
         if isinstance(self.optimizer, OnePass):
             self.optimizer.rule(self.penalty)
         elif isinstance(self.optimizer, Newton | CoordinateDescent):
@@ -66,25 +77,44 @@ class Parts:
 
 
 class MinimisingRanker(LinearRanker):
-    """Base of linear rankers that a batch optimizer fits."""
+    """Base of linear rankers that minimise one function of all queries; a subclass defines _path."""
 
     weighted: ClassVar[bool] = True
     objective_: float
     n_iter_: int
     converged_: bool
 
-    def _minimise(
-        self, loss: Loss, penalties: Sequence[Penalty], optimizer: BatchOptimizer, data: Data, multiplier: Floats
-    ) -> Iterator[Iterator[Step]]:
-        """Yield the steps of a fit for each of penalties, to be taken before the next, which starts where it ended.
+    def _data(self, queries: Queries) -> Data:
+        """Return the data that are learned from."""
+        return queries
 
-        Features count as multiplied by multiplier, (n_features,). Warns (RankTuneWarning) if an optimizer that should
-        have converged did not.
+    def _path(self, data: Data, values: Sequence[float | int] | None) -> Iterator[Iterator[Step]]:
+        """Yield the steps of a fit for each value of the path parameter, None for that of the ranker.
+
+        They are to be taken before the next, which starts where they ended.
         """
-        for steps in optimizer.follow(loss, penalties, data, multiplier=multiplier):
-            yield self._keep(optimizer, steps)
+        raise NotImplementedError
+
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        return self._steps_on(self._data(queries))
+
+    def _steps_on(self, data: Data) -> Iterator[Step]:
+        for steps in self._path(data, None):
+            yield from steps
+
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        for _ in self._steps_on(data):
+            pass
+
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        """Begin with the strongest penalty; each goes on from where the one before ended."""
+        for value, steps in zip(values, self._path(self._data(queries), values), strict=True):
+            for _ in steps:
+                pass
+            yield value
 
     def _keep(self, optimizer: BatchOptimizer, steps: Iterator[tuple[Floats, Step]]) -> Iterator[Step]:
+        """Take over what each step leads to. Warns (RankTuneWarning) if it should have converged and did not."""
         for self.coef_, step in steps:
             self.objective_, self.n_iter_ = step.objective, step.iteration
             self.converged_ = step.violation <= optimizer.tol
@@ -99,18 +129,89 @@ class MinimisingRanker(LinearRanker):
             )
 
 
-class OnePassRanker(PassRanker):
-    """Base of linear rankers that learn query by query; a subclass defines its parts."""
+class ComposedRanker(MinimisingRanker):
+    """Base of linear rankers that are composed of parts, which a subclass names; their settings are its parameters."""
+
+    scaling: str
+
+    def _composition(self) -> Composition:
+        """Return the parts."""
+        raise NotImplementedError
+
+    def _parts(self) -> Parts:
+        loss, pair_weight, penalty, optimizer = self._composition()
+        made = self._optimizer(optimizer)
+        return Parts(self._loss(loss, pair_weight), self._penalty(penalty, made), made)
+
+    def _loss(self, loss: Any, pair_weight: Any) -> Loss:
+        if isinstance(loss, str):
+            weight = {"weight": self._pair_weight(pair_weight)} if has_pairs(loss) else {}
+            named: Loss = LOSSES[loss].made(self, **weight)
+            return named
+        if isinstance(pair_weight, str | None):
+            return cast(Loss, loss)
+        if not hasattr(loss, "weight"):
+            raise IncompatibleParts(
+                f"{type(loss).__name__} has no pair weight to replace by {type(pair_weight).__name__}: it does "
+                "not look at pairs. Leave pair_weight out, or take a pairwise loss."
+            )
+        return cast(Loss, replace(loss, weight=pair_weight))
+
+    def _pair_weight(self, pair_weight: Any) -> PairWeight:
+        if pair_weight is None:
+            return Uniform()
+        return cast(PairWeight, PAIR_WEIGHTS[pair_weight].made(self) if isinstance(pair_weight, str) else pair_weight)
+
+    def _penalty(self, penalty: Any, optimizer: Optimizer) -> Penalty:
+        if penalty is None or penalty == "none":
+            return L1(0.0) if "truncate" in optimizer.needs.penalty else L2(0.0)
+        return cast(Penalty, PENALTIES[penalty].made(self) if isinstance(penalty, str) else penalty)
+
+    def _optimizer(self, optimizer: Any) -> Optimizer:
+        if not isinstance(optimizer, str):
+            return cast(Optimizer, optimizer)
+        settings: Any = self
+        schedule = {"schedule": SCHEDULES[settings.schedule](settings.eta0)} if is_one_pass(optimizer) else {}
+        return cast(Optimizer, OPTIMIZERS[optimizer].made(self, **schedule))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_choice("scaling", self.scaling, self._parts().optimizer.needs.scalings)
+
+    def _path(self, data: Data, values: Sequence[float | int] | None) -> Iterator[Iterator[Step]]:
+        parts = self._parts()
+        assert isinstance(parts.optimizer, Batch)
+        penalties = [parts.penalty] if values is None else [self._alike(value)._parts().penalty for value in values]
+        multiplier = factors_of(data, self.scaling, within_queries=True)
+        for steps in parts.optimizer.follow(parts.loss, penalties, data, multiplier=multiplier):
+            yield self._keep(parts.optimizer, steps)
+
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        counts_steps = getattr(self._parts().optimizer, "planned", False)
+        return (LinearRanker if counts_steps else MinimisingRanker)._steps_on_path(self, queries, values)
+
+
+class OnePassRanker(ComposedRanker, PassRanker):
+    """Base of linear rankers that may have a one-pass optimizer, and then learn query by query."""
 
     scaled_within_queries: ClassVar[bool] = True
 
-    def _parts(self) -> Parts:
-        raise NotImplementedError
+    @property
+    def _way(self) -> type[PassRanker | ComposedRanker]:
+        """The base that fits with the optimizer."""
+        return PassRanker if is_one_pass(self._composition().optimizer) else ComposedRanker
 
-    def _check_parameters(self) -> None:
-        check_count("passes", self.passes)
-        check_choice("scaling", self.scaling, self._parts().optimizer.needs.scalings)
-        check_random_state(self.random_state, "the queries are visited in their order")
+    def _steps(self, queries: Queries) -> Iterator[Step]:
+        return self._way._steps(self, queries)
+
+    def _counts(self, queries: Queries) -> Iterator[int]:
+        return self._way._counts(self, queries)
+
+    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
+        return self._way._steps_on_path(self, queries, values)
+
+    def _fit_blocks(self, data: BlockedQueries) -> None:
+        self._way._fit_blocks(self, data)
 
     def _has_begun(self) -> bool:
         return hasattr(self, "state_")
@@ -137,65 +238,3 @@ class OnePassRanker(PassRanker):
         for weights, step in steps:
             self.coef_, self.n_lists_seen_ = weights * self.multiplier_, step.iteration
             yield step
-
-    def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """Score documents.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
-            The features.
-        qid, group : array-like, optional
-            Which rows are a query, as in fit. Needed if scaling is "list"; with neither, all rows are one query.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            The scores in the order of the rows; higher is better.
-        """
-        if self.scaling != "list":
-            return super().predict(X, qid=qid, group=group)
-        self._check_fitted("coef_")
-        if self.imputation_ is not None or (isinstance(X, Queries) and X.has_missing):
-            return self._predict_by_model(X, qid, group)
-        if isinstance(X, Queries):
-            queries = X
-        else:
-            documents = self._validated(X, reset=False)
-            queries = Queries.from_arrays(documents, np.zeros(documents.shape[0]), qid=qid, group=group)
-        return queries.in_caller_order(list_scores(queries.features, queries.starts, self.coef_))
-
-
-class BatchRanker(MinimisingRanker):
-    """Base of linear rankers that use all queries at every step; a subclass defines the parts."""
-
-    scaling: str
-
-    def _parts(self) -> Parts:
-        raise NotImplementedError
-
-    def _check_parameters(self) -> None:
-        check_choice("scaling", self.scaling, self._parts().optimizer.needs.scalings)
-
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        return self._fit_parts(self._parts(), queries)
-
-    def _fit_blocks(self, data: BlockedQueries) -> None:
-        for _ in self._fit_parts(self._parts(), data):
-            pass
-
-    def _fit_parts(self, parts: Parts, data: Data) -> Iterator[Step]:
-        assert isinstance(parts.optimizer, Batch)
-        (steps,) = self._path_of(parts, [parts.penalty], data)
-        return steps
-
-    def _path_of(self, parts: Parts, penalties: Sequence[Penalty], data: Data) -> Iterator[Iterator[Step]]:
-        """Yield the steps for each of penalties in place of that of parts; take them before the next."""
-        assert isinstance(parts.optimizer, Batch)
-        multiplier = factors_of(data, self.scaling, within_queries=True)
-        return self._minimise(parts.loss, penalties, parts.optimizer, data, multiplier)
-
-
-def no_penalty(optimizer: Optimizer) -> Penalty:
-    """Return a penalty of strength zero that optimizer accepts."""
-    return L1(0.0) if "truncate" in optimizer.needs.penalty else L2(0.0)

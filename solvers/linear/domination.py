@@ -7,28 +7,23 @@ s = X v, v = M w the weights on the raw features (coef_), M the scaling; u the m
 query under average. Under L1 most weights become exactly zero.
 """
 
-from __future__ import annotations
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
-import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
-
-from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.path_parameter import PathParameter
-from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.core.checks import check_choice, check_count, check_positive
-from ranktune.solvers.core.errors import RankTuneWarning
-from ranktune.solvers.core.space import Choice, Float, Parameter, When
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import check_scaling, query_factors
-from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
-from ranktune.solvers.losses.domination import DominationLoss, Margin
-from ranktune.solvers.losses.penalties import L1, L2, ElasticNet, Penalty
+from ranktune.solvers.base.vocabulary import L1, L2, MAX_ITERATIONS, SCALING
+from ranktune.solvers.core.checks import check_not_negative, check_positive
+from ranktune.solvers.core.parameters import Param, unchecked, with_parameters
+from ranktune.solvers.core.space import When
+from ranktune.solvers.linear.composition import ComposedRanker, Composition
+from ranktune.solvers.linear.domination_descent import CURVATURES
+from ranktune.solvers.losses.domination import GRADES, Margin
 
 PENALTIES = ("l1", "l2", "elastic_net")
 
 
-class DominationRank(LinearRanker):
+@with_parameters
+class DominationRank(ComposedRanker):
     """Linear ranking by the domination loss, sparse under L1, by coordinate descent.
 
     Minimises
@@ -38,36 +33,7 @@ class DominationRank(LinearRanker):
     iteration, dense: n_documents k^2 for k features that are or ought to be nonzero ("exact"), or k passes of
     exponentials over the documents (the bounds); sparse: the nonzeros of those features.
 
-    Parameters
-    ----------
-    penalty : {"l1", "l2", "elastic_net"}, default="l1"
-        "elastic_net" is both.
-    l1, l2 : float, default=0.01, 0.1
-        Strengths of ``sum |w|`` and of ``1/2 sum w^2``, positive; one that penalty leaves out is ignored.
-    grades : {"all", "two"}, default="all"
-        "all": a document should beat those of every lower grade; "two": only relevant ones against the rest.
-    margin : {"none", "grade"}, sequence of float or callable, default="none"
-        "grade": a document should lead by the difference of grades times margin_scale. A sequence has one margin for
-        each grade of the training data, from the lowest up; a callable takes the Queries and returns one for each
-        document. They too are multiplied by margin_scale.
-    margin_scale : float, default=1.0
-        See margin; at least 0.
-    relevant_from : float, optional
-        grades="two": the lowest relevant grade; by default all above the lowest of the training data.
-    scaling : {"standard", "minmax", "none"}, default="standard"
-        As if features were divided by their standard deviation about the means of the queries, by their largest range
-        within a query, or not at all. Features that are constant in every query get 0.
-    average : {"documents", "queries", "none"}, default="documents"
-        "none": the sum of the paper, whose best strengths grow with the data; "documents": the mean over the documents
-        that have others to beat; "queries": the mean over queries of each query's mean.
-    curvature : {"exact", "tight", "paper"}, default="exact"
-        "exact": second derivatives at the current weights, and a line search; "tight", "paper": bounds that hold
-        everywhere, Popoviciu's or the paper's, and no line search. The optimum is the same.
-    tol : float, default=1e-05
-        Stop when no feature is further from its optimality condition than tol times the largest gradient at zero
-        weights.
-    max_iterations : int, default=200
-        Iterations at most; reaching them warns (RankTuneWarning) and keeps the best weights.
+    {parameters}
 
     Attributes
     ----------
@@ -92,99 +58,99 @@ class DominationRank(LinearRanker):
     array([4.5, 0. ])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("penalty", PENALTIES),
-        Float("l1", 1e-4, 0.1, log=True, when=When("penalty", ("l1", "elastic_net"))),
-        Float("l2", 1e-3, 10.0, log=True, when=When("penalty", ("l2", "elastic_net"))),
-        Choice("grades", ("all", "two")),
-        Choice("margin", ("none", "grade")),
-        Float("margin_scale", 0.05, 5.0, log=True, when=When("margin", ("grade",))),
-        Choice("scaling", ("standard", "minmax")),
-        Choice("average", ("documents", "queries")),
-    )
-    weighted: ClassVar[bool] = True
+    penalty: Annotated[str, Param('"elastic_net" is both.', choices=PENALTIES)] = "l1"
+    _: KW_ONLY
+    l1: Annotated[
+        float,
+        L1.but(
+            python="Positive, unless penalty leaves it out.",
+            low=1e-4,
+            high=0.1,
+            when=When("penalty", ("l1", "elastic_net")),
+        ),
+    ] = 0.01
+    l2: Annotated[
+        float,
+        L2.but(
+            python="Positive, unless penalty leaves it out.",
+            low=1e-3,
+            high=10.0,
+            when=When("penalty", ("l2", "elastic_net")),
+        ),
+    ] = 0.1
+    grades: Annotated[
+        str,
+        Param(
+            '"all": a document should beat those of every lower grade; "two": only relevant ones against the rest.',
+            choices=tuple(reversed(GRADES)),
+        ),
+    ] = "all"
+    margin: Annotated[
+        Margin,
+        Param(
+            '"grade": a document should lead by the difference of grades times margin_scale. A sequence has '
+            "one margin for each grade of the training data, from the lowest up; a callable takes the Queries and "
+            "returns one for each document. They too are multiplied by margin_scale.",
+            kind='{"none", "grade"}, sequence of float or callable',
+            searched=("none", "grade"),
+            check=unchecked,
+        ),
+    ] = "none"
+    margin_scale: Annotated[
+        float,
+        Param(
+            "See margin; at least 0.",
+            low=0.05,
+            high=5.0,
+            log=True,
+            when=When("margin", ("grade",)),
+            check=check_not_negative,
+        ),
+    ] = 1.0
+    relevant_from: Annotated[
+        float | None,
+        Param(
+            'grades="two": the lowest relevant grade; by default all above the lowest of the training data.',
+            check=unchecked,
+        ),
+    ] = None
+    scaling: Annotated[str, SCALING] = "standard"
+    average: Annotated[
+        str,
+        Param(
+            '"none": the sum of the paper, whose best strengths grow with the data; "documents": the mean over the '
+            'documents that have others to beat; "queries": the mean over queries of each query\'s mean.',
+            choices=("documents", "queries", "none"),
+            searched=("documents", "queries"),
+        ),
+    ] = "documents"
+    curvature: Annotated[
+        str,
+        Param(
+            '"exact": second derivatives at the current weights, and a line search; "tight", "paper": bounds that hold '
+            "everywhere, Popoviciu's or the paper's, and no line search. The optimum is the same.",
+            choices=CURVATURES,
+            searched=(),
+        ),
+    ] = "exact"
+    tol: Annotated[
+        float,
+        Param(
+            "Stop when no feature is further from its optimality condition than tol times the largest gradient at zero "
+            "weights."
+        ),
+    ] = 1e-5
+    max_iterations: Annotated[int, MAX_ITERATIONS] = 200
+
     path_parameter: ClassVar[Any] = PathParameter("l1", lambda ranker: "l2" if ranker.penalty == "l2" else "l1")
     path_increasing: ClassVar[bool] = False
     path_expensive: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        penalty: str = "l1",
-        *,
-        l1: float = 0.01,
-        l2: float = 0.1,
-        grades: str = "all",
-        margin: Margin = "none",
-        margin_scale: float = 1.0,
-        relevant_from: float | None = None,
-        scaling: str = "standard",
-        average: str = "documents",
-        curvature: str = "exact",
-        tol: float = 1e-5,
-        max_iterations: int = 200,
-    ) -> None:
-        self.penalty = penalty
-        self.l1 = l1
-        self.l2 = l2
-        self.grades = grades
-        self.margin = margin
-        self.margin_scale = margin_scale
-        self.relevant_from = relevant_from
-        self.scaling = scaling
-        self.average = average
-        self.curvature = curvature
-        self.tol = tol
-        self.max_iterations = max_iterations
-
     def _check_parameters(self) -> None:
-        self._penalty()
-        self._loss()
-        check_scaling(self.scaling)
-        check_choice("curvature", self.curvature, CURVATURES)
-        check_positive("tol", self.tol)
-        check_count("max_iterations", self.max_iterations)
-
-    def _penalty(self) -> Penalty:
-        check_choice("penalty", self.penalty, PENALTIES)
+        super()._check_parameters()
         for name in ("l1", "l2"):
             if self.penalty in (name, "elastic_net"):
                 check_positive(name, getattr(self, name))
-        if self.penalty == "elastic_net":
-            return ElasticNet(float(self.l1), float(self.l2))
-        return L1(float(self.l1)) if self.penalty == "l1" else L2(float(self.l2))
 
-    def _loss(self) -> DominationLoss:
-        return DominationLoss(self.grades, self.margin, self.margin_scale, self.relevant_from, self.average)
-
-    def _problem(self, queries: Queries) -> DominationProblem:
-        multiplier = None if self.scaling == "none" else query_factors(queries, self.scaling)
-        return DominationProblem(queries, self._loss(), multiplier, self.curvature)
-
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        yield from self._minimise(self._problem(queries))
-
-    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
-        """Start with the strongest; each starts where the one before ended."""
-        problem = self._problem(queries)
-        for value in values:
-            self.set_params(**{str(self.path_parameter): value})
-            for _ in self._minimise(problem):
-                pass
-            yield value
-
-    def _minimise(self, problem: DominationProblem) -> Iterator[Step]:
-        penalty = self._penalty()
-        for step in problem.steps(penalty, float(self.tol), int(self.max_iterations)):
-            self.coef_ = problem.weights * problem.multiplier
-            self.objective_, self.n_iter_ = step.objective, step.iteration
-            self.converged_ = step.violation <= self.tol
-            if step.iteration > 0:
-                yield step
-        if not self.converged_:
-            warnings.warn(
-                f"DominationRank stopped after {self.n_iter_} iterations at a violation of {step.violation:.2g} of the "
-                f"gradient at zero, above tol={self.tol:g}. The best weights are kept; raise max_iterations or tol, or "
-                "scale features.",
-                RankTuneWarning,
-                stacklevel=2,
-            )
+    def _composition(self) -> Composition:
+        return Composition("domination", None, self.penalty, "coordinate_descent")

@@ -11,79 +11,68 @@ Features, dense or sparse, are neither centred nor scaled in memory: both happen
 the features: some vectors of documents and of features.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from dataclasses import KW_ONLY
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data, better_divided, blocked, factors_of
+from ranktune.solvers.base.vocabulary import MAX_ITERATIONS, TOL
+from ranktune.solvers.blocks.blocked import Data, better_divided, blocked, factors_of
 from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.checks import check_choice, check_count, check_not_negative, check_positive
+from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.space import Choice, Float, Parameter
+from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.composition import MinimisingRanker
 from ranktune.solvers.linear.least_squares import LeastSquares
+from ranktune.solvers.linear.parts import LOSSES, OPTIMIZERS
 from ranktune.solvers.losses.grade_moments import GradeMoments, grade_moments, joined_grades
 from ranktune.solvers.losses.penalties import L2
 from ranktune.solvers.losses.pointwise import (
     CENTRES,
     GAINS,
     InsensitiveLoss,
-    LogisticLoss,
     PointwiseLoss,
-    SquaredInsensitiveLoss,
 )
 from ranktune.solvers.metrics.gains import can_double
-from ranktune.solvers.optimizers.batch import LBFGS
-
-SVR_LOSSES = ("l2", "l1")
 
 ROUNDING = 0.01
 """Width over which SVRRanker rounds the kink of its L1 loss, in standard deviations of the targets."""
 
 
-class PointwiseRanker(LinearRanker):
+STRENGTH_OF_LOSS = Param(
+    "Weight of the loss, summed over documents, against ``1/2 |w|^2``; positive.", low=1e-5, high=1.0, log=True
+)
+CENTRE = Param(
+    '"query": features, and grades in regression, are less the mean of their query; "none": as they are.',
+    choices=CENTRES,
+)
+
+
+class PointwiseRanker(MinimisingRanker):
     """Base of the pointwise rankers."""
 
-    weighted: ClassVar[bool] = True
     takes_document_weights: ClassVar[bool] = True
     centre: str
 
-    def _check_parameters(self) -> None:
-        check_choice("centre", self.centre, CENTRES)
-
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        return self._steps_on(better_divided(queries))
-
-    def _fit_blocks(self, data: BlockedQueries) -> None:
-        for _ in self._steps_on(data):
-            pass
-
-    def _steps_on(self, data: Data) -> Iterator[Step]:
-        raise NotImplementedError
+    def _data(self, queries: Queries) -> Data:
+        return better_divided(queries)
 
     def _factors(self, data: Data) -> Floats:
         return factors_of(data, "standard", within_queries=self.centre == "query")
 
 
+@with_parameters
 class RidgeRanker(PointwiseRanker):
     """Ridge regression on the grades: ``sum over documents of (t - z)^2 + alpha |w|^2``.
 
     Up to 2,000 features: normal equations, n_documents n_features^2 / 2 multiplications. More, or many sparse ones:
     conjugate gradients, two passes over the features an iteration.
 
-    Parameters
-    ----------
-    alpha : float, default=1000.0
-        Weight of the penalty, on features of standard deviation 1; positive.
-    centre : {"query", "none"}, default="query"
-        "query": features and grades are less the mean of their query; "none": less that of all documents.
+    {parameters}
 
     Attributes
     ----------
@@ -104,79 +93,48 @@ class RidgeRanker(PointwiseRanker):
     array([ 0.85, -0.6 ])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Float("alpha", 1.0, 1e6, log=True),
-        Choice("centre", CENTRES),
-    )
+    alpha: Annotated[
+        float,
+        Param("Weight of the penalty, on features of standard deviation 1; positive.", low=1.0, high=1e6, log=True),
+    ] = 1000.0
+    _: KW_ONLY
+    centre: Annotated[str, CENTRE] = "query"
+
     path_parameter: ClassVar[str | None] = "alpha"
     path_increasing: ClassVar[bool] = False
 
-    def __init__(self, alpha: float = 1000.0, *, centre: str = "query") -> None:
-        self.alpha = alpha
-        self.centre = centre
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive("alpha", self.alpha)
-
-    def _steps_on(self, data: Data) -> Iterator[Step]:
-        for _ in self._path(data, [self.alpha]):
-            yield Step(1, float("nan"))
-
-    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
-        return self._path(better_divided(queries), values)
-
-    def _path(self, data: Data, values: Sequence[float | int]) -> Iterator[float | int]:
+    def _path(self, data: Data, values: Sequence[float | int] | None) -> Iterator[Iterator[Step]]:
         """Take the products of the features once, and solve for one alpha after the other."""
         multiplier = self._factors(data)
         equations = LeastSquares(data, multiplier, self.centre == "query")
-        for alpha in values:
+        for alpha in values or [self.alpha]:
             self.coef_ = multiplier * equations.solve(float(alpha))
             if not np.isfinite(self.coef_).all():
                 raise DataError(
                     "the squares of the features are too large for numbers. Divide the features by a factor."
                 )
             self.n_iter_ = 1
-            yield alpha
+            yield iter([Step(1, float("nan"))])
 
 
-class _Smooth(PointwiseRanker, MinimisingRanker):
+class _Smooth(PointwiseRanker):
     """Base of pointwise rankers with a smooth loss, minimised by L-BFGS."""
 
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True
     C: float
-    max_iterations: int
-    tol: float
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("C", "tol"):
-            check_positive(name, getattr(self, name))
-        check_count("max_iterations", self.max_iterations)
 
     def _loss(self, grades: GradeMoments) -> PointwiseLoss:
         raise NotImplementedError
 
-    def _steps_on(self, data: Data) -> Iterator[Step]:
-        for steps in self._path(data, [self.C]):
-            yield from steps
-
-    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
-        """Begin with the strongest penalty; each C goes on from where the one before ended."""
-        for C, steps in zip(values, self._path(better_divided(queries), values), strict=True):
-            for _ in steps:
-                pass
-            yield C
-
-    def _path(self, data: Data, values: Sequence[float | int]) -> Iterator[Iterator[Step]]:
-        optimizer = LBFGS(tol=float(self.tol), max_iterations=int(self.max_iterations))
+    def _path(self, data: Data, values: Sequence[float | int] | None) -> Iterator[Iterator[Step]]:
+        optimizer = OPTIMIZERS["lbfgs"].made(self)
         grades = joined_grades(blocked(data).workers.map(_grades))
-        scales = [float(C) * grades.weight for C in values]  # the loss is a mean over documents
+        scales = [float(C) * grades.weight for C in values or [self.C]]  # the loss is a mean over documents
         penalties = [L2(1.0 / scale) for scale in scales]
-        path = self._minimise(self._loss(grades), penalties, optimizer, data, self._factors(data))
+        path = optimizer.follow(self._loss(grades), penalties, data, multiplier=self._factors(data))
         for scale, steps in zip(scales, path, strict=True):
-            yield self._scaled(scale, steps)
+            yield self._scaled(scale, self._keep(optimizer, steps))
 
     def _scaled(self, scale: float, steps: Iterator[Step]) -> Iterator[Step]:
         for step in steps:
@@ -184,24 +142,14 @@ class _Smooth(PointwiseRanker, MinimisingRanker):
             yield Step(step.iteration, self.objective_, step.violation)
 
 
+@with_parameters
 class LogisticRanker(_Smooth):
     """Logistic regression on relevance: the lowest grade of the data is 0, the highest 1, the others lie between.
 
     A document of relevance p counts p as a relevant one and 1 - p as an irrelevant one, so that all grades matter and
     two grades give the usual logistic regression. Cost: two passes over the features an iteration.
 
-    Parameters
-    ----------
-    C : float, default=0.01
-        Weight of the loss, summed over documents, against ``1/2 |w|^2``; positive.
-    gain : {"linear", "exponential"}, default="linear"
-        How grades are spaced between 0 and 1: by their number, or by 2^grade.
-    centre : {"query", "none"}, default="query"
-        "query": features are less the mean of their query; "none": as they are.
-    max_iterations : int, default=500
-        Iterations of L-BFGS; reaching them warns (RankTuneWarning) and keeps the best weights.
-    tol : float, default=0.001
-        Stop when the gradient's norm is at most tol times its norm at zero weights.
+    {parameters}
 
     Attributes
     ----------
@@ -226,57 +174,27 @@ class LogisticRanker(_Smooth):
     array([ 2.4, -2.5])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Float("C", 1e-5, 1e1, log=True),
-        Choice("gain", GAINS),
-        Choice("centre", CENTRES),
-    )
-
-    def __init__(
-        self,
-        C: float = 0.01,
-        *,
-        gain: str = "linear",
-        centre: str = "query",
-        max_iterations: int = 500,
-        tol: float = 1e-3,
-    ) -> None:
-        self.C = C
-        self.gain = gain
-        self.centre = centre
-        self.max_iterations = max_iterations
-        self.tol = tol
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("gain", self.gain, GAINS)
+    C: Annotated[float, STRENGTH_OF_LOSS.but(high=1e1)] = 0.01
+    _: KW_ONLY
+    gain: Annotated[
+        str, Param("How grades are spaced between 0 and 1: by their number, or by 2^grade.", choices=GAINS)
+    ] = "linear"
+    centre: Annotated[str, CENTRE] = "query"
+    max_iterations: Annotated[int, MAX_ITERATIONS] = 500
+    tol: Annotated[float, TOL] = 1e-3
 
     def _loss(self, grades: GradeMoments) -> PointwiseLoss:
-        return LogisticLoss(self.gain, self.centre)
+        loss: PointwiseLoss = LOSSES["pointwise_logistic"].made(self)
+        return loss
 
 
+@with_parameters
 class SVRRanker(_Smooth):
     """Linear support vector regression on the grades.
 
     Cost: two passes over the features an iteration; "l1" takes several times the iterations of "l2".
 
-    Parameters
-    ----------
-    C : float, default=0.001
-        Weight of the loss, summed over documents, against ``1/2 |w|^2``; positive.
-    epsilon : float, default=0.5
-        Errors up to epsilon cost nothing; at least 0. In grades if these are whole numbers from 0 to 30, else in
-        standard deviations of the grades within queries.
-    loss : {"l2", "l1"}, default="l2"
-        "l2": ``max(0, |z - t| - epsilon)^2``; "l1": without the square, its kink rounded over a hundredth of the
-        targets' standard deviation, which lowers the objective by at most half of that times C times the number of
-        documents.
-    centre : {"query", "none"}, default="query"
-        "query": features are less the mean of their query; "none": as they are.
-    max_iterations : int, default=500
-        Iterations of L-BFGS; reaching them warns (RankTuneWarning) and keeps the best weights.
-    tol : float, default=0.001
-        Stop when the gradient's norm is at most tol times its norm at zero weights.
+    {parameters}
 
     Attributes
     ----------
@@ -301,39 +219,39 @@ class SVRRanker(_Smooth):
     array([ 0.8 , -0.59])
     """
 
-    space: ClassVar[tuple[Parameter, ...]] = (
-        Choice("loss", SVR_LOSSES),
-        Float("C", 1e-5, 1.0, log=True),
-        Float("epsilon", 1e-2, 1.0, log=True),
-        Choice("centre", CENTRES),
-    )
+    C: Annotated[float, STRENGTH_OF_LOSS] = 1e-3
+    _: KW_ONLY
+    epsilon: Annotated[
+        float,
+        Param(
+            "Errors up to epsilon cost nothing; at least 0. In grades if these are whole numbers from 0 to 30, else in "
+            "standard deviations of the grades within queries.",
+            low=1e-2,
+            high=1.0,
+            log=True,
+            check=check_not_negative,
+        ),
+    ] = 0.5
+    loss: Annotated[
+        str,
+        Param(
+            '"l2": ``max(0, |z - t| - epsilon)^2``; "l1": without the square, its kink rounded over a hundredth of the '
+            "targets' standard deviation, which lowers the objective by at most half of that times C times the number "
+            "of documents.",
+            choices=("l2", "l1"),
+        ),
+    ] = "l2"
+    centre: Annotated[str, CENTRE] = "query"
+    max_iterations: Annotated[int, MAX_ITERATIONS] = 500
+    tol: Annotated[float, TOL] = 1e-3
 
-    def __init__(
-        self,
-        C: float = 1e-3,
-        *,
-        epsilon: float = 0.5,
-        loss: str = "l2",
-        centre: str = "query",
-        max_iterations: int = 500,
-        tol: float = 1e-3,
-    ) -> None:
-        self.C = C
-        self.epsilon = epsilon
-        self.loss = loss
-        self.centre = centre
-        self.max_iterations = max_iterations
-        self.tol = tol
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_not_negative("epsilon", self.epsilon)
-        check_choice("loss", self.loss, SVR_LOSSES)
+    space_order: ClassVar[tuple[str, ...]] = ("loss",)
 
     def _loss(self, grades: GradeMoments) -> PointwiseLoss:
         epsilon, unit = float(self.epsilon), 1.0 if can_double(grades.deciding) else grades.deviation_within_queries
         if self.loss == "l2":
-            return SquaredInsensitiveLoss(epsilon, self.centre, unit)
+            squared: PointwiseLoss = LOSSES["pointwise_squared"].made(self, unit=unit)
+            return squared
         by_query = self.centre == "query"
         deviation = (grades.deviation_within_queries if by_query else grades.deviation) / unit
         return InsensitiveLoss(epsilon, ROUNDING * deviation, self.centre, unit)

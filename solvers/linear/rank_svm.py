@@ -8,26 +8,22 @@ No pair is ever stored: the cost of one gradient is a pass over X and n log n fo
 
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import BlockedQueries, better_divided, factors_of
+from ranktune.solvers.blocks.blocked import Data, better_divided, factors_of
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import SCALINGS, factors
-from ranktune.solvers.linear.block_loss import BlockLoss, pair_totals
-from ranktune.solvers.linear.summed_objective import SummedObjective
+from ranktune.solvers.data.scaling import SCALINGS
+from ranktune.solvers.linear.composition import MinimisingRanker
+from ranktune.solvers.linear.summed_objective import BlockLoss, hinge_objective
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
-from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.rank_svm.regularization_path import Follower, Solution, search
 from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
 
@@ -36,7 +32,7 @@ PATH_TOLERANCE = 3.0
 
 
 @with_parameters
-class RankSVM(LinearRanker):
+class RankSVM(MinimisingRanker):
     """Linear RankSVM by a truncated Newton method with order statistics.
 
     Minimises ``1/2 w'w + C sum over queries of a_q sum over pairs y_i > y_j of h(s_i - s_j)``,
@@ -121,82 +117,53 @@ class RankSVM(LinearRanker):
 
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True
-    weighted: ClassVar[bool] = True
 
-    def _steps(self, queries: Queries) -> Iterator[Step]:
-        data = better_divided(queries)
-        if isinstance(data, BlockedQueries):
-            yield from self._minimise(self._summed(data))
-            return
-        with self._executor() as executor:
-            yield from self._minimise(self._objective(queries, executor))
+    def _data(self, queries: Queries) -> Data:
+        return better_divided(queries)
+
+    def _path(self, data: Data, values: Sequence[float | int] | None) -> Iterator[Iterator[Step]]:
+        yield self._minimise(self._objective(data))
 
     def _minimise(self, objective: HingeObjective) -> Iterator[Step]:
         descent = Descent(objective)
-        multiplier = objective.multiplier
-        known = self._known(multiplier) if self.warm_start else None
+        known = self._known(objective.multiplier) if self.warm_start else None
         start = descent.start() if known is None else descent.resume(known)
-        for found in search(descent, start, tolerance=float(self.tol), max_iterations=int(self.max_iterations)):
-            self._keep(found, multiplier, float(self.tol))
-            yield found.step
+        for solution in search(descent, start, tolerance=float(self.tol), max_iterations=int(self.max_iterations)):
+            self._take_over(solution, objective.multiplier, float(self.tol))
+            yield solution.step
         if not self.converged_:
-            self._warn(self.n_iter_, found.step.violation)
+            self._warn(self.n_iter_, solution.step.violation)
 
-    def _fit_blocks(self, data: BlockedQueries) -> None:
-        for _ in self._minimise(self._summed(data)):
-            pass
-
-    def _summed(self, data: BlockedQueries) -> SummedObjective:
-        """Return the objective of the documents in blocks."""
-        loss = BlockLoss(
-            smoothing=None if self.loss == "l2" else FIRST_SMOOTHING,
-            adjacent=self.pairs == "adjacent",
-            by_query=self.average == "queries",
-            threads=int(self.threads),
+    def _objective(self, data: Data) -> HingeObjective:
+        return hinge_objective(
+            data,
+            float(self.C),
+            BlockLoss(
+                smoothing=None if self.loss == "l2" else FIRST_SMOOTHING,
+                adjacent=self.pairs == "adjacent",
+                by_query=self.average == "queries",
+                threads=int(self.threads),
+            ),
+            None if self.scaling == "none" else factors_of(data, self.scaling),
+            over_pairs=self.average == "pairs",
         )
-        if self.average == "pairs":
-            useful, pairs = np.sum(data.workers.map(pair_totals, loss), axis=0)
-            loss = replace(loss, scale=float(useful / pairs))
-        multiplier = None if self.scaling == "none" else factors_of(data, self.scaling)
-        return SummedObjective(data, float(self.C), loss, multiplier=multiplier)
 
-    def _keep(self, found: Solution, multiplier: Floats | None, tolerance: float) -> None:
+    def _take_over(self, solution: Solution, multiplier: Floats | None, tolerance: float) -> None:
         """Take over a solution, which has converged where its violation is at most tolerance."""
-        self.coef_ = found.weights if multiplier is None else found.weights * multiplier
-        self.objective_, self.n_iter_ = found.value, found.step.iteration
-        self.converged_ = found.step.violation <= tolerance
+        self.coef_ = solution.weights if multiplier is None else solution.weights * multiplier
+        self.objective_, self.n_iter_ = solution.value, solution.step.iteration
+        self.converged_ = solution.step.violation <= tolerance
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
         """Follow rising C, each solution from where the one before leads."""
-        with self._executor() as executor:
-            objective = self._objective(queries, executor)
-            tolerance = PATH_TOLERANCE * float(self.tol)
-            follower = Follower(Descent(objective), tolerance=tolerance, max_iterations=int(self.max_iterations))
-            for C in values:
-                found = follower.to(float(C))
-                self._keep(found, objective.multiplier, tolerance)
-                if not self.converged_:
-                    self._warn(self.n_iter_, found.step.violation)
-                yield C
-
-    def _objective(self, queries: Queries, executor: Executor | None) -> RankObjective:
-        weights = queries.weight_of_query
-        multiplier = None if self.scaling == "none" else factors(queries, self.scaling)
-        objective = RankObjective(
-            queries,
-            float(self.C),
-            multiplier=multiplier,
-            query_weights=weights.copy(),
-            smoothing=None if self.loss == "l2" else FIRST_SMOOTHING,
-            adjacent=self.pairs == "adjacent",
-            executor=executor,
-            threads=int(self.threads),
-        )
-        if self.average == "pairs":
-            objective.query_weights *= weights[objective.pairs > 0.0].sum() / float(weights @ objective.pairs)
-        elif self.average == "queries":
-            objective.query_weights /= np.maximum(objective.pairs, 1.0)
-        return objective
+        objective, tolerance = self._objective(queries), PATH_TOLERANCE * float(self.tol)
+        follower = Follower(Descent(objective), tolerance=tolerance, max_iterations=int(self.max_iterations))
+        for C in values:
+            solution = follower.to(float(C))
+            self._take_over(solution, objective.multiplier, tolerance)
+            if not self.converged_:
+                self._warn(self.n_iter_, solution.step.violation)
+            yield C
 
     def _known(self, multiplier: Floats | None) -> Floats | None:
         """Return the weights of the last fit for the scaled features, or None where they do not fit."""
@@ -207,9 +174,6 @@ class RankSVM(LinearRanker):
             return np.asarray(coef, dtype=np.float64)
         known: Floats = np.divide(coef, multiplier, out=np.zeros_like(coef), where=multiplier != 0.0)
         return known
-
-    def _executor(self) -> AbstractContextManager[Executor | None]:
-        return nullcontext(None) if self.threads == 1 else ThreadPoolExecutor(int(self.threads))
 
     def _warn(self, iterations: int, violation: float) -> None:
         what = "a gradient of {:.2g} of that at zero" if self.loss == "l2" else "a relative duality gap of {:.2g}"

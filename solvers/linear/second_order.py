@@ -11,7 +11,7 @@ w, M and violations as in ranktune.solvers.optimizers.batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -20,13 +20,14 @@ import numpy as np
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import Data, blocked
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import IncompatibleParts
+from ranktune.solvers.core.parameters import Range
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS
-from ranktune.solvers.linear.block_loss import BlockLoss, pair_totals
-from ranktune.solvers.linear.domination_descent import DominationProblem
+from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
 from ranktune.solvers.linear.least_squares import LeastSquares
-from ranktune.solvers.linear.summed_objective import SummedObjective
+from ranktune.solvers.linear.summed_objective import BlockLoss, hinge_objective, pair_totals
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.of_weights import OfWeights, of_weights
@@ -37,7 +38,6 @@ from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
 from ranktune.solvers.optimizers.base import Needs
 from ranktune.solvers.optimizers.batch import Batch
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.rank_svm.regularization_path import search
 from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
 
@@ -74,6 +74,9 @@ class Newton(Batch):
     """
 
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths", "gradient"), scalings=SCALINGS)
+    losses: ClassVar[str] = "named"
+    penalties: ClassVar[tuple[str, ...]] = ("l2",)
+    searched: ClassVar[Mapping[str, Range]] = {"loss": Range(default="pairwise_squared_hinge")}
     tol: float = 3e-4
     max_iterations: int = 100
 
@@ -109,11 +112,7 @@ class Newton(Batch):
         _, l2 = penalty.strengths
         smoothing = FIRST_SMOOTHING if isinstance(loss, PairwiseHinge) else None
         summand = BlockLoss(smoothing=smoothing, by_query=loss.average == "queries")
-        objective: HingeObjective
-        if isinstance(data, Queries):
-            objective = summand.objective(data, 1.0 / l2, multiplier)
-        else:
-            objective = SummedObjective(data, 1.0 / l2, summand, multiplier=multiplier)
+        objective = hinge_objective(data, 1.0 / l2, summand, multiplier)
         if loss.average == "queries":
             objective.C /= sum(useful for useful, _ in blocked(data).workers.map(pair_totals, summand))
         descent = Descent(objective)
@@ -140,6 +139,8 @@ class CoordinateDescent(Batch):
         Stop when no feature is further from its optimality condition than tol times the largest gradient at zero.
     max_iterations : int, default=200
         The largest number of iterations.
+    curvature : {"exact", "tight", "paper"}, default="exact"
+        Second derivatives at the current weights, or bounds that hold everywhere; see DominationRank.
 
     References
     ----------
@@ -154,8 +155,16 @@ class CoordinateDescent(Batch):
     True
     """
 
+    losses: ClassVar[str] = "named"
+    searched: ClassVar[Mapping[str, Range]] = {}
     tol: float = 1e-5
     max_iterations: int = 200
+    curvature: str = "exact"
+
+    def __post_init__(self) -> None:
+        """Check the parameters."""
+        super().__post_init__()
+        check_choice("curvature", self.curvature, CURVATURES)
 
     @staticmethod
     def check(loss: object, _penalty: Penalty) -> None:
@@ -176,10 +185,11 @@ class CoordinateDescent(Batch):
                 "allow: take LBFGS, OWLQN or FISTA, and a pairwise, listwise or pointwise loss."
             )
         assert isinstance(loss, DominationLoss)
-        problem = DominationProblem(data, loss, multiplier, "exact")
+        problem = DominationProblem(data, loss, multiplier, self.curvature)
         for penalty in penalties:
             yield self._moved(problem, penalty)
 
     def _moved(self, problem: DominationProblem, penalty: Penalty) -> Steps:
         for step in problem.steps(penalty, self.tol, self.max_iterations):
-            yield problem.weights * problem.multiplier, step
+            if step.iteration > 0 or step.violation <= self.tol:  # the start counts where it is the end
+                yield problem.weights * problem.multiplier, step

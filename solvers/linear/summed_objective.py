@@ -6,15 +6,15 @@ block. Before the first step a sample of the documents is gathered once, whose H
 
 from __future__ import annotations
 
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ranktune.solvers.blocks.blocked import BlockedQueries
+from ranktune.solvers.blocks.blocked import BlockedQueries, Data
+from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.queries import concatenate
-from ranktune.solvers.linear import block_loss
-from ranktune.solvers.linear.block_loss import BlockLoss
+from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.rank_svm.sampling import MAX_SAMPLE_OF_QUERY, sample_size
@@ -41,7 +41,7 @@ class SummedObjective(HingeObjective):
 
     def loss_at_zero(self, executor: object = None) -> tuple[float, Floats]:
         """Return the loss and its gradient at zero weights; the last weights stay what they are."""
-        values, pairs, gradients = zip(*self._workers.map(block_loss.loss_at_zero, self._loss), strict=True)
+        values, pairs, gradients = zip(*self._workers.map(loss_at_zero, self._loss), strict=True)
         self._pairs = sum(pairs)
         return sum(values), self._scaled(np.sum(gradients, axis=0))
 
@@ -53,7 +53,7 @@ class SummedObjective(HingeObjective):
     def loss_and_gradient(self, weights: Floats, image: Floats | None = None) -> tuple[float, Floats]:
         """Return the loss and its gradient, (n_features,). Cost: one pass over all blocks."""
         self._at = self._scaled(weights)
-        found = self._workers.map(block_loss.loss_and_gradient, self._loss, self._at)
+        found = self._workers.map(loss_and_gradient, self._loss, self._at)
         values, hinges, gradients = zip(*found, strict=True)
         self.hinges = np.sum(hinges, axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -61,17 +61,17 @@ class SummedObjective(HingeObjective):
 
     def loss_product(self, direction: Floats) -> tuple[Floats, None]:
         """Return the Hessian of the loss at the last weights times direction. Cost: one pass over all blocks."""
-        products = self._workers.map(block_loss.product, self._loss, self._at, self._scaled(direction))
+        products = self._workers.map(product, self._loss, self._at, self._scaled(direction))
         return self._scaled(np.sum(products, axis=0)), None
 
     def loss_diagonal(self) -> Floats:
         """Return the diagonal of the Hessian without products of different documents, (n_features,)."""
-        parts = self._workers.map(block_loss.diagonal, self._loss, self._at)
+        parts = self._workers.map(diagonal, self._loss, self._at)
         return self._scaled(self._scaled(np.sum(parts, axis=0)))
 
     def loss_hessian(self) -> Floats:
         """Return the Hessian of the loss at the last weights, (n_features, n_features): of small data."""
-        total: Floats = np.sum(self._workers.map(block_loss.hessian, self._loss, self._at), axis=0)
+        total: Floats = np.sum(self._workers.map(hessian, self._loss, self._at), axis=0)
         return total if self.multiplier is None else total * np.outer(self.multiplier, self.multiplier)
 
     def sample(self) -> RankObjective | None:
@@ -80,7 +80,7 @@ class SummedObjective(HingeObjective):
         size = sample_size(extent.n_documents, extent.n_features, extent.row_bytes)
         if 2 * size > extent.n_documents and extent.longest <= MAX_SAMPLE_OF_QUERY:
             return None
-        found = self._workers.map(block_loss.sample, self._loss, size / extent.n_documents)
+        found = self._workers.map(sample, self._loss, size / extent.n_documents)
         parts = [part for part in found if part is not None]
         return RankObjective(
             concatenate([queries for queries, _ in parts]),
@@ -90,3 +90,149 @@ class SummedObjective(HingeObjective):
             smoothing=self.smoothing,
             adjacent=self._given.adjacent,
         )
+
+
+def hinge_objective(
+    data: Data, C: float, loss: BlockLoss, multiplier: Floats | None, *, over_pairs: bool = False
+) -> HingeObjective:
+    """Return the objective of the documents of data, in memory or in blocks.
+
+    over_pairs: all pairs count the same, those of an average query together as much as a query.
+    """
+    if not isinstance(data, Queries):
+        if over_pairs:
+            useful, pairs = np.sum(data.workers.map(pair_totals, loss), axis=0)
+            loss = replace(loss, scale=float(useful / pairs))
+        return SummedObjective(data, C, loss, multiplier=multiplier)
+    objective = loss.objective(data, C, multiplier)
+    if over_pairs:
+        weights = data.weight_of_query
+        objective.query_weights *= weights[objective.pairs > 0.0].sum() / float(weights @ objective.pairs)
+    return objective
+
+
+_KEPT = "loss"
+
+
+@dataclass(frozen=True)
+class BlockLoss:
+    """The loss: smoothing and adjacent as of RankObjective; threads that compute it on a block.
+
+    Each query counts as its weight times scale, by_query: divided by the number of its pairs.
+    """
+
+    smoothing: float | None = None
+    adjacent: bool = False
+    by_query: bool = False
+    scale: float = 1.0
+    threads: int = 1
+
+    def objective(self, queries: Queries, C: float = 1.0, multiplier: Floats | None = None) -> RankObjective:
+        """Return the objective of queries."""
+        executor = None if self.threads == 1 else ThreadPoolExecutor(self.threads)  # its threads end with it
+        objective = RankObjective(
+            queries,
+            C,
+            multiplier=multiplier,
+            query_weights=queries.weight_of_query * self.scale,
+            smoothing=self.smoothing,
+            adjacent=self.adjacent,
+            executor=executor,
+            threads=self.threads,
+        )
+        if self.by_query:
+            objective.query_weights /= np.maximum(objective.pairs, 1.0)
+        return objective
+
+
+@dataclass(eq=False)
+class _Kept:
+    """The objective of a block, and the weights that it was evaluated at last."""
+
+    loss: BlockLoss
+    objective: RankObjective
+    at: Floats | None = None
+
+
+def pair_totals(block: OpenBlock, loss: BlockLoss) -> tuple[float, float]:
+    """Return the weights of the queries with pairs, and of all pairs."""
+    objective, weights = _kept(block, loss).objective, block.queries.weight_of_query
+    return float(weights[objective.pairs > 0.0].sum()), float(weights @ objective.pairs)
+
+
+def loss_at_zero(block: OpenBlock, loss: BlockLoss) -> tuple[float, float, Floats]:
+    """Return the loss at zero weights, the weight of all pairs, and the gradient there."""
+    objective = _kept(block, loss).objective
+    value, gradient = objective.loss_at_zero(objective.executor)
+    return value, float(objective.query_weights @ objective.pairs), gradient
+
+
+def loss_and_gradient(block: OpenBlock, loss: BlockLoss, weights: Floats) -> tuple[float, Floats, Floats]:
+    """Return the loss at weights, its hinges and its gradient."""
+    kept = _kept(block, loss)
+    value, gradient = kept.objective.loss_and_gradient(weights)
+    kept.at = weights
+    return value, kept.objective.hinges.copy(), gradient
+
+
+def product(block: OpenBlock, loss: BlockLoss, weights: Floats, direction: Floats) -> Floats:
+    """Return the Hessian at weights times direction."""
+    return _evaluated(block, loss, weights).loss_product(direction)[0]
+
+
+def diagonal(block: OpenBlock, loss: BlockLoss, weights: Floats) -> Floats:
+    """Return the diagonal of the Hessian at weights, without products of different documents."""
+    return _evaluated(block, loss, weights).loss_diagonal()
+
+
+def hessian(block: OpenBlock, loss: BlockLoss, weights: Floats) -> Floats:
+    """Return the Hessian at weights."""
+    return _evaluated(block, loss, weights).loss_hessian()
+
+
+def sample(block: OpenBlock, loss: BlockLoss, share: float) -> tuple[Queries, Floats] | None:
+    """Return a sample of the documents, or all that matter where that saves little, and the weights of their queries.
+
+    share is the part of the documents that makes the sample. A block without pairs returns None.
+    """
+    objective = _kept(block, loss).objective
+    useful = np.flatnonzero(objective.pairs > 0.0)
+    if len(useful) == 0:
+        return None
+    size = max(int(share * block.queries.lengths[useful].sum()), 1)
+    part = objective.sample(size)
+    if part is None:
+        return _plain(block.queries.select(useful)), objective.query_weights[useful]
+    return _plain(part.queries), part.query_weights
+
+
+def _plain(queries: Queries) -> Queries:
+    """Return queries without what a loss does not need."""
+    return Queries(queries.features, queries.grades, queries.starts, np.arange(queries.n_queries))
+
+
+def _evaluated(block: OpenBlock, loss: BlockLoss, weights: Floats) -> RankObjective:
+    """Return the objective of the block, evaluated last at weights."""
+    kept = _kept(block, loss)
+    if kept.at is None or not np.array_equal(kept.at, weights):
+        if weights.any():
+            kept.objective.loss_and_gradient(weights)
+        else:
+            kept.objective.rank_at_zero()
+        kept.at = weights
+    return kept.objective
+
+
+def _kept(block: OpenBlock, loss: BlockLoss) -> _Kept:
+    kept: _Kept | None = block.kept.get(_KEPT)
+    if kept is not None and kept.loss != loss:
+        alike = (
+            None not in (kept.loss.smoothing, loss.smoothing) and replace(kept.loss, smoothing=loss.smoothing) == loss
+        )
+        if alike:
+            kept.loss, kept.objective.smoothing, kept.at = loss, loss.smoothing, None
+        else:
+            kept = None
+    if kept is None:
+        kept = block.kept[_KEPT] = _Kept(loss, loss.objective(block.queries))
+    return kept

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import ClassVar, Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,19 @@ Evaluate: TypeAlias = Callable[[Floats], tuple[float, Floats]]
 """Scores, (n_documents,), to the loss and its gradient by score."""
 
 NO_GRADES = np.zeros(0)
+
+
+class Composable:
+    """What a loss says of the optimizers that it goes with.
+
+    smooth         whether it has a gradient everywhere, as optimizers that descend one function need
+    bounded_slope  whether steps of fixed length are safe
+    optimizers     names of the optimizers that are made for it
+    """
+
+    smooth: ClassVar[bool] = True
+    bounded_slope: ClassVar[bool] = True
+    optimizers: ClassVar[tuple[str, ...]] = ()
 
 
 class Loss(Protocol):

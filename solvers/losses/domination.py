@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, listed
 from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import domination_kernels as kernels
-from ranktune.solvers.losses.base import Evaluate
+from ranktune.solvers.losses.base import Composable, Evaluate
 from ranktune.solvers.losses.domination_kernels import Lists
 
 GRADES = ("two", "all")
@@ -37,7 +37,7 @@ LARGEST_MARGIN = 1e8
 
 
 @dataclass(frozen=True)
-class DominationLoss:
+class DominationLoss(Composable):
     """The domination loss: every document should score above all documents of lower grades together.
 
     Query weights multiply the loss of a query; averages are weighted by them. Queries of one grade do not count.
@@ -72,6 +72,7 @@ class DominationLoss:
     (0.8959, [0.4167, -0.0833, -0.3333])
     """
 
+    optimizers: ClassVar[tuple[str, ...]] = ("coordinate_descent",)
     grades: str = "all"
     margin: Margin = "none"
     margin_scale: float = 1.0

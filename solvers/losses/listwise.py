@@ -16,7 +16,7 @@ from ranktune.solvers.core.arrays import Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.base import NO_GRADES, Evaluate
+from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
 from ranktune.solvers.metrics.gains import GAINS
 
 MAX_EXPONENT = 900.0
@@ -24,7 +24,7 @@ MAX_EXPONENT = 900.0
 
 
 @dataclass(frozen=True)
-class SoftmaxCrossEntropy:
+class SoftmaxCrossEntropy(Composable):
     """The cross entropy between the softmax of a query's scores and that of its grades.
 
     Parameters

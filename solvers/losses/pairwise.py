@@ -22,7 +22,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grades import number_grades, with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
-from ranktune.solvers.losses.base import NO_GRADES, Evaluate
+from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 
@@ -32,7 +32,7 @@ MAX_PAIRS = 4e8
 """Of one list, for a loss that visits each pair at every step: a few seconds."""
 
 
-class PairwiseLoss:
+class PairwiseLoss(Composable):
     """A loss over pairs; subclasses differ in phi."""
 
     phi: ClassVar[int]
@@ -149,6 +149,8 @@ class PairwiseHinge(_Hinge):
     """
 
     phi: ClassVar[int] = kernels.HINGE
+    smooth: ClassVar[bool] = False
+    optimizers: ClassVar[tuple[str, ...]] = ("newton",)
 
 
 @dataclass(frozen=True)
@@ -175,6 +177,8 @@ class PairwiseSquaredHinge(_Hinge):
     """
 
     phi: ClassVar[int] = kernels.SQUARED_HINGE
+    bounded_slope: ClassVar[bool] = False
+    optimizers: ClassVar[tuple[str, ...]] = ("newton",)
 
 
 @dataclass(frozen=True)

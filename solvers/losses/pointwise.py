@@ -22,7 +22,7 @@ from ranktune.solvers.core.checks import check_choice, check_not_negative
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level, without_share
-from ranktune.solvers.losses.base import NO_GRADES, Evaluate
+from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
 from ranktune.solvers.metrics.gains import deciding
 
 CENTRES = ("query", "none")
@@ -40,7 +40,7 @@ ROUNDING = 1e-12
 MAX_STEPS = 100
 
 
-class PointwiseLoss:
+class PointwiseLoss(Composable):
     """A loss of single documents; subclasses differ in l and in their targets."""
 
     kind: ClassVar[int]
@@ -173,6 +173,7 @@ class SquaredInsensitiveLoss(_Insensitive):
     """l = max(0, |z - t| - epsilon)^2, t in units of grades."""
 
     kind: ClassVar[int] = SQUARED_INSENSITIVE
+    optimizers: ClassVar[tuple[str, ...]] = ("newton",)
     epsilon: float = 0.1
     centre: str = "none"
     unit: float = 1.0

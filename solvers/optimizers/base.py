@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -10,6 +10,7 @@ from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import IncompatibleParts
+from ranktune.solvers.core.parameters import Range
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.penalties import Penalty
 
@@ -21,6 +22,19 @@ class Needs:
     loss: tuple[str, ...] = ()
     penalty: tuple[str, ...] = ()
     scalings: tuple[str, ...] = ("none", "list", "standard", "minmax")
+
+
+class Searched:
+    """What a search combines an optimizer with.
+
+    losses     "pairwise" ones, whose weights may follow the ranking; "smooth" ones; "named": those that name it
+    penalties  names of penalties
+    searched   what is tried of a parameter where that is not the usual range
+    """
+
+    losses: ClassVar[str] = "smooth"
+    penalties: ClassVar[tuple[str, ...]] = ("none", "l1", "l2", "elastic_net")
+    searched: ClassVar[Mapping[str, Range]] = {}
 
 
 class Optimizer(Protocol):

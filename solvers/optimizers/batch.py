@@ -5,14 +5,13 @@
 w  (n_features,) weights on the scaled features   M  diagonal, what each feature is multiplied by   v = M w is the model
 f  the smooth part of F: all but l1 |w|           g  its gradient       S(a, b) = sign(a) max(0, |a| - b)
 
-An evaluation of f costs a product with X, one with X', and the loss. Each optimizer starts at w = 0 and yields v and
-a Step an iteration, so that the caller can stop at any time. The violation of a Step is the norm of the shortest
-subgradient of F over that at zero. Memory: a few vectors of weights and of documents, never a copy of X.
+An evaluation of f costs a product with X, one with X', and the loss. Each optimizer starts at w = 0. The violation of a
+Step is the norm of the shortest subgradient of F over that at zero. Memory: a few vectors, never a copy of X.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -23,12 +22,13 @@ from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.parameters import Range
 from ranktune.solvers.data.monotone import within
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.of_weights import of_weights
 from ranktune.solvers.losses.penalties import Penalty
-from ranktune.solvers.optimizers.base import Needs
+from ranktune.solvers.optimizers.base import Needs, Searched
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
 
 
@@ -59,10 +59,7 @@ class Point(NamedTuple):
 
 
 class Curvature:
-    """The inverse Hessian as approximated from the last steps s and changes y of the gradient, s'y > 0.
-
-    Source: Nocedal & Wright 2006, "Numerical Optimization", algorithm 7.4.
-    """
+    """The inverse Hessian from the last steps and changes of the gradient: Nocedal & Wright 2006, algorithm 7.4."""
 
     def __init__(self, memory: int) -> None:
         self.memory = memory
@@ -160,10 +157,11 @@ class Trail:
 
 
 @dataclass(frozen=True)
-class Batch:
+class Batch(Searched):
     """An optimizer that evaluates all lists at every step; subclasses say how it moves."""
 
     planned: ClassVar[bool] = False
+    searched: ClassVar[Mapping[str, Range]] = {"loss": Range(default="softmax")}
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths",), scalings=SCALINGS)
     tol: float = 1e-4
     max_iterations: int = 500
@@ -178,11 +176,9 @@ class Batch:
     ) -> Iterator[Iterator[tuple[Floats, Step]]]:
         """Yield for each penalty an iterator of weights and steps; exhaust it before the next one.
 
-        The first starts at zero weights, each further one where the one before ended, which needs an optimizer that
-        descends one function, as LBFGS and OWLQN do. Decreasing strengths cost least. Weights, (n_features,), are for
-        the raw features; multiplier is M, (n_features,), or None for 1. An iterator ends at the optimum to tol, after
-        max_iterations, or where no step descends any more in float64. Raises DataError for grades that the loss cannot
-        use, IncompatibleParts for data in blocks and a loss of all documents at once.
+        The first starts at zero weights, each further one where the one before ended; decreasing strengths cost least.
+        Weights, (n_features,), are for the raw features; multiplier is M, None for 1. An iterator ends at the optimum
+        to tol, after max_iterations, or where no step descends any more. Raises DataError or IncompatibleParts.
         """
         trail: Trail | None = None
         for penalty in penalties:
@@ -245,6 +241,7 @@ class LBFGS(_QuasiNewton):
     """
 
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths", "gradient"), scalings=SCALINGS)
+    penalties: ClassVar[tuple[str, ...]] = ("l2",)
 
     def search(self, trail: Trail) -> Iterator[Point]:
         """Yield points from that of trail on."""
@@ -328,6 +325,8 @@ class GradientSteps(Batch):
     """
 
     planned: ClassVar[bool] = True
+    losses: ClassVar[str] = "pairwise"
+    searched: ClassVar[Mapping[str, Range]] = {}
     max_iterations: int = 100
     eta0: float = 0.1
 
@@ -362,7 +361,7 @@ def shortest(weights: Floats, gradient: Floats, l1: float, signs: Ints | None = 
 def wolfe(objective: Objective, point: Point, direction: Floats) -> Point | None:
     """Return a point along direction that descends enough and where the slope has flattened; None where none is.
 
-    Bisection, with doubling until a bracket is found. Where f has no digits left, a slope that flattened is enough.
+    Bisection, with doubling at first. Where f has no digits left, a slope that flattened is enough.
     Source: Lewis & Overton 2013, "Nonsmooth optimization via quasi-Newton methods", Math. Prog. 141, algorithm 2.6.
     """
     slope = float(point.gradient @ direction)

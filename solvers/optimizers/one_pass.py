@@ -12,7 +12,7 @@ A list without pairs is skipped. Sparse lists cost their nonzeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -22,12 +22,13 @@ from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_count, check_not_negative
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.parameters import Range
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
-from ranktune.solvers.optimizers.base import Needs, check_parts
+from ranktune.solvers.optimizers.base import Needs, Searched, check_parts
 from ranktune.solvers.optimizers.one_pass_kernels import Rule, State
 from ranktune.solvers.optimizers.schedules import InverseRoot, Schedule
 
@@ -38,10 +39,11 @@ OVERFLOW = 1e100
 """Weights of this size show that steps grow without bound, well before float64 overflows."""
 
 
-class OnePass:
+class OnePass(Searched):
     """A one-pass optimizer; the kernels implement each under its code."""
 
     code: ClassVar[int]
+    losses: ClassVar[str] = "pairwise"
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths",))
     schedule: Schedule
 
@@ -194,6 +196,8 @@ class PSGD(_Truncating):
 
     code: ClassVar[int] = kernels.PSGD
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths", "gradient"))
+    penalties: ClassVar[tuple[str, ...]] = ("l2",)
+    searched: ClassVar[Mapping[str, Range]] = {"l2": Range(low=1e-6, high=1e-1, log=True, default=1e-3)}
 
     def rule(self, penalty: Penalty) -> Rule:
         """Return the rule of the kernels. Raises ParameterError if steps would overshoot."""
@@ -236,6 +240,8 @@ class TGD(_Truncating):
 
     code: ClassVar[int] = kernels.TGD
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths", "truncate"))
+    penalties: ClassVar[tuple[str, ...]] = ("l1",)
+    searched: ClassVar[Mapping[str, Range]] = {"l1": Range(low=1e-6, high=1e-1, log=True, default=1e-3)}
     threshold: float = 1.0
 
 

@@ -120,7 +120,9 @@ def elastic_rank() -> Iterator[Comparison]:
     """Compare one pass with one product of all features with a vector."""
     a = data("a")
     w = np.zeros(a.n_features, dtype=np.float32)
-    one_pass = fit("ElasticRank", a, loss="hinge", weight="ndcg", at=10, passes=1, l1=0.0, l2=0.0, scaling="none")
+    one_pass = fit(
+        "ElasticRank", a, loss="pairwise_hinge", pair_weight="ndcg", at=10, passes=1, l1=0.0, l2=0.0, scaling="none"
+    )
     what = "ElasticRank one pass, hinge x delta-NDCG@10, case a"
     yield Comparison(what, one_pass, "one X @ w", lambda: a.features @ w, ratio=10.0)
 

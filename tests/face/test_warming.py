@@ -51,7 +51,7 @@ def test_an_unknown_solver_is_an_error_that_names_the_nearest(tmp_path: Path) ->
 def test_every_active_choice_is_fitted_once() -> None:
     found = list(_choices(SOLVERS["ElasticRank"]))
     assert found[0] == {}
-    assert {"loss": "hinge"} in found and {"optimizer": "rda"} in found and {"schedule": "constant"} in found
+    assert {"loss": "pairwise_hinge"} in found and {"optimizer": "rda"} in found and {"schedule": "constant"} in found
     assert all(len(one) == 1 for one in found[1:])
     assert len(found) == len({tuple(one.items()) for one in found})
 

@@ -11,10 +11,8 @@ from typing import Any
 from ranktune.solvers.boosting.adarank import AdaRank
 from ranktune.solvers.boosting.rank_boost import RankBoost
 from ranktune.solvers.linear.domination import DominationRank
-from ranktune.solvers.linear.elastic_rank import ElasticRank
-from ranktune.solvers.linear.lambda_rank import LambdaRank
-from ranktune.solvers.linear.list_net import ListNet
 from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker, SVRRanker
+from ranktune.solvers.linear.presets import ElasticRank, LambdaRank, ListNet
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.linear.ranker import Ranker
 from ranktune.solvers.losses.pairwise import PairwiseHinge
@@ -26,7 +24,9 @@ from ranktune.solvers.optimizers.one_pass import FOBOS
 ada_rank = partial(AdaRank, reweigh="model", scaling="none")
 committee_perceptron = partial(CommitteePerceptron, scaling="none", pairs_per_query=None)
 domination_rank = partial(DominationRank, l1=1.0, l2=1.0, scaling="none", average="none")
-elastic_rank = partial(ElasticRank, loss="hinge", weight="uniform", l1=0.0, l2=0.0, passes=1, scaling="none")
+elastic_rank = partial(
+    ElasticRank, loss="pairwise_hinge", pair_weight="uniform", l1=0.0, l2=0.0, passes=1, scaling="none"
+)
 lambda_rank = partial(LambdaRank, l1=0.0, l2=1e-3, scaling="none")
 list_net = partial(ListNet, temperature=1.0, l1=0.0, l2=1e-3, scaling="none")
 logistic_ranker = partial(LogisticRanker, C=1.0)

@@ -12,7 +12,7 @@ from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When, defaults, is_active, with_defaults
-from ranktune.solvers.linear.elastic_rank import ElasticRank
+from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.online.solar import SOLAR1
 
 RANKERS: Mapping[str, type[PassRanker]] = {"ElasticRank": ElasticRank, "SOLAR1": SOLAR1}
@@ -40,6 +40,10 @@ class Configuration:
     solver: str
     parameters: Mapping[str, Value]
 
+    def __post_init__(self) -> None:
+        """Give parameters that an earlier version wrote their names of today."""
+        object.__setattr__(self, "parameters", RANKERS[self.solver].former.current(self.parameters))
+
     def ranker(self) -> PassRanker:
         """Return a new ranker of this configuration."""
         return RANKERS[self.solver](**self.parameters)
@@ -49,7 +53,7 @@ class ConfigurationSpace:
     """What can be drawn: the configurations of the named solvers that suit sparse, or dense, features.
 
     Sparse features are used as they are: a feature that the first block does not hold would have no scale. The loss
-    "logistic" comes with the weight "ndcg" alone: over all pairs it costs as much as all others together.
+    "pairwise_logistic" comes with the pair weight "ndcg" alone: over all pairs it costs as much as all others together.
     """
 
     def __init__(self, solvers: Sequence[str] | None, sparse: bool) -> None:
@@ -62,9 +66,14 @@ class ConfigurationSpace:
         eta0, l1, l2 = (replace(declared[name], when=None) for name in ("eta0", "l1", "l2"))
         spaces: dict[str, tuple[Parameter, ...]] = {
             "ElasticRank": (
-                Choice("loss", ("hinge", "squared_hinge", "logistic")),
-                Choice("weight", ("uniform", "ndcg"), "uniform", When("loss", ("hinge", "squared_hinge"))),
-                Choice("weight", ("ndcg",), "ndcg", When("loss", ("logistic",))),
+                Choice("loss", ("pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic")),
+                Choice(
+                    "pair_weight",
+                    ("uniform", "ndcg"),
+                    "uniform",
+                    When("loss", ("pairwise_hinge", "pairwise_squared_hinge")),
+                ),
+                Choice("pair_weight", ("ndcg",), "ndcg", When("loss", ("pairwise_logistic",))),
                 eta0,
                 l1,
                 l2,

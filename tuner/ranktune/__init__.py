@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ranktune.reading import predict as predict
     from ranktune.solvers.data.queries import Queries as Queries
     from ranktune.solvers.data.sources.catalogue import read as read
-    from ranktune.solvers.linear.elastic_rank import ElasticRank as ElasticRank
+    from ranktune.solvers.linear.presets import ElasticRank as ElasticRank
     from ranktune.solvers.linear.rank_svm import RankSVM as RankSVM
     from ranktune.solvers.metrics.metrics import parse_metric as parse_metric
     from ranktune.solvers.models.base import load_model as load_model
@@ -39,7 +39,7 @@ __version__ = "0.2.1"
 _PUBLIC: Table[Any] = Table(
     "name",
     {
-        "ElasticRank": Entry("solvers.linear.elastic_rank"),
+        "ElasticRank": Entry("solvers.linear.presets"),
         "Queries": Entry("solvers.data.queries"),
         "RankSVM": Entry("solvers.linear.rank_svm"),
         "Study": Entry("tuner.study.declaration"),

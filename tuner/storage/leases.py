@@ -37,6 +37,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ranktune.solvers.core.arrays import Floats, python_value
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.names import current_names
 from ranktune.tuner.evaluation.serialization import pack, unpack
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES
@@ -260,7 +261,7 @@ def close_lease(connection: Connection, study: str, number: int) -> None:
 
 
 def _lease(row: Row[Any]) -> Lease:
-    params = json.loads(row.params)
+    params = current_names(json.loads(row.params))
     return Lease(row.number, row.attempt, row.token, params, row.worker, row.trial_limit, row.state, bool(row.joined))
 
 

@@ -9,6 +9,7 @@ from optuna.storages import RDBStorage
 from sqlalchemy import Connection, case, column, select, table, update
 
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.names import current_names
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.study.compatibility import canonical, description, is_wider, saved
 
@@ -30,22 +31,37 @@ def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
     with storage.engine.begin() as connection:
         changes = []
         for name, text in connection.execute(seen).all():
-            before, now = json_to_distribution(text), space.distributions.get(name)
+            written = json_to_distribution(text)
+            today, before = _of_today(name, written)
+            now = space.distributions.get(today)
             if now is None or (before != now and not is_wider(saved(now), saved(before))):
                 here = "is not searched here" if now is None else f"{description(saved(now))} here"
                 raise StudyError(
                     f"study '{study}' has trials with '{name}' {description(saved(before))}, and it {here}. "
                     "Choose another name (--name), or give the space it began with."
                 )
-            if before != now:
-                changes.append((name, text, before, now))
+            if (today, written) != (name, now):
+                changes.append((name, text, before, today, now))
         return sum(_rewrite(connection, trials, *change) for change in changes)
 
 
+def _of_today(name: str, distribution: BaseDistribution) -> tuple[str, BaseDistribution]:
+    """Return a parameter by the name of today, and its distribution with the choices of today."""
+    choices = distribution.choices if isinstance(distribution, CategoricalDistribution) else ()
+    ((today, renamed),) = current_names({name: choices}).items()
+    return today, CategoricalDistribution(renamed) if choices else distribution
+
+
 def _rewrite(
-    connection: Connection, trials: Any, name: str, text: str, before: BaseDistribution, now: BaseDistribution
+    connection: Connection,
+    trials: Any,
+    name: str,
+    text: str,
+    before: BaseDistribution,
+    today: str,
+    now: BaseDistribution,
 ) -> int:
-    values: dict[str, Any] = {"distribution_json": distribution_to_json(now)}
+    values: dict[str, Any] = {"param_name": today, "distribution_json": distribution_to_json(now)}
     if isinstance(before, CategoricalDistribution) and isinstance(now, CategoricalDistribution):
         places = {canonical(choice): place for place, choice in enumerate(now.choices)}
         moved = {place: places[canonical(choice)] for place, choice in enumerate(before.choices)}

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.names import former_names
 from ranktune.tuner.splits.proof import Damaged
 
 DIGEST = "sha256"
@@ -34,8 +35,10 @@ def _plain(value: Value) -> Value:
 def check_trial(
     state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
 ) -> None:
-    """Raise Damaged for a trial that is not what was written."""
-    if DIGEST in attributes and attributes[DIGEST] != trial_digest(state, value, parameters, attributes):
+    """Raise Damaged for a trial that is not what was written, by this version or an earlier one with other names."""
+    ways = (parameters, former_names(parameters))
+    written = attributes.get(DIGEST)
+    if DIGEST in attributes and written not in [trial_digest(state, value, way, attributes) for way in ways]:
         raise Damaged(
             f"trial {attributes.get('number')} of the record is damaged: it is not what was written there. Restore the "
             "record from a backup, or begin a study of another name."

@@ -23,6 +23,7 @@ from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.metrics.metrics import linear_gain, parse_metric
+from ranktune.solvers.names import current_names
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import ColumnSettings, Settings
@@ -52,6 +53,16 @@ def saved_space(space: UnionSpace) -> dict[str, Json]:
         if others:
             result[name]["when"] = others
     return result
+
+
+def of_today(space: SavedSpace) -> SavedSpace:
+    """Return a space that an earlier version saved, with the names and values of today."""
+    found: dict[str, JsonView] = {}
+    for name, own in space.items():
+        ((today, choices),) = current_names({name: own.get("choices")}).items()
+        when = {"when": current_names(own["when"])} if "when" in own else {}
+        found[today] = {**own, **({"choices": choices} if choices else {}), **when}
+    return found
 
 
 def space_differences(there: SavedSpace, here: SavedSpace) -> list[Difference]:

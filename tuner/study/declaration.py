@@ -17,6 +17,7 @@ from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
 from ranktune.solvers.data.monotone import constraints
 from ranktune.solvers.metrics.metrics import for_grades, parse_metric
+from ranktune.solvers.names import current_names
 from ranktune.solvers.registry import (
     ALL,
     NAMES,
@@ -115,6 +116,7 @@ class Study(Settings):
             trials=self.trials or (DEFAULT_TRIALS if self.timeout is None and self.until is None else TRIALS_BY_TIME),
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
+            space=current_names(self.space),
             features=tuple(self.features),
             drop=tuple(self.drop),
         )

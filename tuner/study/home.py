@@ -27,7 +27,7 @@ from ranktune.solvers.core.files import sync_folder
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import FOLDER as DIGESTS
 from ranktune.tuner.splits.sealing import is_written, read_sealed, write_sealed
-from ranktune.tuner.study.compatibility import Difference, saved_space, setting_differences, space_differences
+from ranktune.tuner.study.compatibility import Difference, of_today, saved_space, setting_differences, space_differences
 from ranktune.tuner.study.declaration import Study, check_name
 from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.lock import LOCK, holder, owning
@@ -127,7 +127,7 @@ class StudyFolder:
         # The space was saved too: the same declaration means another space once a solver's default space has changed.
         searched = self._saved().get("space") or saved_space(there.union_space())
         found = setting_differences(there.as_dict(), here.as_dict())  # a field that did not exist has its default
-        return found + space_differences(searched, saved_space(here.union_space()))
+        return found + space_differences(of_today(searched), saved_space(here.union_space()))
 
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
         """Save study and the digests of its data. Raises StudyError if the folder holds another study."""

@@ -21,7 +21,7 @@ from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.study_samples import number, study_data, trial, trials_of
 
 SOLVER = "ElasticRank"
-LOSS = {"hinge": 0.03, "logistic": 0.0, "squared_hinge": -0.03}
+LOSS = {"pairwise_hinge": 0.03, "pairwise_logistic": 0.0, "pairwise_squared_hinge": -0.03}
 WEIGHT = {"ndcg": 0.02, "uniform": 0.0, "recall": -0.02}
 
 
@@ -29,7 +29,7 @@ def simulated(count: int, seed: int = 0) -> list[Trial]:
     """Return trials whose metric depends on loss and weight alone, in a sum, with a little noise."""
     noise = np.random.default_rng(seed).normal(scale=0.003, size=count)
     return [
-        replace(t, value=0.5 + LOSS[str(t.params["loss"])] + WEIGHT[str(t.params["weight"])] + float(noise[k]))
+        replace(t, value=0.5 + LOSS[str(t.params["loss"])] + WEIGHT[str(t.params["pair_weight"])] + float(noise[k]))
         for k, t in enumerate(trials_of([SOLVER], count, seed))
     ]
 
@@ -44,7 +44,7 @@ def shown(folder: Path, trials: list[Trial], solver: str = SOLVER) -> list[Panel
 
 def test_effects_are_those_that_were_simulated(tmp_path: Path) -> None:
     solver = solver_of(tmp_path, simulated(80))
-    for name, truth in (("loss", LOSS), ("weight", WEIGHT)):
+    for name, truth in (("loss", LOSS), ("pair_weight", WEIGHT)):
         found = {str(level.value): level for level in levels(solver, name)}
         assert set(found) == set(truth)
         for value, level in found.items():
@@ -55,8 +55,8 @@ def test_effects_are_those_that_were_simulated(tmp_path: Path) -> None:
             assert level.trials == len(own) and level.mean == pytest.approx(np.mean([v for v in own if v is not None]))
         assert sum(level.effect or 0.0 for level in found.values()) == pytest.approx(0.0, abs=1e-12)
     verdicts = {(row[0], row[1]): row[7] for row in shown(tmp_path, simulated(80))[0].table.rows}
-    assert verdicts["loss", "hinge"] == verdicts["weight", "ndcg"] == "better"
-    assert verdicts["loss", "squared_hinge"] == verdicts["weight", "recall"] == "worse"
+    assert verdicts["loss", "pairwise_hinge"] == verdicts["pair_weight", "ndcg"] == "better"
+    assert verdicts["loss", "pairwise_squared_hinge"] == verdicts["pair_weight", "recall"] == "worse"
     assert {"not significant"} == {verdict for (name, _), verdict in verdicts.items() if name == "optimizer"}
 
 
@@ -64,7 +64,7 @@ def test_intervals_hold_what_was_simulated_and_effects_are_not_drawn_to_zero(tmp
     held, ratios, false = [], [], []
     for seed in range(12):
         solver = solver_of(tmp_path, simulated(40, seed))
-        for name, truth in (("loss", LOSS), ("weight", WEIGHT), ("optimizer", {})):
+        for name, truth in (("loss", LOSS), ("pair_weight", WEIGHT), ("optimizer", {})):
             for level in levels(solver, name):
                 assert level.effect is not None and level.low is not None and level.high is not None
                 own = truth.get(str(level.value), 0.0)
@@ -79,9 +79,9 @@ def test_intervals_hold_what_was_simulated_and_effects_are_not_drawn_to_zero(tmp
 
 def test_a_grid_has_the_sum_of_both_effects_and_every_trial_once(tmp_path: Path) -> None:
     solver = solver_of(tmp_path, simulated(80))
-    found = grid(solver, "weight", "loss")
+    found = grid(solver, "pair_weight", "loss")
     assert found.trials.sum() == 80
-    values = {name: next(p for p in solver_class(SOLVER).space if p.name == name) for name in ("loss", "weight")}
+    values = {name: next(p for p in solver_class(SOLVER).space if p.name == name) for name in ("loss", "pair_weight")}
     down, across = values[found.down], values[found.across]
     assert isinstance(down, Choice) and isinstance(across, Choice)
     for i, a in enumerate(down.choices):
@@ -165,7 +165,7 @@ def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
     trials = simulated(60)
     found = shown(tmp_path, trials)
     names = choices_of(solver_of(tmp_path, trials))
-    assert names[:2] == ["loss", "weight"]  # the most important first
+    assert names[:2] == ["loss", "pair_weight"]  # the most important first
     grids = [panel for panel in found if panel.key.startswith("grid")]
     assert [set(panel.table.columns[:2]) for panel in grids] == [set(pair) for pair in combinations(names, 2)]
     for panel in grids:

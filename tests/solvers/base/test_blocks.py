@@ -25,7 +25,7 @@ from ranktune.solvers.blocks.workers import LocalBlocks, factors_of_blocks
 from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.scaling import factors, query_factors
-from ranktune.solvers.linear.elastic_rank import ElasticRank
+from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.optimizers.rank_svm import sampling
 from tests.support.blocks import Keeping, parts_of
 
@@ -136,7 +136,7 @@ def test_what_blocks_cannot_be_used_for_is_refused() -> None:
     parts, queries = parts_of(7)
     with pytest.raises(ParameterError, match=r"BestFeature\(\) needs all documents at once"):
         fit_blocks(BestFeature(), parts)
-    with pytest.raises(ParameterError, match="DominationRank"):
+    with pytest.raises(ParameterError, match="CoordinateDescent looks at one feature of all documents"):
         fit_blocks(DominationRank(), parts)
     with pytest.raises(IncompatibleParts, match="one feature of all documents"):
         fit_blocks(Ranker("domination", None, "l2", "coordinate_descent"), parts)

@@ -11,7 +11,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.joint.learners import JointLearners
-from ranktune.solvers.linear.elastic_rank import ElasticRank
+from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.online.perceptrons import PairwisePerceptron
 from ranktune.solvers.online.solar import SOLAR1
 from tests.support.pass_samples import linear_queries, parts_of
@@ -32,7 +32,7 @@ def several(scalings: tuple[str, ...]) -> dict[int, PassRanker]:
             scaling=scalings[k % len(scalings)],
             passes=1,
         )
-        for loss in ("hinge", "squared_hinge", "logistic")
+        for loss in ("pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic")
         for weight, at in (("uniform", 3), ("ndcg", 3), ("recall", 4))
         for k in range(5)  # as many of a group as are not looked at one by one
     ]
@@ -80,8 +80,11 @@ def test_long_lists_and_wide_scores_take_the_ways_of_one_alone() -> None:
     rankers: dict[int, PassRanker] = dict(
         enumerate(
             [
-                *[ElasticRank("hinge", "uniform", passes=1, eta0=0.1 * rate) for rate in rates],
-                *[ElasticRank("logistic", "ndcg", passes=1, eta0=300.0 * rate, l1=0.0, l2=0.0) for rate in rates],
+                *[ElasticRank("pairwise_hinge", "uniform", passes=1, eta0=0.1 * rate) for rate in rates],
+                *[
+                    ElasticRank("pairwise_logistic", "ndcg", passes=1, eta0=300.0 * rate, l1=0.0, l2=0.0)
+                    for rate in rates
+                ],
             ]
         )
     )

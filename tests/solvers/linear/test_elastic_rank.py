@@ -9,11 +9,11 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, defaults, is_active
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.text import read_text
-from ranktune.solvers.linear.elastic_rank import ElasticRank
+from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from tests.support.plain_solvers import elastic_rank, rank_svm
@@ -21,9 +21,16 @@ from tests.support.plain_solvers import elastic_rank, rank_svm
 CONFIGURATIONS: list[dict[str, Any]] = [
     {"optimizer": "fobos", "l1": 1e-3, "l2": 1e-2},
     {"optimizer": "fobos", "schedule": "sqrt", "eta0": 1.0, "l1": 1e-3},
-    {"optimizer": "rda", "weight": "ndcg", "l1": 1e-3, "l2": 1e-2, "scaling": "list"},
-    {"optimizer": "psgd", "loss": "logistic", "l2": 1e-2, "threshold": 0.05, "schedule": "constant"},
-    {"optimizer": "tgd", "loss": "squared_hinge", "weight": "recall", "at": 3, "l1": 1e-2, "threshold": 0.5},
+    {"optimizer": "rda", "pair_weight": "ndcg", "l1": 1e-3, "l2": 1e-2, "scaling": "list"},
+    {"optimizer": "psgd", "loss": "pairwise_logistic", "l2": 1e-2, "threshold": 0.05, "schedule": "constant"},
+    {
+        "optimizer": "tgd",
+        "loss": "pairwise_squared_hinge",
+        "pair_weight": "recall",
+        "at": 3,
+        "l1": 1e-2,
+        "threshold": 0.5,
+    },
 ]
 
 
@@ -148,13 +155,13 @@ def test_one_seed_gives_one_model_and_none_keeps_the_order() -> None:
     assert after["state"]["pos"] == before["state"]["pos"]
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("loss", ["pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic"])
 @pytest.mark.parametrize("weight", ["uniform", "ndcg", "recall"])
 def test_the_direction_of_noiseless_data_is_found(loss: str, weight: str) -> None:
     generator = np.random.default_rng(7)
     X, truth = generator.normal(size=(6000, 5)), np.array([3.0, -1.0, 0.5, 0.0, 2.0])
     y = np.digitize(X @ truth, np.quantile(X @ truth, [0.5, 0.75, 0.9])).astype(float)
-    coef = elastic_rank(loss=loss, weight=weight, passes=3).fit(X, y, qid=np.arange(6000) // 30).coef_
+    coef = elastic_rank(loss=loss, pair_weight=weight, passes=3).fit(X, y, qid=np.arange(6000) // 30).coef_
     assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.985
 
 
@@ -173,9 +180,9 @@ def test_l1_keeps_the_features_that_matter(optimizer: str, nonzeros: int) -> Non
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
-        ({"loss": "hing"}, ParameterError, "loss='hing' is unknown. Did you mean 'hinge'"),
+        ({"loss": "pairwise_hing"}, ParameterError, "loss='pairwise_hing' is unknown. Did you mean 'pairwise_hinge'"),
         ({"loss": None}, ParameterError, "loss=None"),
-        ({"weight": "ndgc"}, ParameterError, "weight='ndgc' is unknown. Did you mean 'ndcg'"),
+        ({"pair_weight": "ndgc"}, ParameterError, "pair_weight='ndgc' is unknown. Did you mean 'ndcg'"),
         ({"optimizer": "adam"}, ParameterError, "optimizer='adam' is unknown. .*fobos, psgd, rda, tgd"),
         ({"schedule": "root"}, ParameterError, "schedule='root'"),
         ({"scaling": "minmix"}, ParameterError, "scaling='minmix' is unknown. Did you mean 'minmax'"),
@@ -211,7 +218,7 @@ def test_an_optimizer_ignores_the_strength_it_cannot_take(optimizer: str, streng
 
 def test_grades_without_a_gain_are_refused_before_training() -> None:
     X, y, qid = lists()
-    ranker = elastic_rank(weight="ndcg", gain="exp2")
+    ranker = elastic_rank(pair_weight="ndcg", gain="exp2")
     for bad in (y - 1, y + 40):
         with pytest.raises(DataError, match=r"grade.*(Add a constant|number the grades)"):
             ranker.fit(X, bad, qid=qid)
@@ -221,15 +228,15 @@ def test_grades_without_a_gain_are_refused_before_training() -> None:
 
 def test_grades_of_any_kind_train_by_default() -> None:
     X, y, qid = lists()
-    plain = elastic_rank(weight="ndcg").fit(X, y, qid=qid).coef_
-    np.testing.assert_array_equal(elastic_rank(weight="ndcg", gain="exp2").fit(X, y, qid=qid).coef_, plain)
-    linear = elastic_rank(weight="ndcg", gain="linear").fit(X, y, qid=qid).coef_
+    plain = elastic_rank(pair_weight="ndcg").fit(X, y, qid=qid).coef_
+    np.testing.assert_array_equal(elastic_rank(pair_weight="ndcg", gain="exp2").fit(X, y, qid=qid).coef_, plain)
+    linear = elastic_rank(pair_weight="ndcg", gain="linear").fit(X, y, qid=qid).coef_
     assert not np.array_equal(linear, plain)
     unscaled: dict[str, Any] = {**defaults(ElasticRank.space), "scaling": "none"}
     for moved in (y - 1, y + 0.5, y - 1e6):
         coef = elastic_rank(**unscaled).fit(X, moved, qid=qid).coef_
         assert np.count_nonzero(coef) > 0
-        np.testing.assert_allclose(elastic_rank(weight="ndcg").fit(X, moved, qid=qid).coef_, linear, atol=1e-9)
+        np.testing.assert_allclose(elastic_rank(pair_weight="ndcg").fit(X, moved, qid=qid).coef_, linear, atol=1e-9)
 
 
 def test_defaults_of_the_space_make_a_model() -> None:
@@ -282,3 +289,17 @@ def test_ranks_real_data_about_as_well_as_ranksvm(letor_folds: Any, name: str) -
         scores = [np.nanmean(metric.per_query(ranker.predict(vali), vali)) for ranker in (ours, theirs)]
         difference.append(scores[0] - scores[1])
     assert np.mean(difference) > -0.01
+
+
+def test_names_of_earlier_versions_are_taken_with_a_warning() -> None:
+    wanted = ElasticRank("pairwise_hinge", "recall").get_params()
+    given: list[tuple[tuple[str, ...], dict[str, Any]]] = [
+        (("hinge", "recall"), {}),
+        ((), {"loss": "hinge", "weight": "recall"}),
+        (("hinge",), {"pair_weight": "recall"}),
+    ]
+    for values, named in given:
+        with pytest.warns(RankTuneWarning, match=r"ElasticRank: write .*loss='pairwise_hinge'"):
+            assert ElasticRank(*values, **named).get_params() == wanted
+    assert make("ElasticRank", {"loss": "hinge", "weight": "recall"}).get_params() == wanted  # as old studies have them
+    assert ElasticRank().set_params(weight="recall", loss="hinge").get_params() == wanted

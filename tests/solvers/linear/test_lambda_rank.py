@@ -12,7 +12,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.text import read_text
-from ranktune.solvers.linear.lambda_rank import LambdaRank
+from ranktune.solvers.linear.presets import LambdaRank
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseLogistic
 from ranktune.solvers.metrics.metrics import parse_metric

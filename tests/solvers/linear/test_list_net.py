@@ -13,7 +13,7 @@ from scipy.special import log_softmax, softmax
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data.readers.text import read_text
-from ranktune.solvers.linear.list_net import ListNet
+from ranktune.solvers.linear.presets import ListNet
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from tests.support.plain_solvers import list_net, rank_svm

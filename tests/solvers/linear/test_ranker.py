@@ -14,12 +14,11 @@ from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, Rank
 from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.domination import DominationRank
-from ranktune.solvers.linear.elastic_rank import ElasticRank
-from ranktune.solvers.linear.lambda_rank import LambdaRank
-from ranktune.solvers.linear.list_net import ListNet
+from ranktune.solvers.linear.parts import LOSSES, OPTIMIZERS, PAIR_WEIGHTS, PENALTIES
 from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker
+from ranktune.solvers.linear.presets import ElasticRank, LambdaRank, ListNet
 from ranktune.solvers.linear.rank_svm import RankSVM
-from ranktune.solvers.linear.ranker import LOSSES, OPTIMIZERS, PAIR_WEIGHTS, PENALTIES, Ranker
+from ranktune.solvers.linear.ranker import Ranker
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic
@@ -98,7 +97,7 @@ PRESETS: list[tuple[Any, Any, float]] = [
         0.0,
     ),
     (
-        ElasticRank("hinge", "recall", at=3, optimizer="tgd", schedule="sqrt", scaling="list"),
+        ElasticRank("pairwise_hinge", "recall", at=3, optimizer="tgd", schedule="sqrt", scaling="list"),
         Ranker("pairwise_hinge", "recall", "l1", "tgd", at=3, l1=1e-3, schedule="sqrt", scaling="list"),
         0.0,
     ),

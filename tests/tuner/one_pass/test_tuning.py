@@ -155,7 +155,7 @@ def test_drawn_configurations_are_inside_their_space(is_sparse: bool) -> None:
     for one in found:
         one.ranker()._check_parameters()
         values = one.parameters
-        assert not (values.get("loss") == "logistic" and values["weight"] == "uniform")
+        assert not (values.get("loss") == "pairwise_logistic" and values["pair_weight"] == "uniform")
         assert values["scaling"] == "none" if is_sparse else values["scaling"] in ("standard", "minmax")
         for parameter in space.spaces[one.solver]:
             if isinstance(parameter, Float) and parameter.name in values:

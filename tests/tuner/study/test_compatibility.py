@@ -16,12 +16,15 @@ from optuna.storages import RDBStorage
 import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Choice, Float, Int, When
+from ranktune.solvers.names import current_names, former_names
 from ranktune.tuner.samplers.space import UnionSpace
+from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.space_migration import migrate_space
-from ranktune.tuner.study.compatibility import claim, saved_space, space_differences
+from ranktune.tuner.storage.trial_digests import DIGEST, check_trial, trial_digest
+from ranktune.tuner.study.compatibility import claim, of_today, saved_space, space_differences
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from tests.support.engine_samples import SOLVERS, judged
@@ -215,6 +218,52 @@ def test_the_trials_of_a_record_get_the_wider_space_in_one_go(tmp_path: Path, st
     for opened in (fresh, storage):
         opened.remove_session()
         opened.engine.dispose()
+
+
+def test_names_of_earlier_versions_become_those_of_today(tmp_path: Path) -> None:
+    loss = When("loss", ("hinge", "logistic"))
+    former = UnionSpace(
+        {
+            "ElasticRank": [
+                Choice("loss", ("hinge", "squared_hinge", "logistic"), "logistic"),
+                Choice("weight", ("uniform", "ndcg"), "ndcg"),
+                Int("at", 1, 50, 10, when=When("weight", ("ndcg",))),
+                Choice("schedule", ("sqrt", "adagrad"), "adagrad", when=loss),
+            ]
+        }
+    )
+    pairwise = When("loss", ("pairwise_hinge", "pairwise_logistic"))
+    today = UnionSpace(
+        {
+            "ElasticRank": [
+                Choice("loss", ("pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic"), "pairwise_logistic"),
+                Choice("pair_weight", ("uniform", "ndcg"), "ndcg"),
+                Int("at", 1, 50, 10, when=When("pair_weight", ("ndcg",))),
+                Choice("schedule", ("sqrt", "adagrad"), "adagrad", when=pairwise),
+            ]
+        }
+    )
+    assert space_differences(saved_space(former), saved_space(today)) != []
+    assert space_differences(of_today(saved_space(former)), saved_space(today)) == []
+    storage = open_storage(tmp_path / "record.db")
+    study = optuna.create_study(storage=storage, study_name="s", sampler=optuna.samplers.RandomSampler(seed=0))
+    study.optimize(lambda trial: float(len(former.suggest(trial))), n_trials=12)
+    before = [trial.params for trial in study.trials]
+    assert migrate_space(storage, "s", today) == 24
+    found = optuna.load_study(study_name="s", storage=storage).trials
+    assert [former_names(trial.params) for trial in found] == before
+    for trial, old in zip(found, before, strict=True):
+        assert trial.params == current_names(old) and trial.params["ElasticRank.loss"].startswith("pairwise_")
+        assert trial.distributions == {name: today.distributions[name] for name in trial.params}
+        attributes = {DIGEST: trial_digest("COMPLETE", 0.5, old, {})}
+        check_trial("COMPLETE", 0.5, trial.params, attributes)
+        with pytest.raises(Damaged):
+            check_trial("COMPLETE", 0.6, trial.params, attributes)
+    assert migrate_space(storage, "s", today) == 0
+    storage.remove_session()
+    storage.engine.dispose()
+    given = Study(solvers=["ElasticRank"], space={"ElasticRank.weight": ["ndcg"], "ElasticRank.loss": "hinge"})
+    assert given.space == {"ElasticRank.pair_weight": ["ndcg"], "ElasticRank.loss": "pairwise_hinge"}
 
 
 WIDER = {"RankSVM.C": {"low": 1e-4, "high": 1e4}, "RankSVM.loss": ["l1", "l2"]}

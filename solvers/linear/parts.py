@@ -1,0 +1,212 @@
+"""What linear rankers are composed of: losses, pair weights, penalties and optimizers by name, and which compose.
+
+A class says what it can be combined with:
+
+loss       smooth (whether it has a gradient everywhere), bounded_slope, optimizers (those made for it, by name), and
+           `rule`, a method of pairwise losses, which take a pair weight
+optimizer  losses: "pairwise", any that is "smooth", or those that name it; penalties that it is searched with;
+           searched: what a search tries of a parameter where that is not the usual range
+
+The search space of Ranker and its checks come from these tables: what is added to one is tuned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from ranktune.solvers.core.checks import check_choice
+from ranktune.solvers.core.parameters import Range
+from ranktune.solvers.core.space import When
+from ranktune.solvers.core.table import Table
+from ranktune.solvers.linear.second_order import CoordinateDescent, Newton
+from ranktune.solvers.losses.domination import DominationLoss
+from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
+from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, Uniform
+from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
+from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
+from ranktune.solvers.losses.pointwise import LogisticLoss, SquaredInsensitiveLoss
+from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
+from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD, OnePass
+from ranktune.solvers.optimizers.proximal import FISTA
+
+
+@dataclass(frozen=True)
+class Part:
+    """A loss, a pair weight, a penalty or an optimizer that has a name.
+
+    kind   its class, a dataclass
+    usual  values of its fields where the ranker has no such parameter
+    names  the ranker's parameters for fields that are called otherwise
+    """
+
+    kind: type[Any]
+    usual: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict)
+
+    def made(self, ranker: object, **given: Any) -> Any:
+        """Return the part with the parameters of a ranker that it takes, and with what is given."""
+        named = {own.name: self.names.get(own.name, own.name) for own in fields(self.kind)}
+        taken = {name: getattr(ranker, source) for name, source in named.items() if hasattr(ranker, source)}
+        return self.kind(**{**self.usual, **taken, **given})
+
+    def takes(self, parameter: str) -> bool:
+        """Return whether a parameter of the ranker is one of the part."""
+        return parameter in {self.names.get(own.name, own.name) for own in fields(self.kind)}
+
+
+CENTRED = {"centre": "query"}
+STEPS = {"max_iterations": "iterations"}
+TRUNCATION = {"every": "truncate_every"}
+
+LOSSES: Table[Part] = Table(
+    "loss",
+    {
+        "pairwise_hinge": Part(PairwiseHinge),
+        "pairwise_squared_hinge": Part(PairwiseSquaredHinge),
+        "pairwise_logistic": Part(PairwiseLogistic),
+        "softmax": Part(SoftmaxCrossEntropy),
+        "domination": Part(DominationLoss),
+        "pointwise_squared": Part(SquaredInsensitiveLoss, {"epsilon": 0.0, **CENTRED}),
+        "pointwise_logistic": Part(LogisticLoss, CENTRED),
+    },
+)
+PAIR_WEIGHTS: Table[Part] = Table(
+    "pair weight",
+    {
+        "uniform": Part(Uniform),
+        "ndcg": Part(DeltaNDCG, {"gain": "auto"}),
+        "recall": Part(DeltaRecall),
+    },
+)
+PENALTIES: Table[Part] = Table(
+    "penalty",
+    {
+        "none": Part(L2, {"strength": 0.0}),
+        "l1": Part(L1, names={"strength": "l1"}),
+        "l2": Part(L2, names={"strength": "l2"}),
+        "elastic_net": Part(ElasticNet),
+    },
+)
+OPTIMIZERS: Table[Part] = Table(
+    "optimizer",
+    {
+        "newton": Part(Newton),
+        "lbfgs": Part(LBFGS),
+        "owlqn": Part(OWLQN),
+        "fista": Part(FISTA),
+        "coordinate_descent": Part(CoordinateDescent),
+        # Separable data without a penalty reach a relative gradient of 1e-9.
+        "gradient_steps": Part(GradientSteps, {"tol": 1e-9}, STEPS),
+        "fobos": Part(FOBOS),
+        "rda": Part(RDA),
+        "psgd": Part(PSGD, {"every": 10}, TRUNCATION),
+        "tgd": Part(TGD, {"every": 10}, TRUNCATION),
+    },
+)
+
+
+def by_name(table: Table[Part]) -> Callable[[str, object], None]:
+    """Return the check of a parameter that is a name of a table, or an object."""
+
+    def check(name: str, value: object) -> None:
+        if isinstance(value, str):
+            check_choice(name, value, table)
+
+    return check
+
+
+def has_pairs(loss: str) -> bool:
+    """Return whether a loss is one of pairs, which have weights."""
+    return hasattr(LOSSES[loss].kind, "rule")
+
+
+def is_one_pass(optimizer: object) -> bool:
+    """Return whether an optimizer, or one by name, visits one query after the other."""
+    named = OPTIMIZERS.get(optimizer) if isinstance(optimizer, str) else None
+    return isinstance(optimizer, OnePass) or (named is not None and issubclass(named.kind, OnePass))
+
+
+ONE_PASS = tuple(filter(is_one_pass, OPTIMIZERS))
+
+
+def taking(table: Table[Part], parameter: str) -> tuple[str, ...]:
+    """Return the names of the parts that take a parameter."""
+    return tuple(name for name, own in table.items() if own.takes(parameter))
+
+
+def of_optimizer(parameter: str, *more: str) -> When:
+    """Return the condition that the optimizer takes a parameter, or is one more."""
+    return When("optimizer", (*taking(OPTIMIZERS, parameter), *more))
+
+
+def losses_of(optimizer: str) -> tuple[str, ...]:
+    """Return the losses that an optimizer is searched with."""
+    wanted = OPTIMIZERS[optimizer].kind.losses
+    if wanted == "pairwise":
+        return tuple(filter(has_pairs, LOSSES))
+    if wanted == "smooth":
+        return tuple(loss for loss, own in LOSSES.items() if own.kind.smooth)
+    return tuple(loss for loss, own in LOSSES.items() if optimizer in own.kind.optimizers)
+
+
+def with_bounded_slope(losses: Iterable[str]) -> tuple[str, ...]:
+    """Return those of losses under which steps of fixed length cannot overflow."""
+    return tuple(loss for loss in losses if LOSSES[loss].kind.bounded_slope)
+
+
+def penalised_by(strength: str, optimizers: Iterable[str]) -> tuple[str, ...]:
+    """Return those of optimizers that are searched with a penalty of that strength, l1 or l2."""
+    return tuple(name for name in optimizers if set(taking(PENALTIES, strength)) & set(OPTIMIZERS[name].kind.penalties))
+
+
+def weights_of(optimizer: str) -> tuple[str, ...]:
+    """Return the pair weights that an optimizer is searched with: steps that descend one function need uniform ones."""
+    return tuple(PAIR_WEIGHTS) if OPTIMIZERS[optimizer].kind.losses == "pairwise" else ("uniform",)
+
+
+def _groups(parameter: str, choices: Callable[[str], Hashable]) -> list[tuple[Any, Range, When]]:
+    """Return the choices of optimizers, the most frequent first, what is searched in place of the usual, and when."""
+    groups: dict[tuple[Any, Range], list[str]] = {}
+    for name, own in OPTIMIZERS.items():
+        groups.setdefault((choices(name), own.kind.searched.get(parameter, Range())), []).append(name)
+    ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
+    return [(*key, When("optimizer", tuple(names))) for key, names in ordered]
+
+
+def loss_ranges() -> tuple[Range, ...]:
+    """Return what is searched of the loss: what the optimizer can minimise."""
+    return tuple(
+        Range(choices=losses, default=own.default, when=when)
+        for losses, own, when in _groups("loss", losses_of)
+        if losses
+    )
+
+
+def weight_ranges() -> tuple[Range, ...]:
+    """Return what is searched of the pair weight, where the loss is one of pairs."""
+    ranges = []
+    for (losses, weights), _, when in _groups("pair_weight", lambda name: (losses_of(name), weights_of(name))):
+        pairs = tuple(filter(has_pairs, losses))
+        if pairs:
+            whens = when if pairs == losses else (when, When("loss", pairs))
+            ranges.append(Range(choices=weights, when=whens))
+    return tuple(ranges)
+
+
+def penalty_ranges() -> tuple[Range, ...]:
+    """Return what is searched of the penalty."""
+    groups = _groups("penalty", lambda name: OPTIMIZERS[name].kind.penalties)
+    return tuple(Range(choices=penalties, when=when) for penalties, _, when in groups)
+
+
+def strength_ranges(strength: str, usual: Range) -> tuple[Range, ...]:
+    """Return what is searched of the strength l1 or l2, where the penalty has it."""
+    ranges = []
+    for penalties, own, when in _groups(strength, lambda name: OPTIMIZERS[name].kind.penalties):
+        having = tuple(name for name in penalties if PENALTIES[name].takes(strength))
+        if having:
+            whens = when if having == penalties else (when, When("penalty", having))
+            ranges.append(replace(usual if own == Range() else own, when=whens))
+    return tuple(ranges)
