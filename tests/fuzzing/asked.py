@@ -22,7 +22,7 @@ from ranktune.dashboards.web.server import make_app
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
 
 NAME = "s"
-TIMES = re.compile(r"seconds|created|begun|ended|time|path|file|folder|report|size|modified|^changed$")
+TIMES = re.compile(r"seconds|created|begun|ended|time|path|file|folder|report|size|modified|^changed$|^stages$")
 """Keys of JSON results that say how long something took, or where it is."""
 LONGEST = 1500
 """Characters of a refusal."""

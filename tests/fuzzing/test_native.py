@@ -8,10 +8,13 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 
 import numpy as np
 import pytest
 
+from ranktune.tuner.selection.results import Result
+from tests.fuzzing.asked import stable
 from tests.fuzzing.native import KINDS, MOST, NONE, SURVIVED, NativeFaults
 
 pytestmark = pytest.mark.skipif(
@@ -24,6 +27,12 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NativeFaults]:
     found = NativeFaults(tmp_path_factory.mktemp("native"))
     yield found
     found.close()
+
+
+def test_results_are_compared_without_what_every_run_has_anew() -> None:
+    anew = {own.name for own in fields(Result) if not own.compare}
+    assert "stages" in anew
+    assert stable({name: {"search": 0.5} for name in anew}, "HOME") == {}
 
 
 @pytest.mark.thorough
