@@ -42,7 +42,10 @@ class Gathering:
         like = {(part.is_sparse, part.n_features) for part, _ in parts}
         size = sum(n_bytes(part, numbers) for part, numbers in parts)
         if self.folder is None or len(like) > 1 or size < MIN_BYTES or _is_view(parts):
-            selected = [_selected(part, numbers) for part, numbers in parts]
+            selected = [
+                part if len(numbers) == part.n_queries and is_run(numbers) else part.select(numbers)
+                for part, numbers in parts
+            ]
             return selected[0] if len(selected) == 1 else concatenate(selected)
         self.folder.mkdir(parents=True, exist_ok=True)
         return gathered(parts, Path(tempfile.mkdtemp(dir=self.folder)))
@@ -56,10 +59,10 @@ def gathered(parts: Sequence[tuple[Queries, Ints]], folder: Path) -> Queries:
     """
     write_gathered(parts, folder)
     first, light = parts[0][0], [_without_features(part).select(numbers) for part, numbers in parts]
-    found = light[0] if len(light) == 1 else concatenate(light)
+    whole = light[0] if len(light) == 1 else concatenate(light)
     signs = next((part.monotone for part, _ in parts if part.monotone is not None), None)
     features = read_features(folder, first.n_features)
-    result = replace(found, features=features, feature_names=first.feature_names, monotone=signs, features_checked=True)
+    result = replace(whole, features=features, feature_names=first.feature_names, monotone=signs, features_checked=True)
     if len(parts) == 1:
         note_selection(result, *parts[0])
     return result
@@ -77,8 +80,8 @@ def write_gathered(parts: Sequence[tuple[Queries, Ints]], folder: Path) -> None:
     short = max(int(ends[-1]), first.n_features) <= np.iinfo(np.int32).max
     index = np.dtype(np.int32 if short else np.int64)
     write_array(folder / "indptr.npy", index, (), [ends])
-    write_array(folder / "data.npy", dtype, (), (stored_arrays(own)[0] for own in _blocks(parts)))
-    write_array(folder / "indices.npy", index, (), (stored_arrays(own)[1] for own in _blocks(parts)))
+    write_array(folder / "data.npy", dtype, (), (stored_arrays(block)[0] for block in _blocks(parts)))
+    write_array(folder / "indices.npy", index, (), (stored_arrays(block)[1] for block in _blocks(parts)))
 
 
 def n_bytes(queries: Queries, numbers: Ints) -> int:
@@ -112,10 +115,6 @@ def _is_view(parts: Sequence[tuple[Queries, Ints]]) -> bool:
     """Return whether the selection of a single part needs no copy of its features."""
     (part, numbers), *others = parts
     return not others and not part.is_sparse and is_run(numbers)
-
-
-def _selected(part: Queries, numbers: Ints) -> Queries:
-    return part if len(numbers) == part.n_queries and is_run(numbers) else part.select(numbers)
 
 
 def _without_features(queries: Queries) -> Queries:

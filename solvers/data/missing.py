@@ -71,10 +71,10 @@ class Imputation:
         weights, (n_features + n_indicators,), are those of completed queries. Beside the mean of the query, where it
         is the fill, a missing value adds nothing.
         """
-        own = weights[: len(weights) - len(self.indicators)]
-        added = np.zeros(len(own)) if self.fill is None else own * self.fill
-        np.add.at(added, self.indicators, weights[len(own) :])
-        return own, added
+        values = weights[: len(weights) - len(self.indicators)]
+        added = np.zeros(len(values)) if self.fill is None else values * self.fill
+        np.add.at(added, self.indicators, weights[len(values) :])
+        return values, added
 
 
 def refuse_missing(queries: Queries, names: Sequence[str] | None) -> None:
@@ -143,8 +143,8 @@ def _medians(queries: Queries, columns: Ints) -> Floats:
     X, medians = queries.features, np.zeros(queries.n_features)
     if isinstance(X, np.ndarray):
         for first in range(0, len(columns), BLOCK_COLUMNS):
-            own = columns[first : first + BLOCK_COLUMNS]
-            medians[own] = [_median(column, weights) for column in np.ascontiguousarray(X[:, own].T)]
+            block = columns[first : first + BLOCK_COLUMNS]
+            medians[block] = [_median(column, weights) for column in np.ascontiguousarray(X[:, block].T)]
         return medians
     by_column = sparse.csc_array(X)
     for f in columns.tolist():
@@ -176,18 +176,18 @@ def _informative(queries: Queries, absent: Ints) -> Ints:
     c_q is the sum, over the documents of query q that lack the feature, of their grades less the mean of the query;
     the sum of c_q must exceed MIN_Z standard errors.
     """
-    own, weights = without_level(queries.grades, queries), queries.weight_of_query
+    grades, weights = without_level(queries.grades, queries), queries.weight_of_query
     if queries.document_weights is not None:
-        own = own * queries.document_weights
-    X, found = queries.features, []
+        grades = grades * queries.document_weights
+    X, informative = queries.features, []
     for first in range(0, len(absent), BLOCK_COLUMNS):
         columns = absent[first : first + BLOCK_COLUMNS]
         marks = missing_in(X[:, columns])
         dense = marks if isinstance(marks, np.ndarray) else marks.toarray()
-        sums = np.add.reduceat(dense * own[:, None], queries.starts[:-1])
+        sums = np.add.reduceat(dense * grades[:, None], queries.starts[:-1])
         total, square = weights @ sums, weights @ sums**2
-        found.append(columns[np.abs(total) > MIN_Z * np.sqrt(square)])
-    return np.concatenate([np.zeros(0, dtype=np.int64), *found])
+        informative.append(columns[np.abs(total) > MIN_Z * np.sqrt(square)])
+    return np.concatenate([np.zeros(0, dtype=np.int64), *informative])
 
 
 def lacking_of(queries: Queries) -> Mask | None:
@@ -198,10 +198,10 @@ def lacking_of(queries: Queries) -> Mask | None:
 def is_lacking(features: Features) -> Mask:
     """Return whether some document lacks each feature, (n_features,)."""
     if isinstance(features, np.ndarray):
-        found = np.zeros(features.shape[1], dtype=np.bool_)
+        lacking = np.zeros(features.shape[1], dtype=np.bool_)
         for a in range(0, len(features), BLOCK_ROWS):
-            found |= np.isnan(features[a : a + BLOCK_ROWS]).any(axis=0)
-        return found
+            lacking |= np.isnan(features[a : a + BLOCK_ROWS]).any(axis=0)
+        return lacking
     missing = np.isnan(stored_values(features))
     return np.bincount(features.indices[missing], minlength=features.shape[1]) > 0
 

@@ -70,7 +70,7 @@ def constraints(given: object) -> dict[str, int]:
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
         raise ParameterError(f"monotone={given!r}: it must be signs by feature, such as {{'price': -1, 'bm25': 1}}.")
-    return dict(one for text in texts for one in _parsed(text))
+    return dict(pair for text in texts for pair in _parsed(text))
 
 
 def _parsed(text: str) -> Iterator[tuple[str, int]]:
@@ -95,12 +95,12 @@ def _columns(key: str | int, n_features: int, names: Sequence[str] | None) -> li
     exact = [column for column, name in enumerate(known) if name == key]
     if not exact and str(key).isdecimal() and int(key) < n_features:
         return [int(key)]
-    found = exact or [column for column, name in enumerate(known) if fnmatchcase(name, str(key))]
-    if not found:
+    columns = exact or [column for column, name in enumerate(known) if fnmatchcase(name, str(key))]
+    if not columns:
         raise ParameterError(
             f"monotone names the feature '{key}', which the data do not have. {nearest(str(key), known)}"
         )
-    return found
+    return columns
 
 
 def _sign(key: object, sign: object) -> int:

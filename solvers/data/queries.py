@@ -172,11 +172,11 @@ class Queries:
         has_missing = not finite and has_missing_values(features)
         grouping = group_rows(features.shape[0], qid, group)
         ids = None if document_ids is None else np.asarray(document_ids)
-        own = None if document_weights is None else document_weights_of(document_weights, len(grades))
+        per_document = None if document_weights is None else document_weights_of(document_weights, len(grades))
         if grouping.rows is not None:
             features, grades = features[grouping.rows], grades[grouping.rows]
             ids = None if ids is None else ids[grouping.rows]
-            own = None if own is None else own[grouping.rows]
+            per_document = None if per_document is None else per_document[grouping.rows]
         names = None if feature_names is None else tuple(str(name) for name in feature_names)
         weights = None if query_weights is None else query_weights_of(query_weights, grouping.ids)
         return cls(
@@ -189,7 +189,7 @@ class Queries:
             grouping.rows,
             weights,
             has_missing,
-            document_weights=own,
+            document_weights=per_document,
             monotone=None if monotone is None else signs_of(monotone, features.shape[1], names),
             features_checked=finite,
         )
@@ -257,7 +257,7 @@ class Queries:
         if self.is_sparse:  # the width of the index type says nothing about the data
             parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
             digest.update(f"{self.features.shape}".encode())
-        weights = [own for own in (self.query_weights, self.document_weights) if own is not None]
+        weights = [part for part in (self.query_weights, self.document_weights) if part is not None]
         for part in (*parts, self.grades, self.starts, *weights):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(np.ascontiguousarray(part).data)

@@ -71,8 +71,8 @@ def _ensemble(source: Source, trees: Trees) -> Json:
     splits = np.arange(trees.n_splits) - trees.starts[tree_of_split]
     leaves = np.arange(len(trees.value)) - trees.starts[tree_of_leaf] - tree_of_leaf + counts[tree_of_leaf]
     children = trees.children.astype(np.int64)
-    own = tree_of_split[:, None]
-    ids = np.where(children >= 0, children - trees.starts[own], ~children - trees.starts[own] - own + counts[own])
+    tree = tree_of_split[:, None]
+    ids = np.where(children >= 0, children - trees.starts[tree], ~children - trees.starts[tree] - tree + counts[tree])
     none = np.zeros(len(leaves), dtype=np.int64)
     order = np.argsort(np.concatenate([tree_of_split, tree_of_leaf]), kind="stable")
 

@@ -42,13 +42,13 @@ def pmml(source: Source) -> str:
         _schema(regression, *zip(*((fields[k], replaced[k]) for k, _ in weighted), strict=True))
         _table(regression, source, fields)
     positions = np.split(source.positions(), trees.starts[1:-1])
-    for node, own in zip(_nodes(source, trees, fields), positions, strict=True):
+    for node, used in zip(_nodes(source, trees, fields), positions, strict=True):
         tree = SubElement(
             _segment(segmentation), "TreeModel", functionName="regression", splitCharacteristic="binarySplit"
         )
         if source.sides() is not None:
             tree.set("missingValueStrategy", "defaultChild")
-        names = [fields[position] for position in np.unique(own).tolist() or [0]]  # at least one
+        names = [fields[position] for position in np.unique(used).tolist() or [0]]  # at least one
         _schema(tree, names, None if source.sides() is not None else [0.0] * len(names))
         node.insert(0, Element("True"))
         tree.append(node)

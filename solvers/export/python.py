@@ -38,8 +38,8 @@ _ADD_TREES_MISSING = """\
     for feature, threshold, left, right, value, missing_left in TREES:
         node = 0 if feature else -1
         while node >= 0:
-            own = values[feature[node]]
-            is_left = missing_left[node] if own is None or own != own else own <= threshold[node]
+            x = values[feature[node]]
+            is_left = missing_left[node] if x is None or x != x else x <= threshold[node]
             node = left[node] if is_left else right[node]
         total += value[~node]
 """
@@ -58,8 +58,8 @@ def python(source: Source) -> str:
     tables, values, additions = "", "", ""
     missing = source.knows_missing
     if source.weights is not None:
-        own = [(k, (weight, source.added(k)) if missing else weight) for k, weight in source.weighted()]
-        pairs = "".join(f"    {source.names[position]!a}: {weight!r},\n" for position, weight in own)
+        weighted = [(k, (weight, source.added(k)) if missing else weight) for k, weight in source.weighted()]
+        pairs = "".join(f"    {source.names[position]!a}: {weight!r},\n" for position, weight in weighted)
         tables += f"WEIGHTS = {{\n{pairs}}}\n"
         additions += _ADD_WEIGHTS_MISSING if missing else _ADD_WEIGHTS
     if source.trees is not None:
@@ -124,11 +124,11 @@ def _flat(source: Source) -> list[Json]:
     trees, positions, sides = source.trees, source.positions().tolist(), _sides(source)
     if trees is None:
         return []
-    found: list[Json] = []
+    nodes: list[Json] = []
     for t, (first, last) in enumerate(pairwise(trees.starts.tolist())):
         children = trees.children[first:last]
         left, right = np.where(children >= 0, children - first, children + first + t).T.tolist()
-        found.append(
+        nodes.append(
             {
                 "feature": positions[first:last],
                 "threshold": trees.threshold[first:last].tolist(),
@@ -138,5 +138,5 @@ def _flat(source: Source) -> list[Json]:
             }
         )
         if sides is not None:
-            found[-1]["missing_left"] = sides[first:last]
-    return found
+            nodes[-1]["missing_left"] = sides[first:last]
+    return nodes

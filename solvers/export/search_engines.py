@@ -35,10 +35,10 @@ def solr(source: Source) -> str:
         thresholds, sides = without_slack(single_thresholds(source, trees)).tolist(), source.sides()
 
         def split(number: int, position: int, left: Json, right: Json) -> Json:
-            own: Json = {"feature": source.names[position], "threshold": repr(thresholds[number])}
+            node: Json = {"feature": source.names[position], "threshold": repr(thresholds[number])}
             if sides is not None:
-                own["missing"] = "left" if sides[number] else "right"
-            return own | {"left": left, "right": right}
+                node["missing"] = "left" if sides[number] else "right"
+            return node | {"left": left, "right": right}
 
         roots = source.nested(split, lambda value: {"value": repr(value)})
         kind, params = "MultipleAdditiveTreesModel", {} if sides is None else {"isNullSameAsZero": "false"}
@@ -60,10 +60,10 @@ def without_slack(thresholds: Singles) -> Singles:
     That is the threshold itself except for tiny ones, below 2^-17, which are missed by at most 2^-42, and for negative
     ones less than SLACK above a power of 2, which may be missed by one unit in the last place.
     """
-    found = (thresholds.astype(np.float64) - np.float64(SLACK)).astype(np.float32)
-    while (above := found + SLACK > thresholds).any():
-        found = np.where(above, np.nextafter(found, np.float32(-np.inf)), found)
-    return found
+    lowered = (thresholds.astype(np.float64) - np.float64(SLACK)).astype(np.float32)
+    while (above := lowered + SLACK > thresholds).any():
+        lowered = np.where(above, np.nextafter(lowered, np.float32(-np.inf)), lowered)
+    return lowered
 
 
 def plugin(source: Source) -> str:

@@ -104,10 +104,10 @@ class Source:
 
     def is_zero_where_missing(self) -> list[bool]:
         """Return whether a missing value of each feature counts as 0, (n_used,): if no training document lacked it."""
-        found = np.ones(len(self.names), dtype=np.bool_) if self.missing is None else self.missing == 0.0
+        zeros = np.ones(len(self.names), dtype=np.bool_) if self.missing is None else self.missing == 0.0
         if self.trees is not None and self.trees.missing_left is not None:
-            found[self.positions()[self.trees.missing_left != self.trees.zero_left]] = False
-        return found.tolist()
+            zeros[self.positions()[self.trees.missing_left != self.trees.zero_left]] = False
+        return zeros.tolist()
 
     def positions(self) -> Ints:
         """Return the position among the columns of the feature that each split compares, (n_splits,)."""
@@ -142,9 +142,8 @@ def source_of(model: Model, format: str, name: str, store: str) -> Source:
         raise ParameterError("the model holds numbers that are not finite: no format can hold them. Fit it again.")
     columns = model.used_features if model.nonzeros else np.zeros(1, dtype=np.int64)
     names = tuple(model.feature_names[k] if model.feature_names else f"f{k + 1}" for k in columns.tolist())
-    used = (None if numbers is None else numbers[columns] for numbers in (weights, missing))
-    own_weights, own_missing = used
-    return Source(model, format, name, store, columns, names, own_weights, trees, own_missing)
+    used_weights, used_missing = (None if part is None else part[columns] for part in (weights, missing))
+    return Source(model, format, name, store, columns, names, used_weights, trees, used_missing)
 
 
 def _parts(model: Model) -> tuple[LinearModel | None, Trees | None]:
@@ -199,15 +198,15 @@ def single_thresholds(source: Source, trees: Trees) -> Singles:
     with np.errstate(over="ignore"):
         rounded = trees.threshold.astype(np.float32)
         lower = np.nextafter(rounded, np.float32(-np.inf))
-    found = np.where(rounded.astype(np.float64) > trees.threshold, lower, rounded)
-    found = np.where(trees.threshold >= ANY_VALUE, largest, found)
-    if not np.isfinite(found).all() or (found == np.finfo(np.float32).max).any():
+    singles = np.where(rounded.astype(np.float64) > trees.threshold, lower, rounded)
+    singles = np.where(trees.threshold >= ANY_VALUE, largest, singles)
+    if not np.isfinite(singles).all() or (singles == np.finfo(np.float32).max).any():
         worst = float(trees.threshold[np.argmax(np.abs(trees.threshold))])
         raise ParameterError(
             f"a tree splits at {worst:g}, and {source.format} compares in single precision, up to 3.4e+38. Scale the "
             f"features and train again, or export to {IN_DOUBLE}."
         )
-    return found
+    return singles
 
 
 def _check_depth(source: Source, trees: Trees) -> None:
@@ -231,7 +230,7 @@ def escaped(name: str, column: int, legal: str) -> str:
     that becomes too long is replaced by _xn and its number.
     """
     if len(name) <= MAX_IDENTIFIER:
-        text = re.sub(r"_(?=x[0-9a-fn])|" + f"(?!{legal}).", lambda found: f"_x{ord(found[0]):x}_", name, flags=re.S)
+        text = re.sub(r"_(?=x[0-9a-fn])|" + f"(?!{legal}).", lambda match: f"_x{ord(match[0]):x}_", name, flags=re.S)
         if 0 < len(text) <= MAX_IDENTIFIER:
             return text
     return f"_xn{column + 1}_"

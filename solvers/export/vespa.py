@@ -96,5 +96,5 @@ def _meaning(name: str, word: str, may_be_nan: bool) -> str:
     """Return a rank feature, which is 0 where nothing matches, or an attribute, NaN where a document has no value."""
     if len(name) <= 1000 and _RANK_FEATURE.fullmatch(name):
         return name
-    own = f"attribute({word})"
-    return own if may_be_nan else f"if (isNan({own}) == 1, 0.0, {own})"
+    attribute = f"attribute({word})"
+    return attribute if may_be_nan else f"if (isNan({attribute}) == 1, 0.0, {attribute})"

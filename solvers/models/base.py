@@ -282,14 +282,14 @@ class Model(ABC):
         OSError
             The file cannot be written.
         """
-        own, arrays = self._content()
+        fields, arrays = self._content()
         content = {
-            "kind": own["kind"],
+            "kind": fields["kind"],
             "solver": self.solver,
             "parameters": {str(name): python_value(value) for name, value in self.parameters.items()},
             "n_features": self.n_features,
             "feature_names": None,
-            **own,
+            **fields,
             **({"monotone": dict(self.monotone)} if self.monotone else {}),
             "metric": self.metric,
             "data": self.fingerprint,
@@ -364,8 +364,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise ModelFormatError(f"{path} claims {n_features} features: there must be 1 to {MAX_ENTRIES}. {SAVE_AGAIN}")
     origin = _origin(path, content, n_features)
     try:
-        found: Model = model(**model.fields_of(path, content, n_features, origin), **origin)
-        return found
+        loaded: Model = model(**model.fields_of(path, content, n_features, origin), **origin)
+        return loaded
     except (DataError, ParameterError) as error:
         raise ModelFormatError(f"{path}: {error} {SAVE_AGAIN}") from None
 

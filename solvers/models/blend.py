@@ -75,8 +75,8 @@ class BlendModel(Model):
         return np.unique(np.concatenate([part.used_features for part in self.parts]))
 
     def _violation(self, signs: Ints) -> int | None:
-        found = [part._violation(signs) for part in self.parts]
-        return next((column for column in found if column is not None), None)
+        violations = [part._violation(signs) for part in self.parts]
+        return next((column for column in violations if column is not None), None)
 
     @property
     def bytes(self) -> int:
@@ -201,17 +201,17 @@ def needs_of(model: Model) -> frozenset[str]:
     return frozenset(needs)
 
 
-def _added(own: Sequence[tuple[Model, float]], origin: Origin) -> Model:
+def _added(weighted: Sequence[tuple[Model, float]], origin: Origin) -> Model:
     """Return the sum of models of one kind times their factors."""
-    first = own[0][0]
+    first = weighted[0][0]
     if isinstance(first, LinearModel):
-        linear = [(model, factor) for model, factor in own if isinstance(model, LinearModel)]
+        linear = [(model, factor) for model, factor in weighted if isinstance(model, LinearModel)]
         weights = np.sum([factor * model.weights for model, factor in linear], axis=0)
         added = [factor * model.missing for model, factor in linear if model.missing is not None]
         missing = np.sum(added, axis=0) if len(added) == len(linear) else None
         return LinearModel(weights, list_scaling=first.list_scaling, missing=missing, **origin)
     assert isinstance(first, TreeModel)
-    trees = joined([model.trees.scaled(factor) for model, factor in own if isinstance(model, TreeModel)])
+    trees = joined([model.trees.scaled(factor) for model, factor in weighted if isinstance(model, TreeModel)])
     return TreeModel(trees, first.columns, **origin)
 
 

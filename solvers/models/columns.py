@@ -43,10 +43,10 @@ def positions(names: tuple[str, ...], wanted: Sequence[str]) -> list[int]:
     return [where[name] for name in wanted]
 
 
-def check_width(found: int, expected: int) -> None:
+def check_width(n_features: int, expected: int) -> None:
     """Raise DataError where data have another number of features than the model."""
-    if found != expected:
+    if n_features != expected:
         raise DataError(
-            f"X has {found} features, and the model was trained on {expected}: "
+            f"X has {n_features} features, and the model was trained on {expected}: "
             "give the same features in the same order."
         )

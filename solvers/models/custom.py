@@ -116,7 +116,7 @@ class CustomModel(Model):
             path = Path(folder) / "model"
             save(self.estimator, path)
             if not path.is_file():
-                others = ", ".join(sorted(found.name for found in Path(folder).iterdir())) or "nothing"
+                others = ", ".join(sorted(entry.name for entry in Path(folder).iterdir())) or "nothing"
                 raise ModelFormatError(
                     f"the save of '{self.owner}' was given the path {path} and wrote {others}: it must write one file "
                     "of exactly that path."
@@ -175,23 +175,23 @@ def read_members(path: Path, content: Content, n_features: int, origin: Origin) 
 
 def _inputs(path: Path, content: Content, count: int, n_features: int) -> list[Ints | None]:
     """Return the columns that each estimator takes, None for all. Raises ModelFormatError where they cannot be."""
-    found = content.get("inputs")
-    if found is None:
+    inputs = content.get("inputs")
+    if inputs is None:
         return [None] * count
-    if not isinstance(found, list) or len(found) != count:
+    if not isinstance(inputs, list) or len(inputs) != count:
         raise ModelFormatError(f"{path}: inputs must have an entry for each estimator. {SAVE_AGAIN}")
-    for own in found:
-        valid = own is None or (
-            isinstance(own, list)
-            and all(type(column) is int and 0 <= column < n_features for column in own)
-            and own == sorted(set(own))
-            and own
+    for columns in inputs:
+        valid = columns is None or (
+            isinstance(columns, list)
+            and all(type(column) is int and 0 <= column < n_features for column in columns)
+            and columns == sorted(set(columns))
+            and columns
         )
         if not valid:
             raise ModelFormatError(
                 f"{path}: inputs must be null or rising numbers of the {n_features} columns. {SAVE_AGAIN}"
             )
-    return [None if own is None else np.array(own, dtype=np.int64) for own in found]
+    return [None if columns is None else np.array(columns, dtype=np.int64) for columns in inputs]
 
 
 def _loaded(path: Path, owner: str, data: bytes) -> Any:
@@ -211,14 +211,14 @@ def _loaded(path: Path, owner: str, data: bytes) -> Any:
 def _persistence(owner: str) -> Persistence:
     """Return the functions of a registered solver. Raises ModelFormatError where it is not registered here."""
     registration = find(owner)
-    found = None if registration is None else persistence(registration)
-    if found is None:
+    rule = None if registration is None else persistence(registration)
+    if rule is None:
         raise ModelFormatError(
             f"the model is one of the solver '{owner[:60]}', which is not registered here with functions that save and "
             "load: call ranktune.register_solver before, as where it was trained (at the command line: --solver "
             "module:Name)."
         )
-    return found
+    return rule
 
 
 def takes_queries(estimator: Any) -> bool:
@@ -232,13 +232,13 @@ def takes_queries(estimator: Any) -> bool:
 def estimator_scores(estimator: Any, X: Features, queries: Queries) -> Floats:
     """Return the scores that an estimator gives the rows of X, (n_documents,). Raises DataError for anything else."""
     more = {"qid": queries.query_of_document} if takes_queries(estimator) else {}
-    found = np.asarray(estimator.predict(X, **more))
-    if found.dtype.kind not in "fiub" or found.size != queries.n_documents:
+    predicted = np.asarray(estimator.predict(X, **more))
+    if predicted.dtype.kind not in "fiub" or predicted.size != queries.n_documents:
         raise DataError(
-            f"the predict of {type(estimator).__name__} returned {found.dtype} of shape {found.shape} for "
+            f"the predict of {type(estimator).__name__} returned {predicted.dtype} of shape {predicted.shape} for "
             f"{queries.n_documents} documents: it must return one number a document."
         )
-    scores: Floats = found.reshape(-1).astype(np.float64)
+    scores: Floats = predicted.reshape(-1).astype(np.float64)
     if not np.isfinite(scores).all():
         raise DataError(
             f"the predict of {type(estimator).__name__} returned {scores[~np.isfinite(scores)][0]} for a document: "

@@ -324,9 +324,9 @@ def _read_member(archive: zipfile.ZipFile, name: str, kind: type[N], entries: in
     with archive.open(member) as stream:
         if np.lib.format.read_magic(stream) != (1, 0):
             raise ValueError(f"{name} is not an array file of version 1.0")
-        shape, fortran, found = np.lib.format.read_array_header_1_0(stream)
-        if shape != (entries,) or fortran or found.str != dtype.str:
-            raise ValueError(f"{name} claims to be {found} of shape {shape} instead of {dtype.str} of {entries}")
+        shape, fortran, stored = np.lib.format.read_array_header_1_0(stream)
+        if shape != (entries,) or fortran or stored.str != dtype.str:
+            raise ValueError(f"{name} claims to be {stored} of shape {shape} instead of {dtype.str} of {entries}")
         data = stream.read()
     if len(data) != 8 * entries:
         raise ValueError(f"{name} has {len(data)} bytes for {entries} entries of 8")
@@ -355,9 +355,9 @@ def _sidecars_of(path: Path) -> set[str]:
         content = read_manifest(path)
     except ModelFormatError:
         return set()
-    own = re.compile(re.escape(path.name.removesuffix(".json")) + r"\.[a-z_0-9]+-[0-9a-f]{16}\.(npz|txt|bin)")
+    pattern = re.compile(re.escape(path.name.removesuffix(".json")) + r"\.[a-z_0-9]+-[0-9a-f]{16}\.(npz|txt|bin)")
     names = {str(entry.get("file")) for entry in content.values() if isinstance(entry, dict)}
-    return {name for name in names if own.fullmatch(name)}
+    return {name for name in names if pattern.fullmatch(name)}
 
 
 def _digest(content: Mapping[str, object]) -> str:

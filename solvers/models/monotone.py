@@ -27,8 +27,8 @@ def tree_violation(trees: Trees, signs: Ints) -> int | None:
     for tree in np.unique(np.searchsorted(trees.starts, np.flatnonzero(suspects), side="right") - 1).tolist():
         a, b = int(trees.starts[tree]), int(trees.starts[tree + 1])
         features, place = np.unique(trees.feature[a:b], return_inverse=True)
-        own = trees.threshold[a:b], trees.children[a:b], sides[a:b], place.astype(np.int64)
-        low, high, missing = _boxes(*own, a, a + tree, len(features))
+        tree_arrays = trees.threshold[a:b], trees.children[a:b], sides[a:b], place.astype(np.int64)
+        low, high, missing = _boxes(*tree_arrays, a, a + tree, len(features))
         leaves = trees.value[a + tree : b + tree + 1]
         for split in np.flatnonzero(suspects[a:b]).tolist():
             sign = int(signs[trees.feature[a + split]])
@@ -87,14 +87,14 @@ def _boxes(
 
 def _leaves_below(node: int, children: Int32s, first_leaf: int) -> Ints:
     """Return the numbers in their tree of the leaves below a node."""
-    waiting, found = [node], []
+    waiting, leaves = [node], []
     while waiting:
         node = waiting.pop()
         if node < 0:
-            found.append(~node - first_leaf)
+            leaves.append(~node - first_leaf)
         else:
             waiting += children[node].tolist()
-    return np.array(found, dtype=np.int64)
+    return np.array(leaves, dtype=np.int64)
 
 
 @compiled

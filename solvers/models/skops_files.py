@@ -92,17 +92,17 @@ def rule_of(registration: Registration) -> Rule:
     Raises ParameterError where its estimator holds a function, or a trusted name is not that of a class.
     """
     estimators = made_of_each_kind(registration)
-    found = held(estimators)
+    kinds_held = held(estimators)
     names = {kind: set(plain) for kind, plain in PLAIN.items()}
     trusted = (_trusted_class(registration, name) for name in registration.trusted)
-    names["ObjectNode"] = {_class_name(kind) for kind in (*found.classes, *trusted)}
-    packages = {".".join(base.__module__.split(".")[:2]) for known in found.classes for base in known.__mro__}
+    names["ObjectNode"] = {_class_name(kind) for kind in (*kinds_held.classes, *trusted)}
+    packages = {".".join(base.__module__.split(".")[:2]) for known in kinds_held.classes for base in known.__mro__}
     for package in packages & HELPERS.keys():  # what fitting adds to objects of classes derived from those of a package
         for kind, added in HELPERS[package].items():
             names.setdefault(kind, set()).update(added)
-    _check_functions(registration.name, found.functions, names.get("FunctionNode", set()))
+    _check_functions(registration.name, kinds_held.functions, names.get("FunctionNode", set()))
     wholes = frozenset(_class_name(type(estimator)) for estimator in estimators)
-    return Rule(registration.name, wholes, {kind: frozenset(own) for kind, own in names.items()})
+    return Rule(registration.name, wholes, {kind: frozenset(types) for kind, types in names.items()})
 
 
 def _check_functions(owner: str, functions: Sequence[str], known: set[str]) -> None:
@@ -118,15 +118,15 @@ def _check_functions(owner: str, functions: Sequence[str], known: set[str]) -> N
 def _trusted_class(registration: Registration, name: str) -> type:
     module, _, last = str(name).rpartition(".")
     try:
-        found = getattr(import_module(module), last)
+        kind = getattr(import_module(module), last)
     except (ImportError, AttributeError, ValueError):
-        found = None
-    if not isinstance(found, type):
+        kind = None
+    if not isinstance(kind, type):
         raise ParameterError(
             f"trusted={name!r} of '{registration.name}' is no class that can be imported: give full names of classes, "
             "module.Class, as the error names what a file holds."
         )
-    return found
+    return kind
 
 
 def save(registration: Registration, estimator: Any, path: Path) -> None:

@@ -186,11 +186,11 @@ def _defect(trees: Trees) -> str:
     if S and trees.feature.min() < 0:
         return "a split compares a column below 0"
     tree = np.repeat(np.arange(T), np.diff(starts))
-    last, own = starts[tree + 1][:, None], np.arange(S)[:, None]
+    last, nodes = starts[tree + 1][:, None], np.arange(S)[:, None]
     leaf = -1 - trees.children.astype(np.int64)
     first_leaf, last_leaf = (starts[tree] + tree)[:, None], last + tree[:, None]
     inside = np.where(
-        leaf < 0, (trees.children > own) & (trees.children < last), (leaf >= first_leaf) & (leaf <= last_leaf)
+        leaf < 0, (trees.children > nodes) & (trees.children < last), (leaf >= first_leaf) & (leaf <= last_leaf)
     )
     if not inside.all():
         return f"split {int(np.flatnonzero(~inside.all(axis=1))[0])} has a child outside its tree or before itself"

@@ -59,11 +59,11 @@ def command_of(name: str, benchmark: Benchmark) -> Callable[..., None]:
         if any(table.failed for table in tables):
             raise typer.Exit(1)
 
-    own = inspect.signature(benchmark, eval_str=True)
+    signature = inspect.signature(benchmark, eval_str=True)
     added = inspect.Signature.from_callable(_added, eval_str=True)
-    parameters = [*own.parameters.values(), *added.parameters.values()]
-    run.__signature__ = own.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    parameters = [*signature.parameters.values(), *added.parameters.values()]
+    run.__signature__ = signature.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return run
 
 

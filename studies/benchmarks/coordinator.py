@@ -185,11 +185,11 @@ def scale(
     rows: list[Row] = []
     for seconds in (1.0, 60.0):
         for count in workers or [10, 100, 1000]:
-            own = load(count, seconds, max(rounds * count, 100), sampler)
+            run = load(count, seconds, max(rounds * count, 100), sampler)
             rows.append(
                 {
-                    "workers": own.workers, "s a trial": own.seconds, "trials": own.trials, "asks a s": own.asks,
-                    "coordinator busy": f"{own.busy:.0%}", "workers used": f"{own.used:.0%}",
+                    "workers": run.workers, "s a trial": run.seconds, "trials": run.trials, "asks a s": run.asks,
+                    "coordinator busy": f"{run.busy:.0%}", "workers used": f"{run.used:.0%}",
                 }
             )  # fmt: skip
     return [Table(f"The load of a coordinator, sampler {sampler}, simulated workers", rows)]

@@ -27,8 +27,8 @@ def main(
     rows: list[Row] = []
     for documents in length or LENGTHS:
         for n_grades in (k for k in GRADES if k <= documents):
-            found = measure(documents, n_grades, repeats)
-            measured = {name: None if math.isnan(value) else value for name, value in found.items()}
+            values = measure(documents, n_grades, repeats)
+            measured = {name: None if math.isnan(value) else value for name, value in values.items()}
             taken = "table" if n_grades <= FEW else "tree of 32"
             rows.append({"l": documents, "k": n_grades, **measured, "taken": taken})
     return [Table("Nanoseconds a document of a sum over all active pairs: l documents, k grades", rows)]

@@ -108,12 +108,12 @@ def peak_of(command: Sequence[str], features: int, interval: float = 0.05) -> Pe
         started = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         anonymous = with_features = proportional = 0
         while started.poll() is None:
-            own = [_sizes(pid) for pid in _family(started.pid)]
-            total = sum(one["RssAnon"] for one in own)
-            mapped = max((one["RssFile"] for one in own), default=0)
+            processes = [_sizes(pid) for pid in _family(started.pid)]
+            total = sum(sizes["RssAnon"] for sizes in processes)
+            mapped = max((sizes["RssFile"] for sizes in processes), default=0)
             anonymous = max(anonymous, total)
             with_features = max(with_features, total + min(mapped, features))
-            proportional = max(proportional, sum(one["Pss"] for one in own))
+            proportional = max(proportional, sum(sizes["Pss"] for sizes in processes))
             time.sleep(interval)
         if started.returncode != 0:
             output.seek(0)
@@ -131,7 +131,7 @@ def _family(pid: int) -> list[int]:
 
 def _sizes(pid: int) -> dict[str, int]:
     """Return the bytes of a process by kind; 0 once it has ended."""
-    found = {"RssAnon": 0, "RssFile": 0, "Pss": 0}
+    sizes = {"RssAnon": 0, "RssFile": 0, "Pss": 0}
     for file in ("status", "smaps_rollup"):
         try:
             lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
@@ -139,9 +139,9 @@ def _sizes(pid: int) -> dict[str, int]:
             continue
         for line in lines:
             name, _, value = line.partition(":")
-            if name in found:
-                found[name] = 1024 * int(value.split()[0])
-    return found
+            if name in sizes:
+                sizes[name] = 1024 * int(value.split()[0])
+    return sizes
 
 
 def write_data(path: Path, n_documents: int, n_features: int = FEATURES) -> int:

@@ -69,8 +69,8 @@ def by_lbfgs(queries: Queries, C: float, tolerance: float) -> Floats:
     start = np.zeros(queries.n_features)
     limit = tolerance * float(np.abs(objective(D, C, start)[1]).max())
     options = {"gtol": limit, "ftol": 0.0, "maxiter": 5000, "maxfun": 10_000}
-    found = minimize(lambda w: objective(D, C, w), start, jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(found.x)
+    result = minimize(lambda w: objective(D, C, w), start, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(result.x)
 
 
 METHODS: Mapping[str, Callable[[Queries, float, float], Floats]] = {
@@ -106,20 +106,20 @@ def main(
     n_pairs = len(listed_pairs(data))
     tables = []
     for C in penalty or (1e-4, 1e-2):
-        found = measure(data, C, TOLERANCES, repeats)
-        lowest = min(one.objective for one in found)
+        runs = measure(data, C, TOLERANCES, repeats)
+        lowest = min(run.objective for run in runs)
         title = f"Seconds to the lowest objective, C = {C:g}: {data.n_documents:,} documents, {n_pairs:,} pairs"
-        tables.append(Table(title, [_row(name, found, lowest) for name in METHODS]))
+        tables.append(Table(title, [_row(name, runs, lowest) for name in METHODS]))
     return tables
 
 
-def _row(name: str, found: Sequence[Reached], lowest: float) -> Row:
-    own, ours = ([_shortest(each, found, lowest * (1.0 + gap)) for gap in GAPS] for each in (name, OURS))
-    seconds = {f"to {gap:g}": one for gap, one in zip(GAPS, own, strict=True)}
-    ratio = own[1] / ours[1] if own[1] is not None and ours[1] is not None else None
+def _row(name: str, runs: Sequence[Reached], lowest: float) -> Row:
+    theirs, ours = ([_shortest(each, runs, lowest * (1.0 + gap)) for gap in GAPS] for each in (name, OURS))
+    seconds = {f"to {gap:g}": shortest for gap, shortest in zip(GAPS, theirs, strict=True)}
+    ratio = theirs[1] / ours[1] if theirs[1] is not None and ours[1] is not None else None
     return {"method": name, **seconds, f"times ours, to {GAPS[1]:g}": ratio}
 
 
-def _shortest(method: str, found: Sequence[Reached], at_most: float) -> float | None:
+def _shortest(method: str, runs: Sequence[Reached], at_most: float) -> float | None:
     """Return the seconds of the shortest run of a method whose objective is low enough; None where there is none."""
-    return min((one.seconds for one in found if one.method == method and one.objective <= at_most), default=None)
+    return min((run.seconds for run in runs if run.method == method and run.objective <= at_most), default=None)

@@ -76,7 +76,7 @@ def measured(data: Queries, solvers: tuple[str, ...], count: int, repeats: int, 
     first = ConfigurationSpace(solvers, data.is_sparse).first(count, np.random.default_rng(0))
     some = [first[k] for k in np.linspace(0, count - 1, ALONE).astype(int)]
     works: dict[str, Work] = {
-        "alone": lambda: [progressive_alone(one, data, metric) for one in some],
+        "alone": lambda: [progressive_alone(configuration, data, metric) for configuration in some],
         "all": lambda: together(first, data, metric),
         "race": lambda: OnePassTuning(data, metric, solvers, count, min(SURVIVORS, count), 0).run(),
     }
@@ -85,12 +85,12 @@ def measured(data: Queries, solvers: tuple[str, ...], count: int, repeats: int, 
 
 def blocks(data: Queries) -> list[Queries]:
     """Return the blocks of a pass."""
-    return [block_of(data, *own) for own in query_ranges(data.starts, BLOCK_ROWS)]
+    return [block_of(data, *limits) for limits in query_ranges(data.starts, BLOCK_ROWS)]
 
 
-def progressive_alone(one: Configuration, data: Queries, metric: Metric) -> Floats:
+def progressive_alone(configuration: Configuration, data: Queries, metric: Metric) -> Floats:
     """Return the metric of each query before one configuration alone learned from it."""
-    ranker = clone(one.ranker())
+    ranker = clone(configuration.ranker())
     return np.concatenate([metric.per_query(ranker.progressive(block), block) for block in blocks(data)])
 
 
@@ -98,12 +98,12 @@ def together(configurations: list[Configuration], data: Queries, metric: Metric)
     """Return the metric of each configuration before learning, (m, n_queries), and its weights, (m, n_features)."""
     parts = blocks(data)
     learners = JointLearners(parts[0])
-    learners.join({number: own.ranker() for number, own in enumerate(configurations)})
-    found = []
+    learners.join({number: configuration.ranker() for number, configuration in enumerate(configurations)})
+    values = []
     for block in parts:
-        judged = Judgements.of(block)
-        found.append([metric.per_query(own, judged) for own in learners.learn(block)])
-    return np.concatenate(found, axis=1), learners.weights()
+        judgements = Judgements.of(block)
+        values.append([metric.per_query(scores, judgements) for scores in learners.learn(block)])
+    return np.concatenate(values, axis=1), learners.weights()
 
 
 def _quality(data: Queries, test: Queries, count: int, metric: Metric) -> Table:
@@ -114,7 +114,7 @@ def _quality(data: Queries, test: Queries, count: int, metric: Metric) -> Table:
         first = ConfigurationSpace(None, data.is_sparse).first(count, np.random.default_rng(seed))
         values, weights = together(first, data, metric)
         means = np.nanmean(values[:, data.n_queries // 2 :], axis=1)
-        tested = [metric.mean(scores(test.features, own), test) for own in weights]
+        tested = [metric.mean(scores(test.features, w), test) for w in weights]
         of_race = metric.mean(raced.best_model.predict(test), test)
         rows.append({"seed": seed, "race": of_race, "in full": tested[int(means.argmax())], "best": max(tested)})
     note = (

@@ -86,9 +86,9 @@ def main(
 def _write_text(queries: Queries, path: Path) -> Path:
     ids = np.repeat(queries.query_ids, queries.lengths)
     with path.open("w", encoding="ascii") as file:
-        for grade, own, values in zip(queries.grades, ids, np.asarray(queries.features).tolist(), strict=True):
+        for grade, query_id, values in zip(queries.grades, ids, np.asarray(queries.features).tolist(), strict=True):
             pairs = " ".join(f"{k}:{value:.6g}" for k, value in enumerate(values, 1))
-            file.write(f"{grade:g} qid:{own} {pairs}\n")
+            file.write(f"{grade:g} qid:{query_id} {pairs}\n")
     return path
 
 

@@ -59,7 +59,7 @@ class Result:
         """Return the result in a file. Raises DataError where it is not one."""
         try:
             values: Json = json.loads(path.read_text(encoding="utf-8"))
-            return cls(**values | {"tables": [Table(**one) for one in values["tables"]]})
+            return cls(**values | {"tables": [Table(**table) for table in values["tables"]]})
         except (ValueError, TypeError, KeyError) as error:
             raise DataError(f"{path}: not a stored result of a benchmark. Run the benchmark again.") from error
 
@@ -100,10 +100,10 @@ def _processor() -> str:
 
 
 def _versions() -> list[tuple[str, str]]:
-    found = []
+    versions = []
     for name in LIBRARIES:
         try:
-            found.append((name, version(name)))
+            versions.append((name, version(name)))
         except PackageNotFoundError:
             continue
-    return found
+    return versions

@@ -47,7 +47,7 @@ def compare(n_trees: int, leaves: int, batches: Sequence[int], repeats: int) -> 
     """Return the microseconds a document of each batch: of the first booster, then of the blend."""
     pair = boosters(n_trees, leaves)
     n_features = pair[0].num_feature()
-    members = [TreeModel(trees_of(one.model_to_string(), has_missing=False), n_features, "") for one in pair]
+    members = [TreeModel(trees_of(booster.model_to_string(), has_missing=False), n_features, "") for booster in pair]
     linear = LinearModel(np.linspace(-1.0, 1.0, n_features), "")
     blend = blended([*members, linear], [0.5, 0.3, 0.2], "blend", {})
     many = many_queries(max(batches) // 80 + 1, 14).features

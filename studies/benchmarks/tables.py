@@ -60,16 +60,16 @@ def _is_figure(text: str) -> bool:
 def drawn(table: Table, width: int) -> RichTable:
     """Return a table for a terminal of so many columns. Words are folded where they do not fit, numbers are not."""
     room = min(max(len(table.title), len(table.note)) + 2, width)  # both in one line, if they fit
-    found = RichTable(
+    drawing = RichTable(
         box=SIMPLE_HEAD, title=Text(table.title), title_justify="left", padding=(0, 1, 0, 0), min_width=room,
         caption=Text(table.note) if table.note else None, caption_justify="left",
     )  # fmt: skip
     for name in table.columns:
         words = table.is_text(name)
-        found.add_column(name, justify="left" if words else "right", no_wrap=not words, overflow="fold")
+        drawing.add_column(name, justify="left" if words else "right", no_wrap=not words, overflow="fold")
     for row in table.rows:
-        found.add_row(*(Text(text_of(row.get(name))) for name in table.columns))
-    return found
+        drawing.add_row(*(Text(text_of(row.get(name))) for name in table.columns))
+    return drawing
 
 
 def markdown(table: Table) -> str:

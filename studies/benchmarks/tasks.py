@@ -37,7 +37,7 @@ Truth = Callable[[Floats, Floats, np.random.Generator], Floats]
 
 
 def _trees(depth: int, count: int) -> Truth:
-    def truth(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+    def truth(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
         score = np.zeros(len(Z))
         for _ in range(count):
             node = np.zeros(len(Z), dtype=np.int64)
@@ -50,28 +50,28 @@ def _trees(depth: int, count: int) -> Truth:
     return truth
 
 
-def _network(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+def _network(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     hidden = np.tanh(Z @ draw.standard_normal((Z.shape[1], 24)) / np.sqrt(Z.shape[1]) * 1.5)
     return np.asarray(np.tanh(hidden @ draw.standard_normal((24, 12)) / 2.0) @ draw.standard_normal(12))
 
 
-def _products(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
-    heavy, score = np.exp(0.8 * Z), np.zeros(len(Z))
+def _products(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
+    skewed, score = np.exp(0.8 * Z), np.zeros(len(Z))
     for _ in range(12):
         i, j = draw.integers(0, Z.shape[1], 2)
-        score += draw.standard_normal() * np.log1p(heavy[:, i] * heavy[:, j])
-        score += draw.standard_normal() * np.log(heavy[:, i] / (0.5 + heavy[:, j]))
+        score += draw.standard_normal() * np.log1p(skewed[:, i] * skewed[:, j])
+        score += draw.standard_normal() * np.log(skewed[:, i] / (0.5 + skewed[:, j]))
         score += 0.5 * draw.standard_normal() * Z[:, i] * Z[:, j]
     return score
 
 
-def _by_query(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
-    m, k = Z.shape[1], own.shape[1]
+def _by_query(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
+    m, k = Z.shape[1], of_query.shape[1]
     mixing = draw.standard_normal((k, m)) / np.sqrt(k)
-    return np.asarray((Z * (draw.standard_normal(m) + 1.2 * own @ mixing)).sum(axis=1) / np.sqrt(m))
+    return np.asarray((Z * (draw.standard_normal(m) + 1.2 * of_query @ mixing)).sum(axis=1) / np.sqrt(m))
 
 
-def _additive(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+def _additive(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     score = np.zeros(len(Z))
     for column in draw.choice(Z.shape[1], min(20, Z.shape[1]), replace=False):
         place, width = draw.standard_normal(), draw.uniform(0.3, 1.5)
@@ -80,16 +80,16 @@ def _additive(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
     return score
 
 
-def _linear(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+def _linear(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     return np.asarray(Z @ (draw.standard_normal(Z.shape[1]) * (draw.random(Z.shape[1]) < 0.4)))
 
 
-def _mixed(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
-    parts = [one(Z, own, draw) for one in (_linear, _trees(3, 40), _additive)]
+def _mixed(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
+    parts = [truth(Z, of_query, draw) for truth in (_linear, _trees(3, 40), _additive)]
     return np.asarray(sum(part / part.std() for part in parts))
 
 
-def _interactions(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+def _interactions(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     score = np.zeros(len(Z))
     for _ in range(15):
         i, j, k = draw.integers(0, Z.shape[1], 3)
@@ -97,7 +97,7 @@ def _interactions(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
     return score
 
 
-def _distances(Z: Floats, own: Floats, draw: np.random.Generator) -> Floats:
+def _distances(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     score = np.zeros(len(Z))
     for _ in range(25):
         columns = draw.choice(Z.shape[1], 3, replace=False)
@@ -150,22 +150,22 @@ def task(kind: str, seed: int) -> Split:
     """Return the training, validation and test queries of a task. Raises ParameterError for an unknown kind."""
     if kind not in KINDS:
         raise ParameterError(f"there is no kind of task '{kind}'. {nearest(kind, KINDS)}")
-    own, number = KINDS[kind], sorted(KINDS).index(kind)
+    settings, number = KINDS[kind], sorted(KINDS).index(kind)
     draw = np.random.default_rng([seed, number])
-    queries = int(np.exp(draw.uniform(*np.log(own.queries))))
+    queries = int(np.exp(draw.uniform(*np.log(settings.queries))))
     documents = int(np.exp(draw.uniform(*np.log((11_000, 60_000)))))
-    size = Size(queries, max(documents // queries, 8), int(np.exp(draw.uniform(*np.log(own.features)))))
+    size = Size(queries, max(documents // queries, 8), int(np.exp(draw.uniform(*np.log(settings.features)))))
     n_vali = int(np.clip(queries * draw.uniform(0.15, 0.3), 20, 750))
     counts = {"train": queries - n_vali, "vali": n_vali, "test": int(np.clip(TEST_DOCUMENTS / size.length, 300, 3000))}
     lengths = [_lengths(count, size.length, draw) for count in counts.values()]
-    origin = np.repeat(np.arange(3), [own.sum() for own in lengths])
-    X, Z, of_query = _features(np.concatenate(lengths), size.features, origin, own.shift, draw)
-    score = _standard(own.truth(Z, of_query, draw))
-    score += own.noise * draw.standard_normal(len(score))
-    shares = (1.0 - own.rare, own.rare) if own.rare else SHARES
+    origin = np.repeat(np.arange(3), [part.sum() for part in lengths])
+    X, Z, of_query = _features(np.concatenate(lengths), size.features, origin, settings.shift, draw)
+    score = _standard(settings.truth(Z, of_query, draw))
+    score += settings.noise * draw.standard_normal(len(score))
+    shares = (1.0 - settings.rare, settings.rare) if settings.rare else SHARES
     grades = np.searchsorted(np.quantile(score[origin == 0], np.cumsum(shares)[:-1]), score)
-    if own.missing:
-        X[draw.random(X.shape) < own.missing * 2.0 / (1.0 + np.exp(-2.0 * Z))] = np.nan
+    if settings.missing:
+        X[draw.random(X.shape) < settings.missing * 2.0 / (1.0 + np.exp(-2.0 * Z))] = np.nan
     parts = [Queries.from_arrays(X[origin == k], grades[origin == k], group=lengths[k]) for k in range(3)]
     return Split(f"{kind}-{seed}", *parts)
 

@@ -44,7 +44,7 @@ class _Case:
     difference: float
 
 
-def said(source: str, claim: str, holds: bool | None, measured: str, why: str = "") -> Verdict:
+def verdict_from(source: str, claim: str, holds: bool | None, measured: str, why: str = "") -> Verdict:
     """Return a verdict by what was measured; why explains a NO."""
     known = None if holds is None else bool(holds)
     return Verdict(source, claim, known, measured if holds else " ".join(filter(None, (measured, why))))
@@ -71,7 +71,7 @@ def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]
     held = [case for case in cases if case.difference >= claim.by]
     holds = len(held) >= claim.share * len(cases)
     reason = _counted(claim, cases, held)
-    return said(source, claim.text, holds, reason, claim.reason)
+    return verdict_from(source, claim.text, holds, reason, claim.reason)
 
 
 def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -> Verdict:
@@ -79,10 +79,10 @@ def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -
     best = []
     for name in names:
         for measure in claim.measures:
-            known = {one: ours.get((name, one, measure)) for one in claim.lower}
-            figures = {one: value for one, value in known.items() if value is not None}
+            known = {system: ours.get((name, system, measure)) for system in claim.lower}
+            figures = {system: value for system, value in known.items() if value is not None}
             if figures:
-                best.append((f"{name}, {measure}", max(figures, key=lambda one: figures[one])))
+                best.append((f"{name}, {measure}", max(figures, key=lambda system: figures[system])))
     shown = "; ".join(f"{case}: {system}" for case, system in best)
     return Verdict(source, claim.text, len({system for _, system in best}) > 1, f"Best: {shown}.")
 
@@ -101,6 +101,6 @@ def _counted(claim: Claim, cases: Sequence[_Case], held: Sequence[_Case]) -> str
 
 def counted(verdicts: Sequence[Verdict]) -> str:
     """Return how many verdicts are yes, NO and not checked."""
-    numbers = {word: sum(one.word == word for one in verdicts) for word in ("yes", "NO", "not checked")}
+    numbers = {word: sum(verdict.word == word for verdict in verdicts) for word in ("yes", "NO", "not checked")}
     rest = f", {numbers['not checked']} not checked" if numbers["not checked"] else ""
     return f"{len(verdicts)} printed figures and claims: {numbers['yes']} yes, {numbers['NO']} NO{rest}."

@@ -36,15 +36,15 @@ def search(
     space = UnionSpace({SAMPLED: [_parameter(name, values) for name, values in lattice.items()]})
     with quiet():
         study = optuna.create_study(direction="maximize")
-    found: list[tuple[Point, float]] = []
+    evaluated: list[tuple[Point, float]] = []
     for number in range(evaluations):
         study.sampler = _sampler(sampler, seed, number, space, startup)
         trial = study.ask()
         _, asked = space.split(space.suggest(trial))
         point = {name: _value(lattice[name], asked[name]) for name in lattice}
-        found.append((point, value(point)))
-        study.tell(trial, found[-1][1])
-    return found
+        evaluated.append((point, value(point)))
+        study.tell(trial, evaluated[-1][1])
+    return evaluated
 
 
 def _sampler(name: str, seed: int, number: int, space: UnionSpace, startup: int) -> BaseSampler:
@@ -58,7 +58,7 @@ def _sampler(name: str, seed: int, number: int, space: UnionSpace, startup: int)
 def coarse(lattice: Lattice, seed: int) -> list[Point]:
     """Return the points of the coarse grid in random order."""
     values = [_quarters(column) if is_numeric(column) else column for column in lattice.values()]
-    points = [dict(zip(lattice, one, strict=True)) for one in product(*values)]
+    points = [dict(zip(lattice, point, strict=True)) for point in product(*values)]
     return [points[k] for k in np.random.default_rng(seed).permutation(len(points))]
 
 

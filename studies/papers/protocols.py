@@ -192,7 +192,7 @@ def _best(entry: Entry, fits: list[Fitted], vali: Queries) -> dict[str, int]:
     if entry.choose != EACH:
         metric = parse_metric(entry.choose)
         return dict.fromkeys(entry.labels, int(np.argmax([metric.mean(scores, vali) for _, scores in scored])))
-    return {m.label: int(np.argmax([measured(m, *one, vali) for one in scored])) for m in entry.measures}
+    return {m.label: int(np.argmax([measured(m, *scores, vali) for scores in scored])) for m in entry.measures}
 
 
 def present(part: Queries | None, split: Split, name: str) -> Queries:

@@ -81,7 +81,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A table with its figures, remarks about single systems, and what its claims are worth.
+    """A table with its figures, remarks about single systems, and the verdicts on its claims.
 
     results holds the parts (folds, orders, runs) by the names of entry and data set.
     """
@@ -129,25 +129,26 @@ def load_datasets(paths: Sequence[str | Path], name: str | None = None) -> list[
     """Return the data set in each folder. Raises ParameterError for one name of several folders, or equal data sets."""
     if name is not None and len(paths) > 1:
         raise ParameterError(f"dataset={name!r} names one data set, but {len(paths)} folders were given. Give one.")
-    found = [load_dataset(path, name) for path in paths]
-    names = [dataset.name for dataset in found]
-    for k, one in enumerate(names):
-        if one in names[:k]:
-            raise ParameterError(f"{paths[names.index(one)]} and {paths[k]} both hold {one}: give each data set once.")
-    return found
+    given = [load_dataset(path, name) for path in paths]
+    names = [dataset.name for dataset in given]
+    for k, data in enumerate(names):
+        if data in names[:k]:
+            first = paths[names.index(data)]
+            raise ParameterError(f"{first} and {paths[k]} both hold {data}: give each data set once.")
+    return given
 
 
 def reproduce(
-    paper: Paper, found: Sequence[Dataset], *, jobs: int = 1, on_part: OnPart | None = None
+    paper: Paper, given: Sequence[Dataset], *, jobs: int = 1, on_part: OnPart | None = None
 ) -> list[Reproduced]:
-    """Return every table of paper with our figures on the data sets found, in the order of declaration.
+    """Return every table of paper with our figures on the given data sets, in the order of declaration.
 
     The figures do not depend on jobs, the number of processes. A system that cannot run has no figures, and a remark
     with the reason.
     """
-    cells = [(table, dataset) for table in paper.tables for dataset in found]
+    cells = [(table, dataset) for table in paper.tables for dataset in given]
     tuned = [(table, dataset) for table, dataset in cells if table.protocol == "tuner"]
-    grids: dict[tuple[str, str], list[PartResult]] = {(table.title, one.name): [] for table, one in tuned}
+    grids: dict[tuple[str, str], list[PartResult]] = {(table.title, dataset.name): [] for table, dataset in tuned}
     first = [part for table, dataset in tuned for part in _folds(table, table.entries[0], dataset, lattice_values)]
     others = [
         part
@@ -168,7 +169,7 @@ def reproduce(
         for part in first:
             grids[part.table.title, part.dataset.name].append(part.result)
         _run_all(executor, others, note)
-    names = [dataset.name for dataset in found]
+    names = [dataset.name for dataset in given]
     return [_reproduced(table, names, [part for part in others if part.table is table]) for table in paper.tables]
 
 

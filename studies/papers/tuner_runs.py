@@ -72,8 +72,8 @@ def sampler_runs(entry: Entry, folds: Sequence[PartResult], seeds: Sequence[int]
 def figures(parts: Sequence[PartResult], metric: str) -> Mapping[str, float]:
     """Return the median regret at each mark, and the mean test metric of the final picks."""
     regrets = regrets_of(parts)
-    found = {f"regret@{mark}": float(np.median(regrets[:, mark - 1])) for mark in MARKS if mark <= regrets.shape[1]}
-    return {**found, f"test {metric}": float(np.mean(np.concatenate([part.curves["test"] for part in parts])))}
+    medians = {f"regret@{mark}": float(np.median(regrets[:, mark - 1])) for mark in MARKS if mark <= regrets.shape[1]}
+    return {**medians, f"test {metric}": float(np.mean(np.concatenate([part.curves["test"] for part in parts])))}
 
 
 def regrets_of(parts: Sequence[PartResult]) -> Floats:

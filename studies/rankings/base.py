@@ -76,9 +76,9 @@ class Wanted:
 
     def _numbers(self, n: int) -> Ints | None:
         """Return the columns of names f1, f2, ..., which features without names have; None for other names."""
-        found = [_NUMBERED.fullmatch(name) for name in self.names or ()]
-        numbers = [int(one[1]) - 1 for one in found if one is not None]
-        return np.array(numbers, dtype=np.int64) if len(numbers) == len(found) and max(numbers, default=0) < n else None
+        hits = [_NUMBERED.fullmatch(name) for name in self.names or ()]
+        numbers = [int(hit[1]) - 1 for hit in hits if hit is not None]
+        return np.array(numbers, dtype=np.int64) if len(numbers) == len(hits) and max(numbers, default=0) < n else None
 
 
 class Ranking(Protocol):

@@ -19,8 +19,8 @@ from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
 from ranktune.tuner.study.declaration import Study
 
 
-def spelled(given: object, data: object) -> str | None:
-    """Return how the settings of a study spell a baseline: a path, column:NAME, or the kind of an object in memory.
+def baseline_text(given: object, data: object) -> str | None:
+    """Return how the settings of a study write a baseline: a path, column:NAME, or the kind of an object in memory.
 
     Raises DataError for text that is neither a file nor a column of the data.
     """
@@ -77,6 +77,6 @@ def baseline_of(
         ]
         if is_model and split.test is not None:
             parts[:-1] = [None] * (len(PARTS) - 1)
-        found = zip(PARTS, scores_of_parts(ranking, parts), strict=True)
-        scores |= {(split.name, part): own for part, own in found if own is not None}
+        scores_of_part = zip(PARTS, scores_of_parts(ranking, parts), strict=True)
+        scores |= {(split.name, part): values for part, values in scores_of_part if values is not None}
     return Baseline(study.baseline, scores)

@@ -72,7 +72,7 @@ def onnx_file(path: Path) -> FeatureRanking:
         raise ModelFormatError(
             f"onnxruntime cannot read {path}: {_last_line(error)}. Export the model again."
         ) from None
-    inputs, outputs = session.get_inputs(), [own.name for own in session.get_outputs()]
+    inputs, outputs = session.get_inputs(), [output.name for output in session.get_outputs()]
     kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64}
     if len(inputs) != 1 or inputs[0].type not in kinds or len(inputs[0].shape) != 2:
         raise ModelFormatError(f"{path}: its input must be one matrix of numbers, a row a document.")

@@ -59,8 +59,8 @@ def open_ranking(given: object, source: object = None, name: str = "the scores")
         return scores_of_array(given, name)
     if is_frame(given):
         return scores_of_table(given, name)
-    if (found := libraries.of_object(given, type(given).__name__)) is not None:
-        return found
+    if (ranking := libraries.of_object(given, type(given).__name__)) is not None:
+        return ranking
     if hasattr(given, "to_numpy"):  # a series
         return scores_of_array(given.to_numpy(), name)
     raise ParameterError(f"a {type(given).__name__} gives no scores. Give scores (n_documents,), a model, or {_KINDS}.")

@@ -45,17 +45,17 @@ def scores_on(ranking: Ranking, part: Part) -> Floats:
         return ranking.scores(queries)
     options = {name: value for name, value in part.options.items() if name not in ("features", "drop")}
     encoding = wanted.encoding or queries.encoding  # of which at least the columns of ids and grades are known
-    again = catalogue.read(part.source, feature_names=wanted.names, encoding=encoding, **cast(ReadOptions, options))
-    if again.query_ids.tolist() != queries.query_ids.tolist() or again.n_documents != queries.n_documents:
+    reread = catalogue.read(part.source, feature_names=wanted.names, encoding=encoding, **cast(ReadOptions, options))
+    if reread.query_ids.tolist() != queries.query_ids.tolist() or reread.n_documents != queries.n_documents:
         raise DataError(f"{ranking.name}: the data have other rows when they are read again. Do not change them.")
-    return ranking.scores(again)
+    return ranking.scores(reread)
 
 
 def scores_of_parts(ranking: Ranking, parts: Sequence[Part | None]) -> list[Floats | None]:
     """Return the scores on the parts train, vali and test of a split, None for a part without scores.
 
     Models and columns score every part. Scores by row must be as many as the rows of test (of train, without test), or
-    as those of all parts, in the order train, vali, test. Scores by id must hold all of the part that is judged,
+    as those of all parts, in the order train, vali, test. Scores by id must hold all of the part that is compared,
     test or else train, if they hold any query of it; they cover another part if they hold all of it. Raises DataError
     where no part is covered.
     """
@@ -72,14 +72,14 @@ def scores_of_parts(ranking: Ranking, parts: Sequence[Part | None]) -> list[Floa
             f"of the data, such as {given[0].query_ids[0]}. Query ids must be the same text in both."
         )
     ranking.warn_of_unknown(given)
-    judged = _judged(parts)
-    found: list[Floats | None] = []
+    compared = _compared(parts)
+    scores: list[Floats | None] = []
     for number, (part, is_in) in enumerate(zip(parts, covered, strict=True)):
-        found.append(None if part is None or not is_in else _by_id(ranking, part.queries, strict=number == judged))
-    return found
+        scores.append(None if part is None or not is_in else _by_id(ranking, part.queries, strict=number == compared))
+    return scores
 
 
-def _judged(parts: Sequence[Part | None]) -> int:
+def _compared(parts: Sequence[Part | None]) -> int:
     """Return the number of the part on which models are compared: test, or train, of which test is set aside."""
     return 0 if parts[-1] is None else len(parts) - 1
 
@@ -96,16 +96,16 @@ def _by_id(ranking: IdScores, queries: Queries, *, strict: bool) -> Floats | Non
 def _by_row(ranking: RowScores, parts: Sequence[Part | None]) -> list[Floats | None]:
     sizes = [0 if part is None else part.queries.n_documents for part in parts]
     n = len(ranking.values)
-    judged = _judged(parts)
-    if n == sizes[judged]:
-        own = parts[judged]
-        scores = None if own is None else ranking.scores(own.queries)
-        return [scores if number == judged else None for number in range(len(parts))]
+    compared = _compared(parts)
+    if n == sizes[compared]:
+        part = parts[compared]
+        scores = None if part is None else ranking.scores(part.queries)
+        return [scores if number == compared else None for number in range(len(parts))]
     if n != sum(sizes):
-        one = f"the {'test data have' if judged else 'data have'} {sizes[judged]} rows"
-        every = "" if sum(sizes) == sizes[judged] else f", and all data together {sum(sizes)} (train, vali, test)"
+        rows = f"the {'test data have' if compared else 'data have'} {sizes[compared]} rows"
+        every = "" if sum(sizes) == sizes[compared] else f", and all data together {sum(sizes)} (train, vali, test)"
         raise DataError(
-            f"{ranking.name} holds {n} scores: {one}{every}. Give one a row, in the order of the rows, or scores with "
+            f"{ranking.name} holds {n} scores: {rows}{every}. Give one a row, in the order of the rows, or scores with "
             "query and document ids."
         )
     ends = [sum(sizes[: number + 1]) for number in range(len(parts))]

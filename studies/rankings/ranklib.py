@@ -64,10 +64,10 @@ def _weights(body: str, kind: str) -> Model:
     pairs = [_PAIR.fullmatch(word) for word in body.split()]
     if not pairs or any(pair is None for pair in pairs):
         raise ValueError("its weights are not pairs NUMBER:WEIGHT")
-    found = {int(pair[1]): float(pair[2]) for pair in pairs if pair is not None}
-    found.pop(0, None)
-    weights = np.zeros(max(found))
-    for number, weight in found.items():
+    by_number = {int(pair[1]): float(pair[2]) for pair in pairs if pair is not None}
+    by_number.pop(0, None)
+    weights = np.zeros(max(by_number))
+    for number, weight in by_number.items():
         weights[number - 1] = weight
     if not np.isfinite(weights).all():
         raise ValueError("a weight is not finite")
@@ -79,7 +79,7 @@ def _trees(body: str, kind: str) -> Model:
     if "<!" in body.replace("<!--", ""):
         raise ValueError("it declares a document type, which no model of RankLib does")
     ensembles = _ensembles(body)
-    trees = joined([tree for own in ensembles for tree in own])
+    trees = joined([tree for ensemble in ensembles for tree in ensemble])
     if len(ensembles) > 1:
         trees = trees.scaled(1.0 / len(ensembles))
     return TreeModel(trees, int(trees.features.max(initial=0)) + 1, kind)
@@ -88,7 +88,7 @@ def _trees(body: str, kind: str) -> Model:
 def _ensembles(body: str) -> list[list[Trees]]:
     """Return the trees of each ensemble, each tree multiplied by its weight."""
     parser: XMLPullParser[Element] = XMLPullParser(events=("start", "end"))
-    found: list[list[Trees]] = []
+    ensembles: list[list[Trees]] = []
     depth = 0
     for part in ("<model>", *(body[first : first + BLOCK] for first in range(0, len(body), BLOCK)), "</model>"):
         parser.feed(part)
@@ -97,14 +97,14 @@ def _ensembles(body: str) -> list[list[Trees]]:
             if depth > MAX_DEPTH:
                 raise ValueError(f"its tags are nested more than {MAX_DEPTH} deep")
             if event == "end" and element.tag == "tree":
-                found[-1].append(_Growing().tree(element))
+                ensembles[-1].append(_Growing().tree(element))
                 element.clear()
             elif event == "start" and element.tag == "ensemble":
-                found.append([])
+                ensembles.append([])
     parser.close()
-    if not found or not all(found):
+    if not ensembles or not all(ensembles):
         raise ValueError("it holds no trees")
-    return found
+    return ensembles
 
 
 @dataclass

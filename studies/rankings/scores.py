@@ -53,10 +53,10 @@ class RowScores:
 
     def _check_ids(self, queries: Queries) -> None:
         expected = queries.in_caller_order(queries.query_ids[queries.query_of_document])
-        for row, (own, known) in enumerate(zip(self.query_ids or (), expected.tolist(), strict=True)):
-            if own != str(known):
+        for row, (given, known) in enumerate(zip(self.query_ids or (), expected.tolist(), strict=True)):
+            if given != str(known):
                 raise DataError(
-                    f"{self.name}: row {row} has a score of query {own}, and the data have query {known} there. Give "
+                    f"{self.name}: row {row} has a score of query {given}, and the data have query {known} there. Give "
                     "scores in the order of the rows of the data, or add a column of document ids."
                 )
 
@@ -96,7 +96,7 @@ class IdScores:
                 "must be the same text in both. Add scores for them, or leave these queries out of the data."
             )
         values = np.empty(queries.n_documents)
-        documents = [str(one) for one in queries.document_ids.tolist()]
+        documents = [str(document) for document in queries.document_ids.tolist()]
         for number, name in enumerate(names):
             first, last = int(queries.starts[number]), int(queries.starts[number + 1])
             values[first:last] = self._of_query(name, documents[first:last])
@@ -104,10 +104,10 @@ class IdScores:
 
     def _of_query(self, query: str, documents: Sequence[str]) -> Floats:
         known = self.by_query[query]
-        found = np.array([known.get(document, math.nan) for document in documents])
-        absent = np.isnan(found)
+        scores = np.array([known.get(document, math.nan) for document in documents])
+        absent = np.isnan(scores)
         if not absent.any():
-            return found
+            return scores
         if self.is_run and absent.all():
             raise DataError(
                 f"{self.name} ranks none of the documents of query {query}, such as {documents[0]}. Document ids must "
@@ -115,7 +115,7 @@ class IdScores:
             )
         if self.is_run:
             lowest = min(known.values())
-            return np.where(absent, lowest - max(1.0, abs(lowest)), found)
+            return np.where(absent, lowest - max(1.0, abs(lowest)), scores)
         raise DataError(
             f"{self.name} has no score of document {documents[int(np.argmax(absent))]} of query {query} "
             f"({np.count_nonzero(absent)} documents of that query). Every document needs one; document ids must be the "
@@ -129,9 +129,9 @@ class IdScores:
             if queries.document_ids is not None:
                 ids = queries.document_ids.tolist()
                 for number, query in enumerate(queries.query_ids.tolist()):
-                    own = ids[int(queries.starts[number]) : int(queries.starts[number + 1])]
-                    held.setdefault(str(query), set()).update(map(str, own))
-        unknown = sum(len(self.by_query[query].keys() - own) for query, own in held.items() if query in self.by_query)
+                    documents = ids[int(queries.starts[number]) : int(queries.starts[number + 1])]
+                    held.setdefault(str(query), set()).update(map(str, documents))
+        unknown = sum(len(self.by_query[query].keys() - ids) for query, ids in held.items() if query in self.by_query)
         if unknown:
             warnings.warn(
                 f"{self.name} ranks {unknown} documents that the data do not hold: they are left out.",
@@ -160,16 +160,16 @@ def scores_by_line(path: Path) -> RowScores:
 def scores_of_run(path: Path) -> IdScores:
     """Return the scores of a TREC run."""
     columns, (name,) = read_run(path)
-    return _by_ids(str(path), columns["qid"], columns["docid"], [float(own) for own in columns[name]], is_run=True)
+    return _by_ids(str(path), columns["qid"], columns["docid"], [float(score) for score in columns[name]], is_run=True)
 
 
 def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
     """Return the scores of a table: by the ids of queries and documents if it has both, else in the order of rows."""
     table = as_eager(frame)
     lower = {str(column).lower(): column for column in reversed(table.columns)}
-    query, document = (next((lower[own] for own in known if own in lower), None) for known in (QUERIES, DOCUMENTS))
+    query, document = (next((lower[name] for name in known if name in lower), None) for known in (QUERIES, DOCUMENTS))
     others = [column for column in table.columns if column not in (query, document)]
-    named = [lower[own] for own in SCORES if own in lower]
+    named = [lower[name] for name in SCORES if name in lower]
     numeric = [column for column in others if table[column].dtype.is_numeric()]
     score = named[0] if named else numeric[0] if len(numeric) == 1 else None
     if score is None or not table[score].dtype.is_numeric():
@@ -181,7 +181,7 @@ def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
     if column.null_count():
         raise DataError(f"{name}: {column.null_count()} scores are missing. Every row needs one.")
     values = column.cast(nw.Float64).to_numpy()
-    ids = None if query is None else [str(own) for own in table[query].to_list()]
+    ids = None if query is None else [str(query_id) for query_id in table[query].to_list()]
     if document is None:
         return RowScores(name, values, ids)
     if ids is None:
@@ -194,21 +194,21 @@ def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
 def scores_of_array(values: Array | Sequence[float], name: str) -> RowScores:
     """Return the scores of an array (n_documents,), in the order of the rows."""
     try:
-        found = np.asarray(values, dtype=np.float64)
+        scores = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
         raise DataError(f"{name} are not numbers. Give one number a document.") from None
-    if found.ndim != 1:
-        raise DataError(f"{name} have shape {found.shape}: give one number a document, (n_documents,).")
-    return RowScores(name, found)
+    if scores.ndim != 1:
+        raise DataError(f"{name} have shape {scores.shape}: give one number a document, (n_documents,).")
+    return RowScores(name, scores)
 
 
 def _by_ids(
     name: str, queries: Sequence[object], documents: Sequence[object], values: Sequence[float], *, is_run: bool
 ) -> IdScores:
-    found: dict[str, dict[str, float]] = {}
+    by_query: dict[str, dict[str, float]] = {}
     for query, document, value in zip(map(str, queries), map(str, documents), values, strict=True):
-        own = found.setdefault(query, {})
-        if document in own:
+        scores = by_query.setdefault(query, {})
+        if document in scores:
             raise DataError(f"{name} has two scores of document {document} of query {query}. Keep one.")
-        own[document] = value
-    return IdScores(name, found, is_run)
+        scores[document] = value
+    return IdScores(name, by_query, is_run)

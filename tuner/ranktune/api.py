@@ -254,9 +254,9 @@ def _described(sources: Sources) -> Json:
     found = {name: _name_of(own) for name, own in parts if own is not None}
     if baseline is None:
         return found
-    from ranktune.studies.rankings.baselines import spelled  # it loads what reads tables
+    from ranktune.studies.rankings.baselines import baseline_text  # it loads what reads tables
 
-    return found | {"baseline": spelled(baseline, data)}
+    return found | {"baseline": baseline_text(baseline, data)}
 
 
 def _name_of(source: object) -> str:

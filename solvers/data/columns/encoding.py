@@ -34,8 +34,8 @@ class Category:
 
     def names(self, column: str) -> tuple[str, ...]:
         """Return the names of the features."""
-        own = tuple(f"{column}={level}" for level in self.levels)
-        return (*own, f"{column}:missing") if self.has_missing else own
+        names = tuple(f"{column}={level}" for level in self.levels)
+        return (*names, f"{column}:missing") if self.has_missing else names
 
     def explained(self, column: str) -> str:
         """Return how the features are computed."""
@@ -133,27 +133,27 @@ class Encoding:
             raise ValueError("columns must be called by text")
         if missing not in ("keep", "error", "zero"):
             raise ValueError(f"missing is {str(missing)[:40]!r}")
-        return cls(**roles, missing=missing, columns={name: _kind(one) for name, one in columns.items()})
+        return cls(**roles, missing=missing, columns={name: _kind(kind) for name, kind in columns.items()})
 
 
 def check_features(present: Sequence[str], needed: Sequence[str], *, exact: bool = True, what: str = "") -> None:
     """Raise DataError where the needed features are not all present, or (exact) others are; what begins the message."""
-    there, known = set(present), set(needed)
+    given, known = set(present), set(needed)
     extra = [name for name in present if name not in known]
     if exact and extra:
         raise DataError(
             f"{what}features that the training data does not have: {listed(extra)}. Leave those columns out."
         )
-    lacking = [name for name in needed if name not in there]
+    lacking = [name for name in needed if name not in given]
     if lacking:
         raise DataError(f"{what}lacks the features {listed(lacking)} of the training data. Add those columns.")
 
 
-def alike(one: Encoding | None, other: Encoding | None) -> bool:
+def alike(first: Encoding | None, other: Encoding | None) -> bool:
     """Return whether features of the same names mean the same where both are known to come from tables."""
-    if one is None or other is None:
+    if first is None or other is None:
         return True
-    return all(one.columns[name] == other.columns[name] for name in one.columns.keys() & other.columns.keys())
+    return all(first.columns[name] == other.columns[name] for name in first.columns.keys() & other.columns.keys())
 
 
 def microseconds(time: datetime) -> int:

@@ -48,26 +48,26 @@ class Taken(NamedTuple):
 NUMBER = Taken("feature")
 
 
-def learn(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> Encoding:
+def learn(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> Encoding:
     """Return how the columns of a training table become features.
 
     query_of_row gives the number of the query of each row, (n_rows,). Raises UnusableColumns for columns that cannot be
     features.
     """
-    columns = taken(frame, found, query_of_row, missing, levels)
-    unusable = {name: one.what for name, one in columns.items() if not one.is_usable}
+    columns = taken(frame, roles, query_of_row, missing, levels)
+    unusable = {name: column.what for name, column in columns.items() if not column.is_usable}
     if unusable:
         raise UnusableColumns(unusable)
-    named = {role: name for role, name in found.columns.items() if role in ROLES and isinstance(name, str)}
-    kinds = {name: one.kind for name, one in columns.items() if one.kind is not None}
+    named = {role: name for role, name in roles.columns.items() if role in ROLES and isinstance(name, str)}
+    kinds = {name: column.kind for name, column in columns.items() if column.kind is not None}
     encoding = Encoding(**named, missing=missing, columns=kinds)
     _check_names([name for column in columns for name in encoding.features_of(column)])
     return encoding
 
 
-def taken(frame: Frame, found: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> dict[str, Taken]:
+def taken(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> dict[str, Taken]:
     """Return what each feature column is taken as; a category gives features for so many levels at most."""
-    columns = {str(label): frame.get_column(label) for label in found.features}
+    columns = {str(label): frame.get_column(label) for label in roles.features}
     return {
         name: NUMBER if is_numeric(column) else _taken(column, query_of_row(), missing, levels)
         for name, column in columns.items()

@@ -62,7 +62,7 @@ class Wanted:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> Self:
         """Return those of the options of reading that are about columns."""
-        return cls(**{own.name: options[own.name] for own in fields(cls) if own.name in options})
+        return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
 
 
 @dataclass(frozen=True)
@@ -137,13 +137,13 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     named = set(_as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in named]
-    found = {"grade": _grade(left, free, wanted.grade, judged), "query": _query(left, free, wanted.qid, grouped)}
-    found["document"] = _first(free, DOCUMENTS)
+    assigned = {"grade": _grade(left, free, wanted.grade, judged), "query": _query(left, free, wanted.qid, grouped)}
+    assigned["document"] = _first(free, DOCUMENTS)
     for role in ("document", "weight", "document_weight", "time"):
         given = getattr(wanted, ROLES[role].option)
         if given is not None:
-            found[role] = _present(left, given)
-    taken = {role: column for role in ROLES if (column := found.get(role)) is not None}
+            assigned[role] = _present(left, given)
+    taken = {role: column for role in ROLES if (column := assigned.get(role)) is not None}
     used = set(taken.values())
     if wanted.features is not None:
         selected = _selected(columns, wanted.features, "features")
@@ -153,9 +153,9 @@ def roles(
         features, reason = [name for name in known_features if name in left], "not a logged feature"
     else:
         features, reason = [name for name in left if name not in used], ""
-    if found["grade"] is not None:
+    if assigned["grade"] is not None:
         exact = exact_names(wanted.features) | set(known_features or ())
-        _check_one_grade(found["grade"], [name for name in features if name not in exact])
+        _check_one_grade(assigned["grade"], [name for name in features if name not in exact])
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
@@ -207,10 +207,10 @@ def _column(left: Columns, free: Sequence[str], given: str, known: tuple[str, ..
         return given
     if given != default:
         raise DataError(f"the frame has no column {given!r} for {what}. {nearest(given, map(str, left))}")
-    found = [name for name in free if str(name).lower() in known]
-    if len(found) == 1:
-        return found[0]
-    problem = f"several columns may be {what} ({', '.join(found)})" if found else f"no column for {what}"
+    candidates = [name for name in free if str(name).lower() in known]
+    if len(candidates) == 1:
+        return candidates[0]
+    problem = f"several columns may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
     raise DataError(
         f'the frame has {problem}. Name it: {default}="COLUMN". Recognised names are {", ".join(known)}; its columns: '
         f"{_shown(left)}."
@@ -219,8 +219,8 @@ def _column(left: Columns, free: Sequence[str], given: str, known: tuple[str, ..
 
 def _only(free: Sequence[str], known: tuple[str, ...]) -> str | None:
     """Return the only column of a known name; None for none or several."""
-    found = [name for name in free if str(name).lower() in known]
-    return found[0] if len(found) == 1 else None
+    candidates = [name for name in free if str(name).lower() in known]
+    return candidates[0] if len(candidates) == 1 else None
 
 
 def _first(free: Sequence[str], known: tuple[str, ...]) -> str | None:
@@ -241,12 +241,12 @@ def _as_list(names: Sequence[str] | str) -> list[str]:
 
 def _selected(columns: Columns, names: Sequence[str] | str, argument: str) -> list[str]:
     """Return the columns that names select, each once: names, globs such as "bm25*", and both separated by commas."""
-    found: dict[str, None] = {}
+    selected: dict[str, None] = {}
     for name in _as_list(names):
         exact = name in columns or not isinstance(name, str)
-        for part in [name] if exact else filter(None, (one.strip() for one in name.split(","))):
-            found |= dict.fromkeys(_matching(columns, part, argument))
-    return list(found)
+        for part in [name] if exact else filter(None, (pattern.strip() for pattern in name.split(","))):
+            selected |= dict.fromkeys(_matching(columns, part, argument))
+    return list(selected)
 
 
 def _matching(columns: Columns, name: str, argument: str) -> list[str]:
@@ -254,10 +254,10 @@ def _matching(columns: Columns, name: str, argument: str) -> list[str]:
         return [name]
     if not isinstance(name, str) or not _GLOB & set(name):
         return [_present(columns, name)]
-    found = [column for column in columns if fnmatchcase(str(column), name)]
-    if not found:
+    matching = [column for column in columns if fnmatchcase(str(column), name)]
+    if not matching:
         raise DataError(f"{argument}={name!r} matches no column of the frame. Its columns: {_shown(columns)}.")
-    return found
+    return matching
 
 
 def _shown(columns: Columns, most: int = 30) -> str:

@@ -47,7 +47,7 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
     plain = [
         frame.get_column(labels[name]).dtype for name in columns if not isinstance(encoding.columns.get(name), Category)
     ]
-    dtype = np.float32 if plain and all(one == nw.Float32 for one in plain) else np.float64
+    dtype = np.float32 if plain and all(kind == nw.Float32 for kind in plain) else np.float64
     where = {name: k for k, name in enumerate(feature_names)}
     matrix = np.empty((len(frame), len(feature_names)), dtype=dtype)
     for name in columns:
@@ -55,9 +55,9 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
             matrix[:, where[name]] = numbers(frame.get_column(labels[name]), "feature", missing)
             continue
         values = _features(frame.get_column(labels[name]), encoding.columns[name], missing)
-        for own, part in zip(encoding.features_of(name), values, strict=True):
-            if own in where:
-                matrix[:, where[own]] = part
+        for feature, part in zip(encoding.features_of(name), values, strict=True):
+            if feature in where:
+                matrix[:, where[feature]] = part
     return matrix
 
 

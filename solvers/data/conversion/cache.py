@@ -43,13 +43,13 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
     name = hashlib.blake2b(repr((VERSION, facts["path"], sorted(options.items()))).encode(), digest_size=16).hexdigest()
     try:
         folder = private_folder("data") / name
-        found = _opened(folder, facts)
-        if found is None:
+        cached = _opened(folder, facts)
+        if cached is None:
             shutil.rmtree(folder, ignore_errors=True)
             with suppress(FileExistsError), atomic_folder(folder) as draft:  # which another process has written by now
                 write_into(draft, path, read, options, facts, sync=False)
             _make_room(folder)
-            found = _opened(folder, facts)
+            cached = _opened(folder, facts)
     except OSError as error:
         warnings.warn(
             f"{path}: its converted form cannot be kept ({error.strerror or error}): it will be read anew each time. "
@@ -57,8 +57,8 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
             RankTuneWarning,
             stacklevel=4,
         )
-        found = None
-    return read() if found is None else found
+        cached = None
+    return read() if cached is None else cached
 
 
 def _opened(folder: Path, facts: object) -> Queries | None:

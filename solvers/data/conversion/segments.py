@@ -124,8 +124,8 @@ def _documents(
             np.full(len(rows), blank) if getattr(part, name) is None else getattr(part, name)[rows]
             for part, rows, _ in taken
         ]
-        found: Array = np.concatenate(values)[back]
-        return found
+        column: Array = np.concatenate(values)[back]
+        return column
 
     joined = features[0]
     if len(features) > 1:
@@ -143,8 +143,8 @@ def _rows(features: Features, rows: Ints) -> Features:
     """Return rows of features, as views where they are consecutive."""
     if (np.diff(rows) == 1).all():
         return rows_of(features, int(rows[0]), int(rows[-1]) + 1)
-    found: Features = features[rows]
-    return found
+    chosen: Features = features[rows]
+    return chosen
 
 
 def _widened(features: Features, n_features: int, is_sparse: bool) -> Features:

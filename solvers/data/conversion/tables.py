@@ -147,9 +147,9 @@ def _narrow(scan: Scan, options: ReadOptions) -> tuple[Queries, Roles]:
     other = [name for name in taken.features if not (schema[name].is_numeric() or schema[name] == nw.Boolean)]
     chosen = other or list(taken.features[:1])
     table = Table(scan.columns([*dict.fromkeys([*taken.keys, *chosen])]))
-    judged = None if qrels is None else read_judgments(qrels)
+    judgments = None if qrels is None else read_judgments(qrels)
     narrowed = replace(wanted, features=chosen, drop=())
-    return queries_of(table, narrowed, options.get("missing", "keep"), judged), taken
+    return queries_of(table, narrowed, options.get("missing", "keep"), judgments), taken
 
 
 def _write(

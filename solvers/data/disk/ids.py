@@ -74,15 +74,15 @@ class DocumentIds:
         dtype = self._dtype()
         if dtype is None:
             self._write_json()
-            found = None
+            declared = None
         else:
             array = GrowingArray(self._path.with_suffix(".npy"), dtype)
             with open(self._draft, encoding="utf-8") as lines:
                 for line in lines:
                     array.append(np.array(json.loads(line), dtype=dtype))
-            found = array.close()
+            declared = array.close()
         self._draft.unlink()
-        return found
+        return declared
 
     def abandon(self) -> None:
         """Close the file, which will be removed."""

@@ -114,10 +114,10 @@ def mapped(path: Path, declared: Declared) -> Array:
     """
     if not declared.dtype.isnative:
         raise DataError(f"{path}: was written by a machine of the other byte order. Convert the source on this one.")
-    found, offset = header_of(path)
-    if (found.shape, found.dtype) != (declared.shape, declared.dtype):
+    header, offset = header_of(path)
+    if (header.shape, header.dtype) != (declared.shape, declared.dtype):
         raise DataError(
-            f"{path}: holds {found.dtype} of shape {found.shape}, not {declared.dtype} of shape {declared.shape}. "
+            f"{path}: holds {header.dtype} of shape {header.shape}, not {declared.dtype} of shape {declared.shape}. "
             f"{_REMEDY}"
         )
     size = path.stat().st_size - offset

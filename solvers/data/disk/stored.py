@@ -106,8 +106,8 @@ def read_queries(folder: Path, *, check: bool | None = None) -> Queries:
     about = _read_index(folder)
     try:
         declared = _declared(about, folder)
-        arrays = {name: mapped(folder / f"{name}.npy", own) for name, own in declared.items()}
-        size = sum(own.n_bytes for own in declared.values())
+        arrays = {name: mapped(folder / f"{name}.npy", array) for name, array in declared.items()}
+        size = sum(array.n_bytes for array in declared.values())
         if check or (check is None and size <= CHECKED_ON_OPENING):
             for name, array in arrays.items():
                 check_content(folder / f"{name}.npy", array, declared[name])

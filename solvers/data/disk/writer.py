@@ -102,7 +102,7 @@ class QueriesWriter:
             "version": VERSION,
             "shape": [self.n_documents, self.n_features],
             "queries": len(starts) - 1,
-            "arrays": {name: own.as_json() for name, own in declared.items()},
+            "arrays": {name: array.as_json() for name, array in declared.items()},
             "query_ids": as_json(query_ids) if ids is None else None,
             "feature_names": known.get("feature_names"),
             "has_missing": known.get("has_missing", False),

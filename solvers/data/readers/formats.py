@@ -1,4 +1,4 @@
-"""Every kind of data that is read, in one table: its files, its options, what reads it and what is said of it.
+"""Every kind of data that is read, in one table: its files, its options, what reads it and its description.
 
 Reading, conversion, the checks of options, messages, help and completion come from it. An installed package offers a
 `Reader` by the entry-point group ranktune.readers. Importing this module imports no reader.

@@ -149,9 +149,9 @@ class Table:
             return Roles({}, tuple(label for label in names if str(label) in needed))
         return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, judged=judged)
 
-    def query_ids(self, frame: Frame, found: Roles) -> Ids | None:
+    def query_ids(self, frame: Frame, roles: Roles) -> Ids | None:
         """Return the query id of each row, None where a file gives the sizes of the queries."""
-        return self.ids if found["query"] is None else _ids(frame, found["query"])
+        return self.ids if roles["query"] is None else _ids(frame, roles["query"])
 
 
 class Known(NamedTuple):
@@ -167,55 +167,55 @@ class Known(NamedTuple):
 
 
 def queries_of(
-    table: Table, wanted: Wanted, missing: Missing = "keep", judged: Judgments | None = None, known: Known | None = None
+    table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None, known: Known | None = None
 ) -> Queries:
-    """Return the rows of a table grouped by query, with the grades of judged where it is given."""
+    """Return the rows of a table grouped by query, with the grades of qrels where they are given."""
     check_missing(missing)
     frame = as_eager(table.frame)
     if known is not None and wanted.features is not None:
         check_features([str(name) for name in frame.columns], known.columns, exact=False)
-    found = table.roles(frame, wanted, known, judged=judged is not None)
-    ids = table.query_ids(frame, found)
+    columns = table.roles(frame, wanted, known, judged=qrels is not None)
+    ids = table.query_ids(frame, columns)
     sizes = table.sizes if ids is None else None
-    known = known or _learnt(frame, found, ids, sizes, missing=missing, levels=wanted.levels)
-    check_features([str(label) for label in found.features], known.columns)
+    known = known or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
+    check_features([str(label) for label in columns.features], known.columns)
     X = encoded(frame, known.feature_names, known.encoding, missing)
-    documents = None if found["document"] is None else _ids(frame, found["document"])
+    documents = None if columns["document"] is None else _ids(frame, columns["document"])
     y: ArrayLike
     if table.grades is not None:
         y = table.grades
-    elif judged is not None:
-        y = judged.grades(ids, documents)
-    elif wanted.grade is None or found["grade"] is None:
+    elif qrels is not None:
+        y = qrels.grades(ids, documents)
+    elif wanted.grade is None or columns["grade"] is None:
         y = np.zeros(len(frame))
     else:
-        y = numbers(frame.get_column(found["grade"]), "grade")
+        y = numbers(frame.get_column(columns["grade"]), "grade")
     queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
     queries = replace(queries, encoding=known.encoding)
-    if (name := found["weight"]) is not None:
+    if (name := columns["weight"]) is not None:
         queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
-    if (name := found["document_weight"]) is not None:
+    if (name := columns["document_weight"]) is not None:
         queries = queries.with_document_weights(numbers(frame.get_column(name), "document weight"))
-    if (name := found["time"]) is not None:
+    if (name := columns["time"]) is not None:
         queries = _by_time(queries, _times(frame.get_column(name), name))
     return queries
 
 
 def _learnt(
-    frame: Frame, found: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str = "keep", levels: int = 64
+    frame: Frame, roles: Roles, ids: Ids | None, sizes: Sequence[int] | None, *, missing: str = "keep", levels: int = 64
 ) -> Known:
     """Return the features of a training table and how its columns become them."""
-    encoding = learn(frame, found, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, levels)
-    return Known(tuple(name for label in found.features for name in encoding.features_of(str(label))), encoding)
+    encoding = learn(frame, roles, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, levels)
+    return Known(tuple(name for label in roles.features for name in encoding.features_of(str(label))), encoding)
 
 
 def taken_as(table: Table, wanted: Wanted, missing: Missing, *, judged: bool) -> tuple[Roles, dict[str, Taken]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
     frame = as_eager(table.frame)
-    found = table.roles(frame, wanted, judged=judged)
-    ids = table.query_ids(frame, found)
+    columns = table.roles(frame, wanted, judged=judged)
+    ids = table.query_ids(frame, columns)
     sizes = table.sizes if ids is None else None
-    return found, taken(frame, found, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, wanted.levels)
+    return columns, taken(frame, columns, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, wanted.levels)
 
 
 def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> Ints:
@@ -224,9 +224,9 @@ def _query_of_row(n_rows: int, ids: Ids | None, sizes: Sequence[int] | None) -> 
     numbers = np.repeat(np.arange(len(grouping.ids)), np.diff(grouping.starts))
     if grouping.rows is None:
         return numbers
-    found = np.empty_like(numbers)
-    found[grouping.rows] = numbers
-    return found
+    query_of_row = np.empty_like(numbers)
+    query_of_row[grouping.rows] = numbers
+    return query_of_row
 
 
 def as_eager(frame: object) -> Frame:

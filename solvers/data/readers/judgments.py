@@ -41,28 +41,28 @@ class Judgments:
             )
         queries = query_ids.tolist() if isinstance(query_ids, np.ndarray) else query_ids
         pairs = list(zip(map(str, queries), map(str, document_ids.tolist()), strict=True))
-        found = [self.by_query.get(query, {}).get(document) for query, document in pairs]
-        judged = sum(grade is not None for grade in found)
-        if not judged:
+        grades = [self.by_query.get(query, {}).get(document) for query, document in pairs]
+        n_judged = sum(grade is not None for grade in grades)
+        if not n_judged:
             query, document = pairs[0]
             raise DataError(
                 f"{self.path} judges none of the documents: the data have document {document} of query {query} first. "
                 "Query and document ids must be the same text in both."
             )
-        if judged < len(found):
+        if n_judged < len(grades):
             without = len({query for query, _ in pairs} - self.by_query.keys())
             others = f", and no document of {without} queries" if without else ""
             warnings.warn(
-                f"{self.path} judges {judged} of {len(found)} documents{others}: the others have grade 0.",
+                f"{self.path} judges {n_judged} of {len(grades)} documents{others}: the others have grade 0.",
                 RankTuneWarning,
                 stacklevel=5,
             )
-        return np.array([0.0 if grade is None else grade for grade in found])
+        return np.array([0.0 if grade is None else grade for grade in grades])
 
 
 def read_judgments(path: str | Path) -> Judgments:
     """Return the judgments in a file, plain or compressed. Negative grades, which TREC gives to spam, become 0."""
-    found: dict[str, dict[str, float]] = {}
+    by_query: dict[str, dict[str, float]] = {}
     position = Position(Path(path))
     for words in words_of(position):
         if len(words) not in (3, 4):
@@ -72,7 +72,7 @@ def read_judgments(path: str | Path) -> Judgments:
             continue  # titles
         if grade is None or not math.isfinite(grade):
             raise DataError(f"{path}:{position.lines}: {words[-1][:40]!r} is no grade. {_FORM}")
-        found.setdefault(words[0], {})[words[-2]] = max(grade, 0.0)
-    if not found:
+        by_query.setdefault(words[0], {})[words[-2]] = max(grade, 0.0)
+    if not by_query:
         raise DataError(f"{path}: holds no judgments. {_FORM}")
-    return Judgments(Path(path), found)
+    return Judgments(Path(path), by_query)

@@ -82,5 +82,5 @@ def _hint(folder: Path) -> str:
     if not folder.is_dir():
         return " There is no such folder."
     inner = sorted(child for pattern in ("*", "*/*") for child in folder.glob(pattern) if child.is_dir())
-    found = next((child for child in inner if _folds(child)), None)
-    return f" Did you mean {found}?" if found else ""
+    candidate = next((child for child in inner if _folds(child)), None)
+    return f" Did you mean {candidate}?" if candidate else ""

@@ -185,27 +185,28 @@ class TextBlocks:
             missing=self.missing, grouped=self._grouped,
         )  # fmt: skip
 
-    def _block(self, text: Bytes, into: ParseBuffers, found: ParseResult, lines: int) -> TextBlock | None:
+    def _block(self, text: Bytes, into: ParseBuffers, result: ParseResult, lines: int) -> TextBlock | None:
         """Return the documents of some lines that follow so many lines, None where they have none."""
         self._at = Position(self.position.path, lines)
-        self._finish_hard(text, into, found.n_hard)
-        self._grouped = found.grouped
-        self.has_missing |= found.has_missing
-        values, columns, ends = into.values[: found.n_values], into.columns[: found.n_values], into.ends[: found.n_rows]
-        if found.unsorted:
+        self._finish_hard(text, into, result.n_hard)
+        self._grouped = result.grouped
+        self.has_missing |= result.has_missing
+        n_values, n_rows = result.n_values, result.n_rows
+        values, columns, ends = into.values[:n_values], into.columns[:n_values], into.ends[:n_rows]
+        if result.unsorted:
             values, columns = self._sorted(text, into, values, columns, ends)
-        if self.n_features is not None and found.width > self.n_features:
+        if self.n_features is not None and result.width > self.n_features:
             self._raise_width(text, into, columns, ends, self.n_features)
-        if found.fault != Fault.NONE:  # last: the rows before it may hold an earlier fault
-            self._raise(text, found.fault, found.offset)
+        if result.fault != Fault.NONE:  # last: the rows before it may hold an earlier fault
+            self._raise(text, result.fault, result.offset)
         block = None
-        if found.n_rows:
-            self._runs.add(text, into, found, self.n_rows, lines)
-            places = into.comments[: found.n_rows]
-            ids = decoded(text, places[:, 0], places[:, 1]) if found.commented else None
-            block = TextBlock(values, columns, ends, found.width, into.grades[: found.n_rows].copy(), ids, len(text))
-            self.n_rows += found.n_rows
-            self.width = max(self.width, found.width)
+        if n_rows:
+            self._runs.add(text, into, result, self.n_rows, lines)
+            places = into.comments[:n_rows]
+            ids = decoded(text, places[:, 0], places[:, 1]) if result.commented else None
+            block = TextBlock(values, columns, ends, result.width, into.grades[:n_rows].copy(), ids, len(text))
+            self.n_rows += n_rows
+            self.width = max(self.width, result.width)
         return block
 
     def check_features(self) -> int:

@@ -62,16 +62,17 @@ class Suspect:
     is_copy: bool = False
 
 
-def warning_of(found: Sequence[Suspect]) -> str:
+def warning_of(listed: Sequence[Suspect]) -> str:
     """Return what was found, and the one option that leaves all of it out."""
-    named, drop = [f"{one.name} {one.reason}" for one in found[:MOST_NAMED]], ",".join(one.name for one in found)
-    if len(found) > MOST_NAMED:
-        named.append(f"{len(found) - MOST_NAMED} more: `ranktune data` says what was found.")
-    if len(found) == 1:
-        remedy = f'drop="{drop}"' if found[0].is_named else "remove it from the data"
+    named = [f"{suspect.name} {suspect.reason}" for suspect in listed[:MOST_NAMED]]
+    drop = ",".join(suspect.name for suspect in listed)
+    if len(listed) > MOST_NAMED:
+        named.append(f"{len(listed) - MOST_NAMED} more: `ranktune data` says what was found.")
+    if len(listed) == 1:
+        remedy = f'drop="{drop}"' if listed[0].is_named else "remove it from the data"
         return f"feature {named[0]} {_UNKNOWN}: {remedy}."
-    remedy = f'drop="{drop}"' if found[0].is_named else "remove them from the data"
-    return f"{len(found)} features look wrong. {' '.join(named)} {_ALL_UNKNOWN}: {remedy}."
+    remedy = f'drop="{drop}"' if listed[0].is_named else "remove them from the data"
+    return f"{len(listed)} features look wrong. {' '.join(named)} {_ALL_UNKNOWN}: {remedy}."
 
 
 def suspects(queries: Queries) -> list[Suspect]:
@@ -84,23 +85,23 @@ def suspects(queries: Queries) -> list[Suspect]:
         return []
     names, pairs = queries.feature_names, _pairs(sample)
     sources = {} if queries.encoding is None else queries.encoding.sources(names or ())
-    found: dict[str, Suspect] = {}
+    by_name: dict[str, Suspect] = {}
     for column in range(sample.n_features):
         name = str(column + 1) if names is None else names[column]
         source = sources.get(name, name)
-        kind, reason = _judged(_column(sample, column), sample, pairs, made=source != name)
-        if kind and source not in found:
+        kind, reason = _suspicion(_column(sample, column), sample, pairs, made=source != name)
+        if kind and source not in by_name:
             is_copy = kind == LEAK and _is_copy(_column(queries, column), queries)
-            found[source] = Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy)
-    return list(found.values())
+            by_name[source] = Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy)
+    return list(by_name.values())
 
 
-def check_copies(found: Sequence[Suspect], features: Sequence[str] | str | None) -> None:
+def check_copies(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> None:
     """Raise DataError for suspects that are copies of the grade, unless the option features names them."""
-    copies = [one for one in found if one.is_copy and one.name not in exact_names(features)]
+    copies = [suspect for suspect in listed if suspect.is_copy and suspect.name not in exact_names(features)]
     if not copies:
         return
-    names = ",".join(one.name for one in copies)
+    names = ",".join(suspect.name for suspect in copies)
     remedy = "Remove it from the data."
     if copies[0].is_named:
         remedy = (
@@ -110,50 +111,50 @@ def check_copies(found: Sequence[Suspect], features: Sequence[str] | str | None)
 
 
 def suspects_besides(
-    unusable: Sequence[str], table: Table, wanted: Wanted, missing: Missing = "keep", judged: Judgments | None = None
+    unusable: Sequence[str], table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None
 ) -> list[Suspect]:
     """Return the suspects among the features of a table without columns that cannot be features."""
     from ranktune.solvers.data.readers.frames import queries_of
 
     drop = [wanted.drop] if isinstance(wanted.drop, str) else list(wanted.drop)
     try:
-        return suspects(queries_of(table, replace(wanted, drop=[*drop, *unusable]), missing, judged))
+        return suspects(queries_of(table, replace(wanted, drop=[*drop, *unusable]), missing, qrels))
     except DataError:
         return []
 
 
-def refusal(columns: Mapping[str, str], found: Sequence[Suspect]) -> DataError:
+def refusal(columns: Mapping[str, str], listed: Sequence[Suspect]) -> DataError:
     """Return the error about columns that cannot be features, which names the suspects among the others too."""
-    if not found:
+    if not listed:
         return UnusableColumns(columns)
-    drop = ",".join([*columns, *(one.name for one in found)])
+    drop = ",".join([*columns, *(suspect.name for suspect in listed)])
     return DataError(
         f"no feature can be made of {described(columns)}. {RULE} Of the others look wrong: "
-        f"{' '.join(f'{one.name} {one.reason}' for one in found)} Leave out what is not known when documents are "
-        f'ranked: drop="{drop}".'
+        f"{' '.join(f'{suspect.name} {suspect.reason}' for suspect in listed)} "
+        f'Leave out what is not known when documents are ranked: drop="{drop}".'
     )
 
 
 def column_report(
-    table: Table, wanted: Wanted, found: Sequence[Suspect] | None, missing: Missing = "keep", *, judged: bool = False
+    table: Table, wanted: Wanted, listed: Sequence[Suspect] | None, missing: Missing = "keep", *, judged: bool = False
 ) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
-    found is None where the table cannot be read as it is. judged: the grades are in another file.
+    listed is None where the table cannot be read as it is. judged: the grades are in another file.
     """
     from ranktune.solvers.data.readers.frames import as_eager, taken_as  # imports narwhals, which only tables need
 
     frame = as_eager(table.frame)
-    own, features = taken_as(table, wanted, missing, judged=judged)
-    unusable = [name for name, one in features.items() if not one.is_usable]
-    if found is None:
-        found = suspects_besides(unusable, table, wanted, missing)
-    reasons, labels = {one.name: one.reason for one in found}, set(own.features)
+    roles, features = taken_as(table, wanted, missing, judged=judged)
+    unusable = [name for name, column in features.items() if not column.is_usable]
+    if listed is None:
+        listed = suspects_besides(unusable, table, wanted, missing)
+    reasons, labels = {suspect.name: suspect.reason for suspect in listed}, set(roles.features)
     report = []
     for label in frame.columns:
         name = str(label)
         if label not in labels:
-            taken, note = own.keys.get(label) or f"not used ({own.dropped[label]})", ""
+            taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
         elif features[name].is_usable:
             taken, note = features[name].what, _note(name, reasons.get(name))
         else:
@@ -197,11 +198,11 @@ def _pairs(queries: Queries) -> _Pairs:
     n = queries.n_documents
     first = np.repeat(queries.starts[:-1], queries.lengths)
     lengths = np.repeat(queries.lengths, queries.lengths)
-    one = np.tile(np.arange(n), 4)
+    document = np.tile(np.arange(n), 4)
     other = np.tile(first, 4) + generator.integers(0, np.tile(lengths, 4))
-    difference = queries.grades[one] - queries.grades[other]
-    better = np.concatenate([one[difference > 0], other[difference < 0]])
-    worse = np.concatenate([other[difference > 0], one[difference < 0]])
+    difference = queries.grades[document] - queries.grades[other]
+    better = np.concatenate([document[difference > 0], other[difference < 0]])
+    worse = np.concatenate([other[difference > 0], document[difference < 0]])
     return _Pairs(better, worse)
 
 
@@ -215,8 +216,8 @@ def _column(queries: Queries, number: int) -> Floats:
     return values
 
 
-def _judged(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -> tuple[str, str]:
-    """Return the kind of suspect that a feature is and what was found, two empty texts if it is none.
+def _suspicion(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -> tuple[str, str]:
+    """Return the kind of suspect that a feature is and why, two empty texts if it is none.
 
     made: it was made of a column, such as the level of a category.
     """

@@ -180,11 +180,11 @@ class _Ranking:
         return UnionSpace({name: SOLVERS[name].space for name in self.solvers})
 
     def __call__(self, trial: Trial) -> float:
-        solver, own = self.space.split(self.space.suggest(trial))
+        solver, parameters = self.space.split(self.space.suggest(trial))
         train, rest = _queries(self.source, self.fold, self.queries, self.test)
         _compile(self.source, self.fold, self.queries, self.test, solver)
         begun = time.process_time()
-        scores = make(solver, own, seed=0).fit(train).predict(rest)
+        scores = make(solver, parameters, seed=0).fit(train).predict(rest)
         trial.set_user_attr(SECONDS, time.process_time() - begun)
         return 1.0 - float(np.nanmean(METRIC.per_query(scores, rest)))
 
@@ -207,20 +207,20 @@ def _compile(source: str, fold: int, at_most: int, test: str | None, solver: str
 
 
 def _rankings(folder: Path | None) -> dict[str, tuple[bool, _Ranking]]:
-    found = {"api-search": (False, _Ranking("api-search", 0, ("ElasticRank", "DominationRank", "RidgeRanker"), 150))}
+    rankings = {"api-search": (False, _Ranking("api-search", 0, ("ElasticRank", "DominationRank", "RidgeRanker"), 150))}
     for name, solvers in (
         ("MQ2008", ("ElasticRank", "DominationRank", "PairwisePegasos")),
         ("OHSUMED", ("ElasticRank", "PAMIR", "RidgeRanker")),
     ):
         if folder is not None and (folder / name).is_dir():
-            found[name.lower()] = (False, _Ranking(str(folder / name), 0, solvers))
+            rankings[name.lower()] = (False, _Ranking(str(folder / name), 0, solvers))
             others = ("LogisticRanker", "ElasticRank", "RidgeRanker")
-            found[f"{name.lower()}-5"] = (True, _Ranking(str(folder / name), 4, others))
+            rankings[f"{name.lower()}-5"] = (True, _Ranking(str(folder / name), 4, others))
     example = None if folder is None else folder / "lightgbm_example"
     if example is not None and example.is_dir():  # LightGBM's own example, with group sizes in files beside the rows
         train, test = (str(example / f"rank.{part}.gz") for part in ("train", "test"))
-        found["lightgbm"] = (False, _Ranking(train, 0, ("ElasticRank", "PAMIR", "RidgeRanker"), test=test))
-    return found
+        rankings["lightgbm"] = (False, _Ranking(train, 0, ("ElasticRank", "PAMIR", "RidgeRanker"), test=test))
+    return rankings
 
 
 RANKING_NOISE = 0.006

@@ -112,6 +112,6 @@ class Tree:
 def _examples(data: str) -> tuple[Floats, Ints]:
     from sklearn import datasets
 
-    found = getattr(datasets, f"load_{data}")()
-    order = np.random.default_rng(0).permutation(len(found.target))
-    return found.data[order], found.target[order]
+    bunch = getattr(datasets, f"load_{data}")()
+    order = np.random.default_rng(0).permutation(len(bunch.target))
+    return bunch.data[order], bunch.target[order]

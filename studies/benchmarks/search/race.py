@@ -130,27 +130,27 @@ def search(data: str, way: str, seed: int, trials: int, budget: float, solvers: 
 def table(searches: Sequence[Search], data: Sequence[str], ways: Sequence[str], seeds: Sequence[int]) -> Table:
     """Return a table of medians over seeds, with quartiles."""
     rows: list[Row] = []
-    known = {(one.data, one.way, one.seed): one for one in searches}
+    known = {(run.data, run.way, run.seed): run for run in searches}
     for source in data:
         top = {
-            seed: max(one.best[-1] for one in searches if (one.data, one.seed) == (source, seed) and one.best)
+            seed: max(run.best[-1] for run in searches if (run.data, run.seed) == (source, seed) and run.best)
             for seed in seeds
             if (source, RIVAL, seed) in known
         }
         rivals = {seed: known[source, RIVAL, seed] for seed in seeds if (source, RIVAL, seed) in known}
         for way in ways:
-            own = {seed: known[source, way, seed] for seed in rivals if (source, way, seed) in known}
-            if own:
-                rows.append(_row(Path(source).name or source, way, own, rivals, top))
+            by_seed = {seed: known[source, way, seed] for seed in rivals if (source, way, seed) in known}
+            if by_seed:
+                rows.append(_row(Path(source).name or source, way, by_seed, rivals, top))
     return Table(f"Searches of {len(seeds)} seeds: medians [quartiles]", rows)
 
 
-def _row(source: str, way: str, own: dict[int, Search], rivals: dict[int, Search], top: dict[int, float]) -> Row:
-    shares = [one.reached(rivals[seed].best[-1]) / rivals[seed].seconds[-1] for seed, one in own.items()]
-    ends = np.array([top[seed] - one.best[-1] for seed, one in own.items()])
-    theirs = np.array([top[seed] - rivals[seed].best[-1] for seed in own])
-    third = np.array([top[seed] - one.after(rivals[seed].seconds[-1] / 3.0) for seed, one in own.items()])
-    spent = [one.seconds[-1] for one in own.values()]
+def _row(source: str, way: str, by_seed: dict[int, Search], rivals: dict[int, Search], top: dict[int, float]) -> Row:
+    shares = [run.reached(rivals[seed].best[-1]) / rivals[seed].seconds[-1] for seed, run in by_seed.items()]
+    ends = np.array([top[seed] - run.best[-1] for seed, run in by_seed.items()])
+    theirs = np.array([top[seed] - rivals[seed].best[-1] for seed in by_seed])
+    third = np.array([top[seed] - run.after(rivals[seed].seconds[-1] / 3.0) for seed, run in by_seed.items()])
+    spent = [run.seconds[-1] for run in by_seed.values()]
     return {
         "data": source, "search": way, "seconds": float(np.median(spent)), "regret": quartiles(ends),
         "to TPE's best, of its time": quartiles(np.array(shares)), "regret after a third": quartiles(third),
@@ -185,9 +185,9 @@ def main(
             raise ParameterError(f"unknown way '{way}'. {nearest(way, WAYS)}")
     path = keep_in or cache_folder() / "races.jsonl"
     known = {
-        (own.data, own.way, own.seed): own
-        for own in kept(path, lambda fields: Search(**fields))
-        if own.trials in (trials, trials * MORE)
+        (run.data, run.way, run.seed): run
+        for run in kept(path, lambda fields: Search(**fields))
+        if run.trials in (trials, trials * MORE)
     }
     every = range(first_seed, first_seed + seeds)
 

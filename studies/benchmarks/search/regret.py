@@ -97,13 +97,13 @@ class Selection:
     @cached_property
     def cells(self) -> Mapping[tuple[str, str], list[Run]]:
         """The selected runs by problem and sampler."""
-        found: dict[tuple[str, str], list[Run]] = {}
+        cells: dict[tuple[str, str], list[Run]] = {}
         wanted = (self.setting.noisy, self.setting.workers, self.setting.trials)
         for run in {run.key: run for run in self.runs}.values():
             same = (run.noisy, run.workers, len(run.picks)) == wanted
             if same and run.problem in self.titles and run.sampler in self.names and run.seed in self.seeds:
-                found.setdefault((run.problem, run.sampler), []).append(run)
-        return found
+                cells.setdefault((run.problem, run.sampler), []).append(run)
+        return cells
 
     @cached_property
     def lowest(self) -> Mapping[str, float]:
@@ -114,14 +114,14 @@ class Selection:
         minimum = self.known[title].minimum
         if minimum is not None:
             return minimum
-        own = [run for run in self.runs if run.problem == title]
-        return min((min([*run.picks, *run.believed.values()]) for run in own), default=0.0)
+        runs = [run for run in self.runs if run.problem == title]
+        return min((min([*run.picks, *run.believed.values()]) for run in runs), default=0.0)
 
     def regrets(self, title: str, name: str, mark: int) -> Floats:
         """Return the regrets after mark trials; a name that ends with " (believed)" selects picks by posterior mean."""
         base = name.removesuffix(BELIEVED)
-        own = self.cells.get((title, base), [])
-        losses = [run.believed[mark] if name != base else run.picks[mark - 1] for run in own]
+        runs = self.cells.get((title, base), [])
+        losses = [run.believed[mark] if name != base else run.picks[mark - 1] for run in runs]
         return np.array(losses, dtype=np.float64) - self.lowest[title]
 
     def pick(self, run: Run, seconds: float) -> float:
@@ -143,9 +143,9 @@ def tables(chosen: Selection) -> list[Table]:
     titles, setting = chosen.titles, chosen.setting
     shown = [
         name
-        for own in chosen.names
-        for name in (own, own + BELIEVED)
-        if any(run.believed or name == own for title in titles for run in chosen.cells.get((title, own), []))
+        for sampler in chosen.names
+        for name in (sampler, sampler + BELIEVED)
+        if any(run.believed or name == sampler for title in titles for run in chosen.cells.get((title, sampler), []))
     ]
     rows = [
         _row({"problem": title, "trials": mark}, name, chosen.regrets(title, name, mark),
@@ -168,10 +168,10 @@ def _row(where: Row, name: str, regrets: Floats, first: Floats | None) -> Row:
 def _costs(chosen: Selection) -> list[Row]:
     rows: list[Row] = []
     for name in chosen.names:
-        own = [run for title in chosen.titles for run in chosen.cells.get((title, name), [])]
-        if own:
+        runs = [run for title in chosen.titles for run in chosen.cells.get((title, name), [])]
+        if runs:
             duplicates, seconds = (
-                float(np.mean(values)) for values in zip(*((run.duplicates, run.seconds) for run in own), strict=True)
+                float(np.mean(values)) for values in zip(*((run.duplicates, run.seconds) for run in runs), strict=True)
             )
             rows.append({"sampler": name, "duplicates a run": duplicates, "s a trial": seconds})
     return rows
@@ -201,8 +201,8 @@ def seconds_tables(chosen: Selection) -> list[Table]:
     shares: list[Row] = []
     for name in shown:
         reached = [chosen.seconds_to(t, first, _median(chosen.regrets(t, name, chosen.setting.trials))) for t in titles]
-        own = {t: _median(seconds) / ends[t, name] for seconds, t in zip(reached, titles, strict=True)}
-        shares.append({"sampler": name, **{t: v if np.isfinite(v) else "not reached" for t, v in own.items()}})
+        ratios = {t: _median(seconds) / ends[t, name] for seconds, t in zip(reached, titles, strict=True)}
+        shares.append({"sampler": name, **{t: v if np.isfinite(v) else "not reached" for t, v in ratios.items()}})
     about = f"Median seconds until {first} has the final regret of another's median run, as a share of its seconds"
     return [Table("Regret at equal seconds of evaluations, median [quartiles]", equal), Table(about, shares)]
 

@@ -116,8 +116,8 @@ def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) ->
         if is_ours(name) and len(picks) in (*MARKS, setting.trials):
             believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).posterior_best(study).number]
     taken = (time.process_time() - begun) / setting.trials
-    again = setting.trials - len({str(sorted(t.params.items(), key=str)) for t in study.trials})
-    return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, again, taken, spent)
+    duplicates = setting.trials - len({str(sorted(t.params.items(), key=str)) for t in study.trials})
+    return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, duplicates, taken, spent)
 
 
 def ten(trial: Trial) -> float:
@@ -228,7 +228,7 @@ def main(
     setting = Setting(noisy, 12 if quick else trials, workers)
     every = range(first_seed, first_seed + (2 if quick else seeds))
     path = None if quick else keep_in or cache_folder() / "sampler-runs.jsonl"
-    runs = {own.key: own for own in kept(path, Run.from_json)}
+    runs = {run.key: run for run in kept(path, Run.from_json)}
     planned = (
         (title, name, seed, noisy, workers, setting.trials)
         for title, name, seed in product(titles, wanted, every)

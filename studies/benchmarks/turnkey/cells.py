@@ -108,8 +108,8 @@ def run_cell(cell: Cell, split: Split) -> Finished:
     scores, report = compete(cell.rival, split, Budget(cell.seconds, cell.threads, cell.seed))
     values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
     interval = report["interval"] and (report["interval"][0], report["interval"][1])
-    found = {name: report[name] for name in ("estimate", "reported", "tried", "detail")}
-    return Finished(cell, values, report["seconds"], interval=interval, **found)
+    reported = {name: report[name] for name in ("estimate", "reported", "tried", "detail")}
+    return Finished(cell, values, report["seconds"], interval=interval, **reported)
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,8 @@ def planned(cases: Iterable[Case], plan: Plan) -> Iterator[tuple[Cell, Split]]:
             if not plan.folds or split.name in plan.folds:
                 mark = _fingerprint(split)
                 for seconds, seed, rival in product(plan.seconds, plan.seeds, plan.rivals):
-                    version, again = versions[rival], case.split_seed
-                    yield (
-                        Cell(case.name, split.name, rival, seconds, plan.threads, seed, again, version, mark),
-                        split,
-                    )
+                    version, dealt = versions[rival], case.split_seed
+                    yield Cell(case.name, split.name, rival, seconds, plan.threads, seed, dealt, version, mark), split
 
 
 def _fingerprint(split: Split) -> str:

@@ -79,28 +79,28 @@ def main(
     cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
     results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
     reports = [report_of(of_budget(results, budget), cases, rivals, budget) for budget in budgets]
-    found: list[Table] = []
+    printed: list[Table] = []
     if as_json:
         plain: Json = {"threads": threads, "seeds": seeds, "split_seed": split_seed, "failures": failures}
-        plain |= {"reports": [asdict(report) for report in reports], "cells": [_cell(one) for one in results]}
+        plain |= {"reports": [asdict(report) for report in reports], "cells": [_cell(cell) for cell in results]}
         typer.echo(json.dumps(plain, indent=1))
     else:
         for report in reports:
-            found += tables(report, _how(report.seconds, threads, seeds, cases))
+            printed += tables(report, _how(report.seconds, threads, seeds, cases))
     if failures and as_json:
         typer.echo("\n".join([f"{len(failures)} of {len(cells)} cells failed:", *failures]), err=True)
         raise typer.Exit(1)
     if failures:
         title = f"{len(failures)} of {len(cells)} cells failed"
-        found.append(Table(title, [{"failure": text} for text in failures], failed=True))
-    return found
+        printed.append(Table(title, [{"failure": text} for text in failures], failed=True))
+    return printed
 
 
 def _how(seconds: float, threads: int, seeds: Sequence[int], cases: Sequence[Case]) -> str:
     """Return the budget, the seeds and the partition in words."""
     several = f", {threads} threads" if threads > 1 else ""
     dealt = {case.split_seed for case in cases}
-    partition = ", ".join("parts as given" if own is None else f"dealt by seed {own}" for own in dealt)
+    partition = ", ".join("parts as given" if seed is None else f"dealt by seed {seed}" for seed in dealt)
     return f"{seconds:g} s{several}, seed {', '.join(map(str, seeds))}, {partition}"
 
 

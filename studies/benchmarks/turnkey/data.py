@@ -56,16 +56,16 @@ def load_cases(paths: Sequence[Path], split_seed: int | None = None) -> list[Cas
 
     Raises DataError where a path holds no such data, ParameterError where two cases have one name.
     """
-    found: dict[str, Path] = {}
+    taken: dict[str, Path] = {}
     cases = []
     for path in paths:
         for case in _cases_of(path, split_seed):
-            if case.name in found:
+            if case.name in taken:
                 raise ParameterError(
-                    f"{found[case.name]} and {path} are both called {case.name}: give each data set once, or rename "
+                    f"{taken[case.name]} and {path} are both called {case.name}: give each data set once, or rename "
                     "one. Results are kept by name."
                 )
-            found[case.name] = path
+            taken[case.name] = path
             cases.append(case)
     return cases
 

@@ -65,14 +65,14 @@ def report_of(results: Results, cases: Sequence[Case], rivals: Sequence[str], se
     times = [time_used(results, case.name) for case in cases if (case.name, OURS) in ran]
     letor = [case.name for case in cases if case.letor]
     groups = ([letor] if letor else []) + [[case.name] for case in cases if not case.letor]
-    found = [
-        one
+    comparisons = [
+        comparison
         for group in groups
         for name in rivals
-        if name != OURS and (one := compared(results, name, group, letor=group == letor)) is not None
+        if name != OURS and (comparison := compared(results, name, group, letor=group == letor)) is not None
     ]
     published = [case.name for case in cases if case.letor and case.split_seed is None]
-    return Report(seconds, rows, times, found, list(verdicts(rows, found, published)))
+    return Report(seconds, rows, times, comparisons, list(verdicts(rows, comparisons, published)))
 
 
 def summary(results: Results, data: str, rival: str) -> Json:
@@ -133,13 +133,15 @@ def time_used(results: Results, data: str) -> Json:
 
 
 def _solver(name: str, details: Sequence[Json], available: float) -> Json:
-    own = [detail["solvers"].get(name, {}) for detail in details]
-    means = {key: float(np.mean([one.get(key, 0) for one in own])) for key in ("trials", "pruned", "failed", "seconds")}
+    runs = [detail["solvers"].get(name, {}) for detail in details]
+    means = {
+        key: float(np.mean([run.get(key, 0) for run in runs])) for key in ("trials", "pruned", "failed", "seconds")
+    }
     return {
         "solver": name,
         **means,
         "share": means["seconds"] / available,
-        "best": _mean([one.get("best") for one in own]),
+        "best": _mean([run.get("best") for run in runs]),
         "in_model": sum(name in detail["members"] for detail in details),
     }
 
@@ -150,10 +152,10 @@ def compared(results: Results, rival: str, data: Sequence[str], *, letor: bool =
     A query's value is the mean over the seeds that both ran, which removes the variance of single runs.
     """
     folds: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
-    for (own, fold, name, seed), theirs in results.items():
-        if own in data and name == rival and (own, fold, OURS, seed) in results:
-            ours = results[own, fold, OURS, seed]
-            folds.setdefault((own, fold), []).append((ours.values[METRIC], theirs.values[METRIC]))
+    for (case, fold, name, seed), theirs in results.items():
+        if case in data and name == rival and (case, fold, OURS, seed) in results:
+            ours = results[case, fold, OURS, seed]
+            folds.setdefault((case, fold), []).append((ours.values[METRIC], theirs.values[METRIC]))
     if not folds:
         return None
     means = [np.mean(pairs, axis=0) for pairs in folds.values()]
@@ -176,20 +178,20 @@ def verdicts(rows: Sequence[Json], comparisons: Sequence[Comparison], published:
     for row in (row for row in rows if row["rival"] == OURS):
         target = TARGETS.get(row["data"])
         if target is not None and row["data"] in published and row["folds"] == FOLDS:
-            found = row[METRIC]
-            yield _verdict(f"{row['data']}: mean test {METRIC}", f">= {target:.3f}", f"{found:.4f}", found >= target)
+            value = row[METRIC]
+            yield _verdict(f"{row['data']}: mean test {METRIC}", f">= {target:.3f}", f"{value:.4f}", value >= target)
         off = row["optimism"]
         what = f"{row['data']}: estimate less test"
         yield _verdict(what, f"within {OPTIMISM:g}", f"{off:+.4f}", abs(off) <= OPTIMISM)
         yield from _verdicts_on_time(row)
-    for one in comparisons:
-        found = f"{one.difference:+.4f}, p = {one.p_value:.4f}"
-        if one.letor:
-            met = one.p_value < SIGNIFICANT and one.difference > 0.0
-            yield _verdict(f"better than {one.rival}", f"p < {SIGNIFICANT:g}", found, met)
+    for comparison in comparisons:
+        value = f"{comparison.difference:+.4f}, p = {comparison.p_value:.4f}"
+        if comparison.letor:
+            met = comparison.p_value < SIGNIFICANT and comparison.difference > 0.0
+            yield _verdict(f"better than {comparison.rival}", f"p < {SIGNIFICANT:g}", value, met)
         else:
-            met = one.difference >= -BEHIND
-            yield _verdict(f"{one.data}: not behind {one.rival}", f">= -{BEHIND:g}", found, met)
+            met = comparison.difference >= -BEHIND
+            yield _verdict(f"{comparison.data}: not behind {comparison.rival}", f">= -{BEHIND:g}", value, met)
 
 
 def _verdict(what: str, wanted: str, value: str, met: bool) -> Row:

@@ -13,7 +13,7 @@ from ranktune.studies.benchmarks.turnkey.results import Comparison, Report
 
 
 def tables(report: Report, how: str) -> Iterator[Table]:
-    """Yield the tables of a report; how is said in the titles: the budget, the seeds and the partition."""
+    """Yield the tables of a report; how is part of the titles: the budget, the seeds and the partition."""
     for data in dict.fromkeys(row["data"] for row in report.rows):
         rows = [row for row in report.rows if row["data"] == data]
         yield Table(f"{data}: test queries, means over folds and seeds ({how})", [_quality(row) for row in rows])
@@ -22,7 +22,7 @@ def tables(report: Report, how: str) -> Iterator[Table]:
         yield from _times(times)
     if report.comparisons:
         title = f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost"
-        yield Table(title, [_comparison(one) for one in report.comparisons])
+        yield Table(title, [_comparison(comparison) for comparison in report.comparisons])
     if report.verdicts:
         yield Table(f"wanted of {OURS} ({report.seconds:g} s)", report.verdicts)
 
@@ -70,8 +70,9 @@ def _of_solver(row: JsonView) -> Row:
     return {"solver": row["solver"], **counts, **effort, **best, "in model": row.get("in_model")}
 
 
-def _comparison(one: Comparison) -> Row:
+def _comparison(comparison: Comparison) -> Row:
     return {
-        "rival": one.rival, "data": one.data, "queries": one.queries, "difference": f"{one.difference:+.4f}",
-        "p": f"{one.p_value:.4f}", "won": one.wins, "lost": one.losses,
+        "rival": comparison.rival, "data": comparison.data, "queries": comparison.queries,
+        "difference": f"{comparison.difference:+.4f}", "p": f"{comparison.p_value:.4f}",
+        "won": comparison.wins, "lost": comparison.losses,
     }  # fmt: skip

@@ -64,8 +64,8 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
     """Yield Figures 2 to 11."""
     systems = material.paper.systems
     calls = [(systems, split, BM25.get(d.name, 0)) for d in material.datasets for split in d.splits]
-    found = iter(material.all_of(fold_study, calls))
-    studies = {d.name: [next(found) for _ in d.splits] for d in material.datasets}
+    fold_studies = iter(material.all_of(fold_study, calls))
+    studies = {d.name: [next(fold_studies) for _ in d.splits] for d in material.datasets}
     draw: dict[str, Callable[[PrintedFigure, Studies], None]] = {
         "Figure 2": _accuracy,
         "Figure 6": _errors,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.studies.papers.claims import Verdict, said
+from ranktune.studies.papers.claims import Verdict, verdict_from
 from ranktune.studies.papers.published import Figure
 
 Values: TypeAlias = Sequence[float] | Floats | Ints
@@ -51,7 +51,7 @@ class Chart:
 
 @dataclass
 class PrintedFigure:
-    """A figure of a paper as it is declared, our charts of the same, and the verdicts on what is said of it."""
+    """A figure of a paper as it is declared, our charts of the same, and the verdicts on its claims."""
 
     declared: Figure
     charts: list[Chart] = field(default_factory=list)
@@ -81,19 +81,19 @@ class PrintedFigure:
 
     def say(self, claim: str, holds: bool | None, measured: str = "", **fields: object) -> None:
         """Add a verdict on a declared claim, whose text has these fields, by what was measured."""
-        one = self.declared.claims[claim]
-        self.claims.append(said(self.source, one.text.format(**fields), holds, measured, one.reason))
+        declared = self.declared.claims[claim]
+        self.claims.append(verdict_from(self.source, declared.text.format(**fields), holds, measured, declared.reason))
 
     @property
     def verdict(self) -> Verdict:
-        """Whether ours shows what the printed one does: drawn, and all that is said of it holds."""
+        """Whether ours shows what the printed figure does: drawn, and all its claims hold."""
         claim, printed = f"the figure: {self.declared.caption}", f"Printed: {self.declared.printed}"
         if self.declared.missing:
             return Verdict(self.source, claim, False, self.declared.missing)
-        failed = [one.claim for one in self.claims if one.holds is False]
+        failed = [claim.claim for claim in self.claims if claim.holds is False]
         if failed:
             return Verdict(self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {printed}")
-        if self.claims and all(one.holds is None for one in self.claims):
+        if self.claims and all(claim.holds is None for claim in self.claims):
             return Verdict(self.source, claim, None, "the data it speaks of were not given.")
         return Verdict(self.source, claim, True, f"drawn on our data; all that is said of it holds. {printed}")
 

@@ -53,8 +53,8 @@ class Drawn:
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """All verdicts: on the figures, on what is said of them, and on tables."""
-        return (*(one for figure in self.figures for one in figure.verdicts), *self.others)
+        """All verdicts: on the figures, on their claims, and on tables."""
+        return (*(verdict for figure in self.figures for verdict in figure.verdicts), *self.others)
 
 
 def draw(
@@ -72,8 +72,9 @@ def draw(
             figures.append(figure)
             if on_figure is not None:
                 on_figure(figure.source)
-    held = {one for figure in figures for one in figure.claims}
-    return Drawn(tuple(figures), tuple(one for table in tables for one in table.verdicts if one not in held))
+    held = {verdict for figure in figures for verdict in figure.claims}
+    others = tuple(verdict for table in tables for verdict in table.verdicts if verdict not in held)
+    return Drawn(tuple(figures), others)
 
 
 def write_figures(folder: str | Path, name: str, title: str, drawn: Drawn) -> Path:
@@ -123,8 +124,8 @@ def _figure(figure: PrintedFigure) -> Iterator[str]:
 
 def _table(verdicts: Sequence[Verdict]) -> Iterator[str]:
     yield "<table><tr><th>source</th><th>claim</th><th></th><th>measured here</th></tr>"
-    for one in verdicts:
-        cells = f"<td>{escape(one.source)}</td><td>{escape(one.claim)}</td>"
-        word = f'<td class="{one.word.split()[0]}">{one.word}</td>'
-        yield f"<tr>{cells}{word}<td>{escape(one.reason)}</td></tr>"
+    for verdict in verdicts:
+        cells = f"<td>{escape(verdict.source)}</td><td>{escape(verdict.claim)}</td>"
+        word = f'<td class="{verdict.word.split()[0]}">{verdict.word}</td>'
+        yield f"<tr>{cells}{word}<td>{escape(verdict.reason)}</td></tr>"
     yield "</table>"

@@ -60,16 +60,16 @@ def _drawn(chart: Chart) -> Figure:
     axes.set_ylabel(chart.y_label, fontsize="small")
     axes.grid(axis="y", color="#e4e4e4")
     axes.set_axisbelow(True)
-    names = [one.name for one in chart.series]
-    bars = [number for number, one in enumerate(chart.series) if one.style == "bars"]
-    for number, one in enumerate(chart.series):
+    names = [series.name for series in chart.series]
+    bars = [number for number, series in enumerate(chart.series) if series.style == "bars"]
+    for number, series in enumerate(chart.series):
         if number in bars:
-            _bars(axes, one, bars.index(number), len(bars), COLOURS[number % len(COLOURS)])
+            _bars(axes, series, bars.index(number), len(bars), COLOURS[number % len(COLOURS)])
         else:
-            _line(axes, one, names.index(one.like) if one.like in names else number)
-    if chart.log_x and any(np.greater(one.x, 0.0).any() for one in chart.series):
+            _line(axes, series, names.index(series.like) if series.like in names else number)
+    if chart.log_x and any(np.greater(series.x, 0.0).any() for series in chart.series):
         axes.set_xscale("log", nonpositive="mask")
-    if chart.log_y and any(np.greater(one.y, 0.0).any() for one in chart.series):
+    if chart.log_y and any(np.greater(series.y, 0.0).any() for series in chart.series):
         axes.set_yscale("log", nonpositive="mask")
     if chart.y_range is not None:
         axes.set_ylim(*chart.y_range)
@@ -81,25 +81,25 @@ def _drawn(chart: Chart) -> Figure:
     return figure
 
 
-def _line(axes: Axes, one: Series, number: int) -> None:
+def _line(axes: Axes, series: Series, number: int) -> None:
     colour = COLOURS[number % len(COLOURS)]
     axes.plot(
-        np.asarray(one.x, dtype=np.float64),
-        np.asarray(one.y, dtype=np.float64),
+        np.asarray(series.x, dtype=np.float64),
+        np.asarray(series.y, dtype=np.float64),
         color=colour,
-        linestyle="none" if one.style == "points" else DASHES[number % len(DASHES)],
-        drawstyle="steps-post" if one.style == "steps" else "default",
-        marker="o" if "points" in one.style else None,
-        markerfacecolor="white" if one.style == "points" else colour,
+        linestyle="none" if series.style == "points" else DASHES[number % len(DASHES)],
+        drawstyle="steps-post" if series.style == "steps" else "default",
+        marker="o" if "points" in series.style else None,
+        markerfacecolor="white" if series.style == "points" else colour,
         markersize=4.5,
-        label=one.name,
+        label=series.name,
     )
-    if len(one.low):
-        axes.fill_between(one.x, one.low, one.high, color=colour, alpha=0.15, linewidth=0.0)
+    if len(series.low):
+        axes.fill_between(series.x, series.low, series.high, color=colour, alpha=0.15, linewidth=0.0)
 
 
-def _bars(axes: Axes, one: Series, place: int, count: int, colour: str) -> None:
+def _bars(axes: Axes, series: Series, place: int, count: int, colour: str) -> None:
     """Draw the bars of one series, beside those of the others within each category."""
     width = 0.8 / count
-    left = np.asarray(one.x, dtype=np.float64) - 0.4 + place * width
-    axes.bar(left, np.asarray(one.y, dtype=np.float64), width, align="edge", color=colour, label=one.name)
+    left = np.asarray(series.x, dtype=np.float64) - 0.4 + place * width
+    axes.bar(left, np.asarray(series.y, dtype=np.float64), width, align="edge", color=colour, label=series.name)

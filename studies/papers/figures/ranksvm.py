@@ -133,15 +133,15 @@ def curve_of(split: Split, system: str, C: float) -> Curve:
         warnings.simplefilter("ignore")
         if system != PROGRAM:
             next(steps[system](split.train, C))  # compiles
-        found = list(steps[system](split.train, C))
+        rounds = list(steps[system](split.train, C))
     ndcg, accuracy = parse_metric("mean-ndcg:letor" if test.grades.max() <= 30 else "kendall"), parse_metric("pairwise")
-    scores = [test.features @ weights for _, weights, _ in found]
+    scores = [test.features @ weights for _, weights, _ in rounds]
     return Curve(
-        seconds=np.array([seconds for seconds, _, _ in found]),
-        objective=np.array([objective(split.train, weights, C, LOSS_OF[system]) for _, weights, _ in found]),
-        ndcg=np.array([ndcg.mean(one, test) for one in scores]),
-        accuracy=np.array([accuracy.mean(one, test) for one in scores]),
-        stopped=next((k for k, (_, _, stops) in enumerate(found) if stops), len(found) - 1),
+        seconds=np.array([seconds for seconds, _, _ in rounds]),
+        objective=np.array([objective(split.train, weights, C, LOSS_OF[system]) for _, weights, _ in rounds]),
+        ndcg=np.array([ndcg.mean(values, test) for values in scores]),
+        accuracy=np.array([accuracy.mean(values, test) for values in scores]),
+        stopped=next((k for k, (_, _, stops) in enumerate(rounds) if stops), len(rounds) - 1),
     )
 
 

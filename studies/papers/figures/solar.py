@@ -73,7 +73,7 @@ def _say_where_curves_end(figure: PrintedFigure, name: str, ends: Mapping[str, f
 
 def _times(material: Material) -> PrintedFigure:
     figure = material.figure("Figure 3")
-    dataset = next((one for one in material.datasets if one.name == "MQ2008"), None)
+    dataset = next((dataset for dataset in material.datasets if dataset.name == "MQ2008"), None)
     if dataset is None:
         return PrintedFigure(replace(figure.declared, missing="MQ2008 was not given."))
     queries = dataset.queries

@@ -43,11 +43,11 @@ class Material:
 
     def figure(self, source: str) -> PrintedFigure:
         """Return the declared figure without charts."""
-        return PrintedFigure(next(one for one in self.paper.figures if one.source == source))
+        return PrintedFigure(next(figure for figure in self.paper.figures if figure.source == source))
 
     def table(self, start: str) -> Reproduced:
         """Return the table whose title begins with start."""
-        return next(one for one in self.tables if one.table.title.startswith(start))
+        return next(table for table in self.tables if table.table.title.startswith(start))
 
     def points(self, start: str, dataset: str, split: Callable[[str], str]) -> dict[str, Points]:
         """Return the points of that table on a data set by system, which split makes of "system, point"."""

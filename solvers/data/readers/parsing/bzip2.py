@@ -37,8 +37,8 @@ class Bzip2Stream(io.RawIOBase):
                 packed = self._source.read(_PACKED) or b""
                 if not packed:
                     raise EOFError("the last bzip2 stream is cut off")
-            found = self._decompressor.decompress(packed, max_length=len(buffer))
-            if found:
-                buffer[: len(found)] = found
-                return len(found)
+            data = self._decompressor.decompress(packed, max_length=len(buffer))
+            if data:
+                buffer[: len(data)] = data
+                return len(data)
         return 0

@@ -134,10 +134,10 @@ def digit_at(text: Bytes, p: int) -> int:
 @compiled
 def _eight_bytes(text: Bytes, p: int) -> np.uint64:
     """Return eight bytes from offset p on, the first one lowest, whatever the machine's byte order: one load."""
-    found = np.uint64(byte_at(text, p))
+    word = np.uint64(byte_at(text, p))
     for k in range(1, 8):
-        found |= np.uint64(byte_at(text, p + k)) << np.uint64(8 * k)
-    return found
+        word |= np.uint64(byte_at(text, p + k)) << np.uint64(8 * k)
+    return word
 
 
 @compiled

@@ -54,8 +54,8 @@ def fault_error(
 def second_occurrence(text: Bytes, line: int, index: int) -> int:
     """Return the offset at which the line that starts at offset `line` names feature `index` for the second time."""
     data = text[line:].tobytes().split(b"\n", 1)[0]
-    found = [match.start(1) for match in re.finditer(rb"[\s]0*(%d):" % index, data)]
-    return line + found[1]
+    places = [match.start(1) for match in re.finditer(rb"[\s]0*(%d):" % index, data)]
+    return line + places[1]
 
 
 def line_of(text: Bytes, lines: int, offset: int) -> int:

@@ -62,10 +62,10 @@ def parse(
     state = np.zeros(12, dtype=np.int64)
     state[GROUPED] = grouped
     fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)
-    rows, values, runs, hard, lines, width, is_unsorted, commented, found = (int(number) for number in state[:9])
+    rows, values, runs, hard, lines, width, is_unsorted, commented, grouping = (int(number) for number in state[:9])
     return ParseResult(
         Fault(fault), offset, rows, values, runs, hard, lines, width, bool(is_unsorted), bool(commented),
-        Grouped(found), bool(state[MISSING]),
+        Grouped(grouping), bool(state[MISSING]),
     )  # fmt: skip
 
 

@@ -43,10 +43,10 @@ def in_order(texts: Iterator[Bytes], parse: Parse, position: Position) -> Iterat
     threads = min(processors(), THREADS)
     for text in texts:
         into = _large_enough(into, text)
-        found, lines = parse(text, into), position.lines
-        position.lines += found.n_lines
-        yield Parsed(text, into, found, lines)
-        if threads > 1 and found.grouped != Grouped.UNKNOWN and position.size >= MIN_SIZE:
+        result, lines = parse(text, into), position.lines
+        position.lines += result.n_lines
+        yield Parsed(text, into, result, lines)
+        if threads > 1 and result.grouped != Grouped.UNKNOWN and position.size >= MIN_SIZE:
             yield from _in_parallel(texts, parse, position, threads)
 
 
@@ -65,11 +65,11 @@ def _in_parallel(texts: Iterator[Bytes], parse: Parse, position: Position, threa
             for text in texts:
                 kept, into = slots.popleft()
                 kept = kept if len(kept) >= len(text) else np.empty(len(text), dtype=np.uint8)
-                own = kept[: len(text)]
-                own[:] = text
-                into = _large_enough(into, own)
-                waiting.append((own, into, pool.submit(parse, own, into), position.lines))
-                position.lines += int(np.count_nonzero(own == 10))
+                copy = kept[: len(text)]
+                copy[:] = text
+                into = _large_enough(into, copy)
+                waiting.append((copy, into, pool.submit(parse, copy, into), position.lines))
+                position.lines += int(np.count_nonzero(copy == 10))
                 if len(waiting) > threads:
                     yield next_parsed()
         except DataError as error:

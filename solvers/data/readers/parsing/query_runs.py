@@ -27,11 +27,11 @@ class QueryRuns:
     lines: list[Ints] = field(default_factory=list)
     ids: list[Ints | list[str]] = field(default_factory=list)
 
-    def add(self, text: Bytes, into: ParseBuffers, found: ParseResult, n_rows: int, n_lines: int) -> None:
+    def add(self, text: Bytes, into: ParseBuffers, result: ParseResult, n_rows: int, n_lines: int) -> None:
         """Add the runs of a block that follows n_rows rows and n_lines lines."""
-        runs = into.runs[: found.n_runs]
+        runs = into.runs[: result.n_runs]
         self.starts.append(runs[:, 0] + n_rows)
-        if found.n_lines == found.n_rows:
+        if result.n_lines == result.n_rows:
             self.lines.append(runs[:, 0] + n_lines + 1)
         else:
             newlines = np.flatnonzero(text == 10)
@@ -61,13 +61,13 @@ class QueryRuns:
 def _in_several_places(ids: Sequence[int | str], lines: Sequence[int]) -> str:
     """Return LINE: and a sentence about the ids that occur more than once."""
     seen: set[int | str] = set()
-    again: dict[int | str, int] = {}
+    repeated: dict[int | str, int] = {}
     for name, line in zip(ids, lines, strict=True):
         if name in seen:
-            again.setdefault(name, line)
+            repeated.setdefault(name, line)
         seen.add(name)
-    name, line = next(iter(again.items()))
-    others = f" (as do {len(again) - 1} more)" if len(again) > 1 else ""
+    name, line = next(iter(repeated.items()))
+    others = f" (as do {len(repeated) - 1} more)" if len(repeated) > 1 else ""
     return (
         f"{line}: query {name} appears again after other queries{others}; its documents were gathered into one query."
     )

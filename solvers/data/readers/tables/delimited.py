@@ -36,8 +36,8 @@ def dialect_of(path: Path) -> Dialect:
     and none has a point.
     """
     title, *rows = first_lines(path, 100) or [""]
-    own = "\t" if ending(path).lower() in (".tsv", ".tab") else ","
-    separator = own if own in title else next((sign for sign in _SEPARATORS if sign in title), own)
+    usual = "\t" if ending(path).lower() in (".tsv", ".tab") else ","
+    separator = usual if usual in title else next((sign for sign in _SEPARATORS if sign in title), usual)
     cells = [cell for row in rows for cell in row.split(separator)] if separator != "," else []
     commas, points = (any(map(sign.fullmatch, cells)) for sign in (_DECIMAL_COMMA, _DECIMAL_POINT))
     return Dialect(separator, commas and not points)
@@ -114,8 +114,8 @@ def _empty(path: Path, line: int) -> DataError:
     return DataError(f"{path}:{line}: is empty, and rows follow. Remove the line, or give it a cell for each column.")
 
 
-def _wrong(path: Path, line: int, found: int, expected: int) -> DataError:
+def _wrong(path: Path, line: int, cells: int, expected: int) -> DataError:
     return DataError(
-        f"{path}:{line}: has {found} cells, and the first line {expected}: every row needs a cell for each column, if "
+        f"{path}:{line}: has {cells} cells, and the first line {expected}: every row needs a cell for each column, if "
         "only an empty one. Is the file cut off?"
     )

@@ -62,8 +62,8 @@ class _Rows:
     def add(self, value: object, line: int, shared: dict[str, Value], response: int | None = None) -> None:
         """Add the documents in a value; shared are the fields of what they are in."""
         if isinstance(value, list):
-            for one in value:
-                self.add(one, line, shared, response)
+            for item in value:
+                self.add(item, line, shared, response)
         elif not isinstance(value, dict):
             raise DataError(f"{self.path}:{line}: holds {_shown(value)} where a document must be, such as {{...}}.")
         elif isinstance(value.get("responses"), list):  # of _msearch
@@ -75,20 +75,20 @@ class _Rows:
             self._add_document(value, line, shared, response)
 
     def _add_document(self, value: Fields, line: int, shared: dict[str, Value], response: int | None) -> None:
-        own = dict(shared)
+        fields = dict(shared)
         logged: dict[str, float | None] | None = None
         for name, inner in value.items():
             if name in _FEATURES and (name != "features" or not isinstance(inner, int | float)):
                 logged = (logged or {}) | dict(self._logged(inner, line))
             elif name == "_source" and isinstance(inner, dict):
-                own |= _scalars(inner)
+                fields |= _scalars(inner)
             elif name == "fields" and isinstance(inner, dict):
                 if "_ltrlog" in inner:
                     logged = (logged or {}) | dict(self._logged(inner["_ltrlog"], line))
-                own |= _scalars({key: one[0] for key, one in inner.items() if isinstance(one, list) and len(one) == 1})
+                fields |= _scalars({key: x[0] for key, x in inner.items() if isinstance(x, list) and len(x) == 1})
             elif name not in _BOOKKEEPING:
-                own |= _flat(name, inner)
-        self.fields.append(own)
+                fields |= _flat(name, inner)
+        self.fields.append(fields)
         self.features.append(logged)
         self.responses.append(response)
 
@@ -97,8 +97,8 @@ class _Rows:
         if isinstance(value, str):
             yield from self._from_text(value, line)
         elif isinstance(value, list):
-            for one in value:
-                yield from self._logged(one, line)
+            for item in value:
+                yield from self._logged(item, line)
         elif isinstance(value, dict) and isinstance(value.get("name"), str):
             yield value["name"], self._number(value.get("value", 0.0), line)  # without a value: did not match
         elif isinstance(value, dict):
@@ -131,16 +131,16 @@ class _Rows:
 
     def columns(self) -> tuple[dict[str, list[Value]], tuple[str, ...] | None]:
         """Return the columns, and the names of the features where these are apart."""
-        apart = [one for one in self.features if one is not None]
+        apart = [features for features in self.features if features is not None]
         if apart and len(apart) < len(self.features):
             number = self.features.index(None) + 1
             raise DataError(
                 f"{self.path}: document {number} has no features, as others have. Log them for all, or none."
             )
-        names = dict.fromkeys(name for one in apart for name in one)
-        others = dict.fromkeys(name for one in self.fields for name in one if name not in names)
-        columns = {name: [one.get(name) for one in self.fields] for name in others}
-        columns |= {name: [one.get(name, 0.0) for one in apart] for name in names}
+        names = dict.fromkeys(name for features in apart for name in features)
+        others = dict.fromkeys(name for fields in self.fields for name in fields if name not in names)
+        columns = {name: [fields.get(name) for fields in self.fields] for name in others}
+        columns |= {name: [features.get(name, 0.0) for features in apart] for name in names}
         if not any(name.lower() in QUERIES for name in columns) and None not in self.responses:
             columns["qid"] = list(self.responses)  # each response is of one query
         return columns, tuple(names) if apart else None
@@ -190,7 +190,7 @@ def _inner(value: Fields) -> object:
     for name in _DOCUMENTS:
         inner = value.get(name)
         inner = inner.get("hits") if isinstance(inner, dict) else inner
-        if isinstance(inner, list) and all(isinstance(one, dict) for one in inner):
+        if isinstance(inner, list) and all(isinstance(item, dict) for item in inner):
             return inner
     return None
 
@@ -215,7 +215,7 @@ def _scalars(value: Fields) -> dict[str, Value]:
 def _flat(name: str, value: object) -> dict[str, Value]:
     """Return a field as columns: those of an inner object by names with a dot, a list as text."""
     if isinstance(value, dict):
-        return {key: one for own, inner in value.items() for key, one in _flat(f"{name}.{own}", inner).items()}
+        return {key: cell for field, inner in value.items() for key, cell in _flat(f"{name}.{field}", inner).items()}
     if isinstance(value, list):
         return {name: json.dumps(value)}
     return {name: value if value is None or isinstance(value, str | int | float) else str(value)}

@@ -68,7 +68,7 @@ def read_runs(paths: Sequence[Path]) -> tuple[Columns, tuple[str, ...]]:
     names = tuple(path.name.split(".")[0] for path in paths)
     if len(set(names)) < len(names) or {"qid", "docid"} & set(names):
         raise DataError(f"{paths[0].parent}: the runs must have names that differ, and none may be qid or docid.")
-    found: dict[str, Sequence[str] | Sequence[float]] = {
+    table: dict[str, Sequence[str] | Sequence[float]] = {
         "qid": [query for query, _ in documents],
         "docid": [document for _, document in documents],
     }
@@ -76,8 +76,8 @@ def read_runs(paths: Sequence[Path]) -> tuple[Columns, tuple[str, ...]]:
         lowest: dict[str, float] = {}
         for (query, _), score in run.items():
             lowest[query] = min(score, lowest.get(query, score))
-        found[name] = [run.get(key, lowest.get(key[0], 0.0)) for key in documents]
-    return found, names
+        table[name] = [run.get(key, lowest.get(key[0], 0.0)) for key in documents]
+    return table, names
 
 
 def read_run(path: Path) -> tuple[Columns, tuple[str]]:
