@@ -44,7 +44,7 @@ class Imputation:
     def learn(cls, queries: Queries, *, indicators: bool) -> Self:
         """Return medians of the features that documents lack, and the indicators if there are to be any.
 
-        The fill is 0 for a feature that no document lacks, and for one that none has. A document counts by its weight
+        The fill is 0 for a feature that no document lacks, or all documents lack. A document counts by its weight
         and that of its query.
         """
         absent = np.flatnonzero(is_lacking(queries.features))
@@ -156,7 +156,7 @@ def _medians(queries: Queries, columns: Ints) -> Floats:
 
 
 def _median(column: Matrix, weights: Floats | None) -> float:
-    """Return the least value that at least half of what is there does not exceed, by weight; 0 if nothing is there."""
+    """Return the least value that at least half of the known values do not exceed, by weight; 0 if all are missing."""
     present = ~np.isnan(column)
     values = column[present]
     if len(values) == 0:

@@ -1,7 +1,7 @@
 """Monotone constraints: features with which a score may only rise, or only fall.
 
 A constraint is 1 where the score must not fall as the feature rises, and -1 where it must not rise. Missing values are
-exempt: what is missing is neither more nor less than what is there.
+exempt: a missing value is neither more nor less than a known one.
 """
 
 from __future__ import annotations

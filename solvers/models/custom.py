@@ -1,7 +1,7 @@
 """Models of solvers that the user registered: an estimator of any library, saved and loaded by functions of its own.
 
 A model file of kind "custom" adds owners, factors, and for the member k custom_k, the file that save wrote. owners are
-the names of the solvers whose functions save and load them. A blend has several members. inputs, if it is there, has
+the names of the solvers whose functions save and load them. A blend has several members. inputs, if present, has
 for each member the columns that its estimator takes, null for all.
 
 The file does not say which code loads it: that is the solver registered under the owner's name in this process.

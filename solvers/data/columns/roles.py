@@ -112,7 +112,7 @@ class UnusableColumns(DataError):
 
 
 def described(columns: Mapping[str, str]) -> str:
-    """Return names of columns with what was found in each."""
+    """Return names of columns with the contents of each."""
     return listed(f"{name!r} ({what})" for name, what in columns.items())
 
 
@@ -128,7 +128,7 @@ def roles(
 
     known_features are the features where the format of the file says which they are. grouped: the queries are known
     from elsewhere, so that no column of query ids is needed. judged: the same of the grades. Raises DataError for a
-    column that is named and not there, and for one that is needed and not found.
+    column that is named and absent, and where no column fits a role that needs one.
     """
     columns = dict.fromkeys(names)
     dropped = dict.fromkeys(_selected(columns, wanted.drop, "drop"), "drop") if wanted.drop else {}
@@ -224,7 +224,7 @@ def _only(free: Sequence[str], known: tuple[str, ...]) -> str | None:
 
 
 def _first(free: Sequence[str], known: tuple[str, ...]) -> str | None:
-    """Return the column of the first known name that is there; None for none."""
+    """Return the column of the first known name that is present; None for none."""
     by_name = {str(name).lower(): name for name in reversed(free)}
     return next((by_name[name] for name in known if name in by_name), None)
 

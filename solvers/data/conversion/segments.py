@@ -1,8 +1,8 @@
 """Documents that arrive in blocks, written to disk as they come.
 
 Whether features are dense, and how many there are, may turn out late. Documents are written as it seems so far, into a
-segment, and into another one from where that was wrong. The segments are joined at the end, block by block, and put in
-order where the documents of a query were not adjacent. There is nearly always one, which is the result as it is.
+segment, and into a new one from where that was wrong. The segments are joined at the end, block by block, and put in
+order where the documents of a query were not adjacent. A single segment is the result as it is.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def scan_csv(path: Path, wanted: Wanted) -> Scan | None:
     form = csv_form(path, wanted)
     if form.sizes is not None:
         return None
-    # the types of the columns are found once: that takes a pass over the file
+    # the types of the columns are inferred once, which takes a pass over the file
     schema = polars.scan_csv(path, infer_schema_length=None, **form.options).collect_schema()
     same = {name: form.options[name] for name in ("separator", "decimal_comma", "null_values")}
     lazy = polars.scan_csv(path, schema=schema, **same)

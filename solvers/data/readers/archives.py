@@ -44,7 +44,7 @@ def read_npz(path: str | Path, *, max_expansion: float = 200.0) -> Queries:
     ------
     DataError
         The archive is damaged, members are missing or inconsistent, an array holds objects, or a header declares
-        another size than its data have; the latter is found before any memory of that size is allocated.
+        another size than its data have; the latter is checked before any memory of that size is allocated.
     """
     path = Path(path)
     try:

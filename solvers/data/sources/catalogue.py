@@ -263,7 +263,7 @@ def _from_table(table: Table, options: ReadOptions, known: Known | None = None) 
 
 
 def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadOptions:
-    """Return options with those that are not given as they were for the training table, if the columns are there."""
+    """Return options with those that are not given as they were for the training table, if those columns exist."""
     from ranktune.solvers.data.readers.frames import as_eager
 
     present = set(as_eager(table.frame).columns)

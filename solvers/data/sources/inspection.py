@@ -39,7 +39,7 @@ MOST_NAMED = 10
 
 _COPY = "is the grade, or a function that rises or falls with it, in all documents."
 _CHANCE = 1e-9
-"""Probability below which what was found is no chance."""
+"""Probability below which a pattern is not due to chance."""
 
 _UNKNOWN = "If it is not known when documents are ranked"
 _ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
@@ -51,7 +51,7 @@ class Suspect:
     """A feature that a ranker may not learn from.
 
     name is its name, or its number from 1 if the features have no names (is_named); kind is ID, POSITION or LEAK;
-    reason says what was found, as the end of a sentence that begins with the feature. is_copy: in all documents it is
+    reason says why, as the end of a sentence that begins with the feature. is_copy: in all documents it is
     the grade or a rising or falling function of it, which cannot be chance.
     """
 
@@ -63,7 +63,7 @@ class Suspect:
 
 
 def warning_of(listed: Sequence[Suspect]) -> str:
-    """Return what was found, and the one option that leaves all of it out."""
+    """Return a description of the suspects, and the option that leaves all of them out."""
     named = [f"{suspect.name} {suspect.reason}" for suspect in listed[:MOST_NAMED]]
     drop = ",".join(suspect.name for suspect in listed)
     if len(listed) > MOST_NAMED:
@@ -76,9 +76,9 @@ def warning_of(listed: Sequence[Suspect]) -> str:
 
 
 def suspects(queries: Queries) -> list[Suspect]:
-    """Return the features that look like an id, a position or a leak of the grade, found on a sample of the queries.
+    """Return the features that look like an id, a position or a leak of the grade, by a sample of the queries.
 
-    A feature that was made of a column is judged as a leak alone, and stands for the column.
+    A feature that was made of a column is only checked for leaks, and stands for the column.
     """
     sample = _sample(queries)
     if sample.n_queries < MIN_QUERIES or sample.n_documents < MIN_DOCUMENTS:

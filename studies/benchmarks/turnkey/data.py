@@ -73,7 +73,7 @@ def load_cases(paths: Sequence[Path], split_seed: int | None = None) -> list[Cas
 def _cases_of(path: Path, split_seed: int | None) -> list[Case]:
     if path.is_file():
         queries, seed = catalogue.read(path), split_seed or 0
-        dealt = dealt_again([Split(DEALT, queries)], seed)[0]
+        dealt = redealt([Split(DEALT, queries)], seed)[0]
         return [Case(path.name.split(".")[0], (replace(dealt, name=DEALT),), seed)]
     groups = _groups(path)
     if not groups and is_letor_folder(path):
@@ -85,7 +85,7 @@ def _cases_of(path: Path, split_seed: int | None) -> list[Case]:
 
 
 def _dealt_case(case: Case, seed: int | None) -> Case:
-    return case if seed is None else replace(case, splits=tuple(dealt_again(case.splits, seed)), split_seed=seed)
+    return case if seed is None else replace(case, splits=tuple(redealt(case.splits, seed)), split_seed=seed)
 
 
 def _groups(path: Path) -> dict[str, dict[str, Path]]:
@@ -130,7 +130,7 @@ def _nothing_found(path: Path) -> str:
     )
 
 
-def dealt_again(splits: Sequence[Split], seed: int) -> list[Split]:
+def redealt(splits: Sequence[Split], seed: int) -> list[Split]:
     """Return all queries of a case (those of its first split) in five new folds, 3 : 1 : 1, at random by seed.
 
     Each query is a test query in one fold and a validation query in one other, as in LETOR. Raises DataError for fewer

@@ -29,7 +29,7 @@ class Parsed(NamedTuple):
 
     text: Bytes
     into: ParseBuffers
-    found: ParseResult
+    result: ParseResult
     lines: int
 
 

@@ -106,7 +106,7 @@ def _unpacked(path: Path) -> Path | bytes:
 
 
 def _titles(path: Path, separator: str) -> list[str]:
-    """Return the titles of the columns as they are in the file: polars renames one that is there twice."""
+    """Return the titles of the columns as they are in the file: polars renames repeated ones."""
     options = {"separator": separator, "has_header": False, "n_rows": 1, "infer_schema": False}
     first = _called(path, polars.read_csv, _unpacked(path), **options)
     titles = ["" if title is None else str(title) for title in first.row(0)]

@@ -38,7 +38,7 @@ _BOOKKEEPING = frozenset({"took", "timed_out", "status", "_index", "_type", "_ve
 
 @dataclass
 class _Rows:
-    """The documents that were found: their fields, their features where these are apart, and their responses."""
+    """The documents of a file: their fields, their features where these are apart, and their responses."""
 
     path: Path
     fields: list[dict[str, Value]] = field(default_factory=list)
