@@ -84,11 +84,11 @@ class Record:
         self.storage = open_storage(folder / "record.db" if storage is None else storage, on_event=on_event)
         try:
             self.study = self.retried(lambda: self._study(name, exact=storage is not None))
+            self._study_id = self.retried(lambda: self.storage.get_study_id_from_name(self.study.study_name))
         except BaseException:
             self.storage.remove_session()
             self.storage.engine.dispose()
             raise
-        self._study_id = self.storage.get_study_id_from_name(self.study.study_name)
         self._rows = TrialRows(self._study_id, NUMBER)
         self._leases: Leases | None = None
         self._proven: set[int] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.record import DamagedArrays, Record, number_of
+from tests.support.faults import Faults
 
 DISTRIBUTIONS: dict[str, BaseDistribution] = {
     "solver": CategoricalDistribution(["A", "B"]),
@@ -41,6 +43,18 @@ def test_a_trial_comes_back_as_it_was(tmp_path: Path, storage_url: str | None) -
     assert trial.user_attrs["means"] == {"map": 0.5, "ndcg@10:letor": 0.25}
     np.testing.assert_array_equal(arrays["map"], VALUES)
     np.testing.assert_array_equal(arrays["ndcg@10:letor"], VALUES / 2)
+
+
+@pytest.mark.filterwarnings("ignore:the record .* (does not answer|answers again)")
+def test_a_record_opens_whichever_answer_of_its_database_is_lost(tmp_path: Path) -> None:
+    Record(tmp_path, "s", "map").close()
+    for at in count(1):
+        lost = Faults(at, tmp_path, kinds=("do_commit",), lasts=False, answer_lost=True, says="database is locked")
+        with lost:
+            Record(tmp_path, "s", "map").close()
+        if lost.what is None:
+            break
+    assert at > 3
 
 
 @pytest.mark.parametrize("values", [np.full(3, np.nan), np.array([np.inf, 1.0]), np.zeros(0)])
