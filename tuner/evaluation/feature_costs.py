@@ -135,7 +135,7 @@ def read_costs(text: str) -> dict[str, Any]:
     """
     if text.endswith(FILES):
         return _from_file(Path(text))
-    found: dict[str, Any] = {}
+    costs: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, cost = (word.strip() for word in part.rpartition("="))
         if not equals or not name:
@@ -143,8 +143,8 @@ def read_costs(text: str) -> dict[str, Any]:
                 f"'{part}' is no cost: write a name or glob, = and a number, such as 'bm25*=1, embedding*=20', or give "
                 "a .toml or .csv file."
             )
-        found[name] = _of_text(name, cost)
-    return found
+        costs[name] = _of_text(name, cost)
+    return costs
 
 
 def _from_file(path: Path) -> dict[str, Any]:
@@ -161,18 +161,18 @@ def _from_rows(path: Path, lines: Sequence[str]) -> dict[str, Any]:
     rows = csv.DictReader(lines)
     if not {"feature", "cost"} <= set(rows.fieldnames or ()):
         raise ParameterError(f"{path} has no columns feature and cost in its first line. A column group may follow.")
-    found: dict[str, Any] = {}
+    costs: dict[str, Any] = {}
     for row in rows:
         name, group = str(row["feature"]).strip(), (row.get("group") or "").strip()
         cost = _of_text(name, str(row["cost"]).strip())
         if not group:
-            found[name] = cost
+            costs[name] = cost
             continue
-        table = found.setdefault(group, {"features": [], "cost": cost})
+        table = costs.setdefault(group, {"features": [], "cost": cost})
         if not isinstance(table, dict) or table["cost"] != cost:
             raise ParameterError(f"{path}: the rows of group '{group}' have several costs. A group has one.")
         table["features"].append(name)
-    return found
+    return costs
 
 
 def _of_text(name: str, text: str) -> float:

@@ -174,8 +174,8 @@ def _within_queries(queries: Queries, blocks: Sequence[Matrix]) -> tuple[Matrix,
         filled = np.where(known, values, 0.0)
         sums = np.add.reduceat(filled, queries.starts[:-1], axis=0)
         counts = np.maximum(np.add.reduceat(known, queries.starts[:-1], axis=0, dtype=np.float64), 1.0)
-        found: Matrix = np.where(known, filled - np.repeat(sums / counts, queries.lengths, axis=0), 0.0)
-        return found * weight[:, None]
+        differences: Matrix = np.where(known, filled - np.repeat(sums / counts, queries.lengths, axis=0), 0.0)
+        return differences * weight[:, None]
 
     columns = np.hstack([centred(block) for block in blocks])
     lengths = np.linalg.norm(columns, axis=0)

@@ -69,10 +69,10 @@ def feature_order(queries: Queries, budget: FeatureBudget) -> FeatureOrder:
     """Return the order of the features of training queries. Raises DataError where none keeps the limits."""
     assert budget.limits is not None
     features = budget.costs.of(queries)
-    found = ordered(queries, features, budget.limits)
-    if len(found.columns) == 0:
+    order = ordered(queries, features, budget.limits)
+    if len(order.columns) == 0:
         raise _nothing_fits(features, budget.limits)
-    return found
+    return order
 
 
 def _nothing_fits(features: GroupedFeatures, limits: FeatureLimits) -> DataError:

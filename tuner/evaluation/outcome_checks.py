@@ -38,11 +38,11 @@ def checked_outcome(returned: object) -> Outcome:
 
 
 def comparable_outcome(
-    outcome: Outcome, metric: str, judged: NDArray[np.bool_] | None, weights: Floats | None = None
+    outcome: Outcome, metric: str, counted: NDArray[np.bool_] | None, weights: Floats | None = None
 ) -> Outcome:
     """Return a checked outcome, or a failure if its values cannot be compared to those of other trials.
 
-    `judged`, (n_queries,), is which validation queries the metric does not skip, by the first finished trial; None
+    `counted`, (n_queries,), is which validation queries the metric does not skip, by the first finished trial; None
     before that. `weights`, (n_queries,), are those of the validation queries, None if they have none.
     """
     if outcome.error is not None or outcome.given_up:
@@ -50,27 +50,29 @@ def comparable_outcome(
     if metric not in outcome.per_query:
         names = ", ".join(sorted(map(str, outcome.per_query))) or "nothing"
         return failed_outcome(outcome, f"{metric} is not among what the objective returned: {names}")
-    known = judged_queries(outcome.per_query[metric])
+    known = counted_queries(outcome.per_query[metric])
     if not known.any():
         return failed_outcome(outcome, f"{metric} is not a finite number on the validation queries")
-    lengths = {len(values) for values in outcome.per_query.values()} | ({len(judged)} if judged is not None else set())
+    lengths = {len(values) for values in outcome.per_query.values()}
+    if counted is not None:
+        lengths.add(len(counted))
     if len(lengths) > 1:
         what = " or ".join(map(str, sorted(lengths - {len(known)}))) or len(known)
         return failed_outcome(outcome, f"{metric} has {len(known)} values, where other metrics or trials have {what}")
     if weights is not None and len(known) != len(weights):
         return failed_outcome(outcome, f"{metric} has {len(known)} values for {len(weights)} validation queries")
-    if judged is not None and outcome.stopped and not (known & ~judged).any():
+    if counted is not None and outcome.stopped and not (known & ~counted).any():
         return outcome
-    if judged is not None and (known != judged).any():
+    if counted is not None and (known != counted).any():
         return failed_outcome(
             outcome,
-            f"{metric} is no number on {int((judged & ~known).sum())} queries that it judges in other trials, "
-            f"and one on {int((known & ~judged).sum())} that it skips there",
+            f"{metric} is no number on {int((counted & ~known).sum())} queries that it judges in other trials, "
+            f"and one on {int((known & ~counted).sum())} that it skips there",
         )
     return outcome
 
 
-def judged_queries(values: Floats) -> NDArray[np.bool_]:
+def counted_queries(values: Floats) -> NDArray[np.bool_]:
     """Return which queries a metric does not skip, (n_queries,), by its values."""
     return ~np.isnan(values)
 
@@ -91,7 +93,7 @@ def typed(outcome: Outcome) -> Outcome:
     begun, ended = (_number(moment, 0.0) for moment in (outcome.begun, outcome.ended))
     about |= {"begun": begun, "ended": ended} if 0.0 <= begun <= ended < 1e11 else {"begun": 0.0, "ended": 0.0}
     about["error"] = None if outcome.error is None else str(outcome.error)[:LONGEST]
-    about["warnings"] = tuple(str(one)[:LONGEST] for one in outcome.warnings[:LONGEST])
+    about["warnings"] = tuple(str(warning)[:LONGEST] for warning in outcome.warnings[:LONGEST])
     about["steps"] = tuple((_number(at, 0.0), str(what), _number(v, float("nan"))) for at, what, v in outcome.steps)
     for name in ("path", "learning_curve"):
         points = getattr(outcome, name)
@@ -106,10 +108,10 @@ def typed(outcome: Outcome) -> Outcome:
 def _number(value: object, otherwise: float) -> float:
     """Return a finite number as a float, `otherwise` for anything else."""
     try:
-        found = float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return otherwise
-    return found if math.isfinite(found) else otherwise
+    return number if math.isfinite(number) else otherwise
 
 
 def _values(name: str, given: object) -> Floats:
@@ -122,10 +124,10 @@ def _values(name: str, given: object) -> Floats:
         )
     if values.ndim != 1:
         raise _InvalidOutcome(f"{name} must be one number for each query, and has the shape {values.shape}")
-    found: Floats = values.astype(np.float64)
-    if np.isinf(found).any():
-        raise _InvalidOutcome(f"{name} is infinite on {int(np.isinf(found).sum())} of {len(found)} queries")
-    return found
+    numbers: Floats = values.astype(np.float64)
+    if np.isinf(numbers).any():
+        raise _InvalidOutcome(f"{name} is infinite on {int(np.isinf(numbers).sum())} of {len(numbers)} queries")
+    return numbers
 
 
 def _shown(value: object) -> str:

@@ -70,9 +70,9 @@ def keep_scores(task: Task, scores: NDArray[np.float32]) -> None:
 def kept_scores(task: Task, n_documents: int) -> NDArray[np.float32] | None:
     """Return the scores of a task, (n_documents,), None if they were not kept."""
     with suppress(StudyError):  # a damaged file too
-        found = read_archive(_path(task, "npz")).get("scores")
-        if found is not None and found.shape == (n_documents,) and found.dtype == np.float32:
-            return np.asarray(found)
+        scores = read_archive(_path(task, "npz")).get("scores")
+        if scores is not None and scores.shape == (n_documents,) and scores.dtype == np.float32:
+            return np.asarray(scores)
     return None
 
 

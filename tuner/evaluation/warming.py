@@ -44,10 +44,10 @@ def compile_solver(name: str) -> float:
 def compile_explanations() -> float:
     """Explain the scores of a small tree, and return the seconds spent on compiling."""
     model = TreeModel(stumps([0, 1], [0.0, 0.0], [1.0, 2.0]), 8, "RankBoost")
-    one = small_queries(1)
-    rows = np.arange(one.n_documents)
+    query = small_queries(1)
+    rows = np.arange(query.n_documents)
     with compiling() as spent:
-        contributions(model, one, rows, rows)
+        contributions(model, query, rows, rows)
     return sum(spent)
 
 

@@ -145,12 +145,12 @@ def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
 
     best, highest = starts[0], -np.inf
     for start in starts:
-        found = scipy.optimize.minimize(
+        optimum = scipy.optimize.minimize(
             negative, start, jac=True, method="L-BFGS-B", bounds=bounds,
             options={"maxiter": 40, "ftol": 1e-5, "gtol": 1e-3},
         )  # fmt: skip
-        if -found.fun > highest:
-            best, highest = np.clip(found.x, bounds[:, 0], bounds[:, 1]), -found.fun
+        if -optimum.fun > highest:
+            best, highest = np.clip(optimum.x, bounds[:, 0], bounds[:, 1]), -optimum.fun
     return best
 
 
@@ -219,8 +219,9 @@ def _cached_fit(
     observed = np.frombuffer(gains)
     y = scaled(observed)
     rows = np.frombuffer(E).reshape(len(y), n_columns)
-    own, e = float(relative_variances(observed, level)), relative_variances(observed, np.frombuffer(extra))
-    evidence = HyperparameterDensity(rows, y, np.frombuffer(v), np.frombuffer(axis_of_column, dtype=np.int64), own, e)
+    relative = float(relative_variances(observed, level)), relative_variances(observed, np.frombuffer(extra))
+    axes = np.frombuffer(axis_of_column, dtype=np.int64)
+    evidence = HyperparameterDensity(rows, y, np.frombuffer(v), axes, *relative)
     return tuple(maximum_a_posteriori(evidence).tolist())
 
 

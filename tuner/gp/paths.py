@@ -128,9 +128,9 @@ class Mixture:
         ends = np.cumsum([values.shape[1] for values, _ in parts])
 
         def gradients(u: Floats) -> Floats:
-            own = np.split(u, ends[:-1], axis=1)
+            by_group = np.split(u, ends[:-1], axis=1)
             total = np.zeros_like(E)
-            for (_, part), some in zip(parts, own, strict=True):
+            for (_, part), some in zip(parts, by_group, strict=True):
                 total += part(some)
             return total
 

@@ -123,8 +123,8 @@ class Trials:
             rows=self.rows[places],
             gains=self.gains[places],
             noise=self.noise[places],
-            more=tuple(own[places] for own in self.more),
-            constraints=tuple(own[places] for own in self.constraints),
+            more=tuple(values[places] for values in self.more),
+            constraints=tuple(values[places] for values in self.constraints),
             extra=np.broadcast_to(self.extra, self.gains.shape)[places],
             seconds=np.broadcast_to(self.seconds, self.gains.shape)[places],
         )
@@ -265,7 +265,7 @@ class _Output:
             skipped = 0 if count > 1 else 1  # a single sample needs a second sweep to leave the mode
             thetas = list(islice(slice_samples(density, thetas[0], generator), skipped, skipped + count))
         drawn = [Hyperparameters.from_log(theta) for theta in thetas]
-        known = [Posterior.of(self.E, self.y, noise, own, columns, self.e) for own in drawn]
+        known = [Posterior.of(self.E, self.y, noise, hyperparameters, columns, self.e) for hyperparameters in drawn]
         return [posterior.with_fantasies(self.pending, self.y) for posterior in known]
 
     def functions(self, draws: int, generator: np.random.Generator) -> tuple[Mixture, Floats]:
@@ -304,8 +304,8 @@ def _pathwise_improvement(
     for values in trials.constraints:
         known = np.isfinite(values)
         if known.any():
-            own = _Output(encoding, E[known], -values[known], trials.noise[known], pending, scaled=scale_signed)
-            constraints.append(own.functions(draws, generator)[0])
+            constraint = _Output(encoding, E[known], -values[known], trials.noise[known], pending, scaled=scale_signed)
+            constraints.append(constraint.functions(draws, generator)[0])
     allowed = np.all([~(values > 0.0) for values in trials.constraints], axis=0) if trials.constraints else None
     reference, spans = reference_point(np.array(means), allowed)
     tried = np.vstack([E, pending])

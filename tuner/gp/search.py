@@ -171,12 +171,12 @@ def _local_search(pool: _Evaluated, rows: Floats, values: Floats, tolerance: flo
             changes = [some[pool.region.holds(some)] for some in changes]
         if not sum(map(len, changes)):
             return
-        found, ends = pool.add(np.concatenate(changes)), np.cumsum([len(some) for some in changes])
+        changed, ends = pool.add(np.concatenate(changes)), np.cumsum([len(some) for some in changes])
         helped = []
         for i, (some, end) in enumerate(zip(changes, ends, strict=True)):
-            own = found[end - len(some) : end]
-            if len(own) and own.max() > values[i] + tolerance:
-                helped.append((some[np.argmax(own)], float(own.max())))
+            results = changed[end - len(some) : end]
+            if len(results) and results.max() > values[i] + tolerance:
+                helped.append((some[np.argmax(results)], float(results.max())))
         if not helped:
             return
         rows, values = np.array([row for row, _ in helped]), np.array([value for _, value in helped])

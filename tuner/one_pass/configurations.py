@@ -62,7 +62,7 @@ class ConfigurationSpace:
                 raise ParameterError(f"solver '{name}' cannot learn in one pass with others. {nearest(name, RANKERS)}")
         kept = [name for name in RANKERS if not solvers or name in solvers]
         scalings = ("none",) if sparse else ("standard", "minmax")
-        declared: dict[str, Parameter] = {one.name: one for one in ElasticRank.space}
+        declared: dict[str, Parameter] = {parameter.name: parameter for parameter in ElasticRank.space}
         eta0, l1, l2 = (replace(declared[name], when=None) for name in ("eta0", "l1", "l2"))
         spaces: dict[str, tuple[Parameter, ...]] = {
             "ElasticRank": (
@@ -84,8 +84,8 @@ class ConfigurationSpace:
         }
         self.spaces = {
             name: tuple(
-                replace(one, default=scalings[0]) if isinstance(one, Choice) and one.name == "scaling" else one
-                for one in with_defaults(spaces[name], RANKERS[name].__init__)
+                replace(p, default=scalings[0]) if isinstance(p, Choice) and p.name == "scaling" else p
+                for p in with_defaults(spaces[name], RANKERS[name].__init__)
             )
             for name in kept
         }
@@ -95,11 +95,11 @@ class ConfigurationSpace:
 
     def first(self, count: int, generator: np.random.Generator) -> list[Configuration]:
         """Return the default of each solver, and others that cover the space evenly (a Latin hypercube)."""
-        found = [self._filled(name, defaults(space)) for name, space in self.spaces.items()][:count]
-        rest = count - len(found)
+        result = [self._filled(name, defaults(space)) for name, space in self.spaces.items()][:count]
+        rest = count - len(result)
         strata = np.column_stack([generator.permutation(rest) for _ in range(self._width)])
         points = (strata + generator.random(strata.shape)) / max(rest, 1)
-        return found + [self._at(point) for point in points]
+        return result + [self._at(point) for point in points]
 
     def drawn(self, generator: np.random.Generator) -> Configuration:
         """Return a configuration drawn uniformly."""
@@ -138,9 +138,9 @@ def _value(parameter: Parameter, place: float) -> Value:
     if isinstance(parameter, Choice):
         return parameter.choices[min(int(place * len(parameter.choices)), len(parameter.choices) - 1)]
     low, high = float(parameter.low), float(parameter.high)
-    found = low * (high / low) ** place if parameter.log else low + (high - low) * place
-    found = min(max(found, low), high)
-    return round(found) if isinstance(parameter, Int) else found
+    value = low * (high / low) ** place if parameter.log else low + (high - low) * place
+    value = min(max(value, low), high)
+    return round(value) if isinstance(parameter, Int) else value
 
 
 def _place(parameter: Float | Int, value: Any) -> float:

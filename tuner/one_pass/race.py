@@ -52,13 +52,13 @@ def looks(n_queries: int, configurations: int, survivors: int) -> list[Look]:
 
     Each halves the places, down to survivors. Fresh configurations join at all but the last two.
     """
-    found, places = list[Look](), configurations
+    result, places = list[Look](), configurations
     for halvings in range(HALVINGS, -1, -1):
         after = n_queries >> halvings
         if after >= FIRST_QUERIES or halvings == 0:
             places = max(places // 2, min(survivors, configurations)) if halvings else places
-            found.append(Look(after, places, halvings > 1))
-    return found
+            result.append(Look(after, places, halvings > 1))
+    return result
 
 
 def counted(values: Floats) -> Floats:

@@ -75,8 +75,8 @@ class OnePassTuning:
         self._window: list[Floats] = []
         self._done, self._look = 0, 0
         sample = block_of(queries, *next(query_ranges(queries.starts, SAMPLE_ROWS)))
-        found = None if path is None else checkpoint.load(path)
-        if found is None:
+        saved = None if path is None else checkpoint.load(path)
+        if saved is None:
             self._learners = JointLearners(sample)
             if not queries.is_sparse and (count := self._learners.n_without_scale):
                 self._report(
@@ -85,7 +85,7 @@ class OnePassTuning:
                 )
             self._join(self._space.first(configurations, self._generator))
         else:
-            self._restore(sample, *found)
+            self._restore(sample, *saved)
 
     def run(self) -> OnePassResult:
         """Learn from all queries that are left; return what was found, without a test."""
@@ -163,14 +163,14 @@ class OnePassTuning:
 
     def _fresh(self, kept: list[int], count: int) -> list[Configuration]:
         """Return fresh configurations: every second one is near one that goes on, the others are drawn."""
-        found = []
+        result = []
         for index in range(count):
             if index % 2 == 0:
                 parent = self._entries[kept[int(self._generator.integers(len(kept)))]]
-                found.append(self._space.near(Configuration(parent.solver, parent.parameters), self._generator))
+                result.append(self._space.near(Configuration(parent.solver, parent.parameters), self._generator))
             else:
-                found.append(self._space.drawn(self._generator))
-        return found
+                result.append(self._space.drawn(self._generator))
+        return result
 
     def _join(self, configurations: list[Configuration]) -> None:
         first = len(self._entries)
@@ -277,5 +277,5 @@ def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> d
         block = block_of(queries, first, last)
         values.append(metric.per_query(model.predict(block), block))
     per_query = np.concatenate(values)
-    found = bootstrap_interval(per_query, np.random.default_rng(seed))
-    return {**asdict(found), "queries": int(np.count_nonzero(~np.isnan(per_query)))}
+    interval = bootstrap_interval(per_query, np.random.default_rng(seed))
+    return {**asdict(interval), "queries": int(np.count_nonzero(~np.isnan(per_query)))}

@@ -54,8 +54,8 @@ class Split:
 
     def decide(self, values: Floats) -> Booleans:
         """Return the decision for each row, (m,)."""
-        own = values[:, self.axis]
-        yes = own > self.threshold if self.excluded is None else ~np.isin(own, self.excluded)
+        column = values[:, self.axis]
+        yes = column > self.threshold if self.excluded is None else ~np.isin(column, self.excluded)
         return np.where(yes, self.yes.decide(values), self.no.decide(values))
 
 
@@ -95,10 +95,10 @@ def learn_activity(axes: Sequence[Axis], rows: Floats, asked: Booleans) -> Learn
             together.setdefault(asked[:, j].tobytes(), []).append(j)
     known = [j for j in range(len(axes)) if counts[j] == len(rows) and axes[j].count > 1]
     steps = []
-    for own in together.values():
+    for group in together.values():
         parents = sorted(known, key=lambda j: (axes[j].count, j))
-        steps.append((tuple(own), _grown(axes, values, asked[:, own[0]], parents, MAX_DEPTH)))
-        known += own
+        steps.append((tuple(group), _grown(axes, values, asked[:, group[0]], parents, MAX_DEPTH)))
+        known += group
     return LearntActivity(tuple(steps))
 
 
@@ -106,25 +106,25 @@ def _grown(axes: Sequence[Axis], values: Floats, labels: Booleans, parents: Sequ
     """Return the tree that predicts labels, (n,), from the parents' values."""
     if labels.all() or not labels.any():
         return Leaf(bool(labels[0]))
-    found = [_best_cut(values[:, j], labels, axes[j].choices > 0) for j in parents] if depth else []
-    scores = [cut[0] for cut in found]
+    cuts = [_best_cut(values[:, j], labels, axes[j].choices > 0) for j in parents] if depth else []
+    scores = [cut[0] for cut in cuts]
     if not scores or max(scores) == -np.inf:
         return Leaf(True)
     place = int(np.argmax(scores))
-    _, threshold, excluded = found[place]
+    _, threshold, excluded = cuts[place]
     split = Split(parents[place], threshold, excluded, Leaf(False), Leaf(True))
     yes = split.decide(values)
     no, rest = (_grown(axes, values[some], labels[some], parents, depth - 1) for some in (~yes, yes))
     return Split(split.axis, threshold, excluded, no, rest)
 
 
-def _best_cut(own: Floats, labels: Booleans, category: bool) -> tuple[float, float, tuple[float, ...] | None]:
+def _best_cut(column: Floats, labels: Booleans, category: bool) -> tuple[float, float, tuple[float, ...] | None]:
     """Return the bits that the best split by one parameter saves, its threshold, and for a category what is excluded.
 
     Categories are cut in the order of their share of positive labels, which holds the best cut (Breiman et al. 1984,
     "Classification and Regression Trees", theorem 4.5); one that no trial had belongs to the larger share.
     """
-    unique, place = np.unique(own, return_inverse=True)
+    unique, place = np.unique(column, return_inverse=True)
     if len(unique) == 1:
         return -np.inf, 0.0, None
     total = np.bincount(place, minlength=len(unique)).astype(np.float64)

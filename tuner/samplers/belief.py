@@ -203,8 +203,8 @@ class Belief:
         cross = posterior.cross(E).reshape(groups, size, -1).mean(axis=1)
         half = scipy.linalg.solve_triangular(posterior.L, cross.T, lower=True, check_finite=False)
         prior = np.empty(groups)
-        for k, own in enumerate((E * posterior.root).reshape(groups, size, -1)):
-            prior[k] = posterior.hyperparameters.scale * matern52(squared_distances(own, own)).mean()
+        for k, group in enumerate((E * posterior.root).reshape(groups, size, -1)):
+            prior[k] = posterior.hyperparameters.scale * matern52(squared_distances(group, group)).mean()
         variance = prior - np.einsum("ij,ij->j", half, half)
         return cross @ posterior.a, np.sqrt(np.maximum(variance, 0.0))
 
@@ -223,18 +223,18 @@ def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TR
     encoding, rows = arranged(space, [observed[i].params for i in chosen])
     if not encoding.varying:
         return None
-    own = gains[chosen]
+    gains = gains[chosen]
     given = np.array(
         [np.nan if observed[i].variance is None else observed[i].variance for i in chosen], dtype=np.float64
     )
     noise = np.where(finite[chosen], 1.0, UNKNOWN_NOISE) * relative_variance(np.nan_to_num(given, nan=0.0, posinf=0.0))
     extra = np.array([observed[i].partial or 0.0 for i in chosen], dtype=np.float64)
     E = encoding.embed(rows)
-    theta = fit(E, own, noise, encoding.axis_of_column, extra=extra)
-    e = relative_variances(own, extra)
-    posterior = Posterior.of(E, standardise(own), noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e)
-    kept = compress_losers(own)
-    return Belief(space, encoding, chosen, rows, own, noise, posterior, float(kept.mean()), float(kept.std()))
+    theta = fit(E, gains, noise, encoding.axis_of_column, extra=extra)
+    e = relative_variances(gains, extra)
+    posterior = Posterior.of(E, standardise(gains), noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e)
+    kept = compress_losers(gains)
+    return Belief(space, encoding, chosen, rows, gains, noise, posterior, float(kept.mean()), float(kept.std()))
 
 
 def _any_value(distribution: BaseDistribution) -> object:

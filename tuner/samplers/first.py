@@ -22,15 +22,15 @@ def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
     by_solver = []
     for defaults in space.defaults():
         solver = str(defaults[SOLVER])
-        found = [space.configuration(solver, values) for values in solver_class(solver).portfolio]
-        by_solver.append([params for params in found if params is not None] or [defaults])
+        configurations = [space.configuration(solver, values) for values in solver_class(solver).portfolio]
+        by_solver.append([params for params in configurations if params is not None] or [defaults])
     ranks = zip_longest(*by_solver)
     return [params for rank in ranks for params in rank if params is not None]
 
 
 def is_first(params: Mapping[str, Value], space: UnionSpace) -> bool:
     """Return whether a configuration, by flat name, is one that a study tries first."""
-    return any(alike(own, params) for own in first_configurations(space))
+    return any(alike(first, params) for first in first_configurations(space))
 
 
 def grows(solver: str) -> bool:
@@ -38,14 +38,14 @@ def grows(solver: str) -> bool:
     return issubclass(solver_class(solver), BoostedRanker)
 
 
-def is_alike(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
+def is_alike(a: Mapping[str, Value], b: Mapping[str, Value]) -> bool:
     """Return whether two configurations are the same, but for rounds of boosting."""
-    return alike(one, other) if grows(str(one[SOLVER])) else one == other
+    return alike(a, b) if grows(str(a[SOLVER])) else a == b
 
 
-def alike(one: Mapping[str, Value], other: Mapping[str, Value]) -> bool:
+def alike(a: Mapping[str, Value], b: Mapping[str, Value]) -> bool:
     """Return whether two configurations are the same but for the parameter of their path, which a trial chooses."""
-    if one.keys() != other.keys() or one[SOLVER] != other[SOLVER]:
+    if a.keys() != b.keys() or a[SOLVER] != b[SOLVER]:
         return False
-    path = f"{one[SOLVER]}.{solver_class(str(one[SOLVER])).path_parameter}"
-    return all(value == other[name] for name, value in one.items() if name != path)
+    path = f"{a[SOLVER]}.{solver_class(str(a[SOLVER])).path_parameter}"
+    return all(value == b[name] for name, value in a.items() if name != path)

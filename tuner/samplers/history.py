@@ -224,12 +224,12 @@ def _evaluated(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Ev
     partial = np.array([_number(t.user_attrs.get(PARTIAL)) for t in trials])
     estimated = pruned & (partial >= 0.0)
     gains = []
-    for sign, own in zip(signs, values, strict=True):
-        finite = complete & np.isfinite(own)
+    for sign, objective in zip(signs, values, strict=True):
+        finite = complete & np.isfinite(objective)
         if not finite.any():
             nothing = np.zeros(0, dtype=bool)
             return _Evaluated(np.zeros(len(trials), dtype=bool), nothing, [np.empty(0) for _ in signs], np.empty(0))
-        signed = sign * own
+        signed = sign * objective
         low, high, middle = signed[finite].min(), signed[finite].max(), float(np.median(signed[finite]))
         stopped = np.where(estimated, signed, np.minimum(signed, middle))
         signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, stopped, low))
@@ -253,14 +253,14 @@ def _reported(trial: FrozenTrial, count: int) -> list[float]:
 
 def _constraints(trials: Sequence[FrozenTrial], function: Constraints | None) -> tuple[Floats, ...]:
     """Return the constraints of trials, (n,) each, NaN where unknown, clipped to finite numbers."""
-    found: list[Mapping[str, float]] = []
+    by_trial: list[Mapping[str, float]] = []
     for trial in trials:
-        own: Mapping[str, float] = trial.constraints
+        values: Mapping[str, float] = trial.constraints
         if function is not None and trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
-            own = {f"{k}": float(value) for k, value in enumerate(function(trial))}
-        found.append(own)
-    names = sorted({name for own in found for name in own})
-    columns = [np.array([own.get(name, np.nan) for own in found], dtype=np.float64) for name in names]
+            values = {f"{k}": float(value) for k, value in enumerate(function(trial))}
+        by_trial.append(values)
+    names = sorted({name for values in by_trial for name in values})
+    columns = [np.array([values.get(name, np.nan) for values in by_trial], dtype=np.float64) for name in names]
     return tuple(np.clip(column, -1e100, 1e100) for column in columns)
 
 

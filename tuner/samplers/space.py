@@ -36,7 +36,7 @@ class UnionSpace:
         self.distributions: dict[str, BaseDistribution] = {SOLVER: CategoricalDistribution(tuple(solvers))}
         self.conditions: dict[str, tuple[When, ...]] = {SOLVER: ()}
         for name, space in self._solvers.items():
-            flat_names = [f"{name}.{own}" for own in _names(space)]
+            flat_names = [f"{name}.{parameter_name}" for parameter_name in _names(space)]
             for flat, parameter in zip(flat_names, space, strict=True):
                 self._parameters[flat] = parameter
                 self.distributions[flat] = _distribution(parameter)
@@ -75,8 +75,8 @@ class UnionSpace:
         """Return the chosen solver and its own parameters by their own names."""
         solver = str(params[SOLVER])
         prefix = f"{solver}."
-        own = ((name.removeprefix(prefix), v) for name, v in params.items() if name.startswith(prefix))
-        return solver, {name.partition("[")[0]: v for name, v in own}
+        chosen = ((name.removeprefix(prefix), v) for name, v in params.items() if name.startswith(prefix))
+        return solver, {name.partition("[")[0]: v for name, v in chosen}
 
     def defaults(self) -> list[dict[str, Value]]:
         """Return the default configuration of each solver, by flat name: what to try first."""
@@ -88,15 +88,15 @@ class UnionSpace:
         None if one of them is outside, or inactive with the others.
         """
         params = self._filled(solver, values)
-        own = {name.partition("[")[0]: name for name in params}
-        flat_names = [own.get(f"{solver}.{name}", "") for name in values]
+        flat_of = {name.partition("[")[0]: name for name in params}
+        flat_names = [flat_of.get(f"{solver}.{name}", "") for name in values]
         inside = all(flat in params and _contains(self.distributions[flat], params[flat]) for flat in flat_names)
         return params if inside else None
 
     def _filled(self, solver: str, values: Mapping[str, Value]) -> dict[str, Value]:
         """Return the active parameters of a configuration, the defaults where no value is given."""
         params: dict[str, Value] = {SOLVER: solver}
-        for flat in (f"{solver}.{own}" for own in _names(self._solvers[solver])):
+        for flat in (f"{solver}.{declared}" for declared in _names(self._solvers[solver])):
             parameter = self._parameters[flat]
             if all(_has(params, when) for when in self.conditions[flat]):
                 params[flat] = values.get(parameter.name, parameter.default)
@@ -143,12 +143,12 @@ def _parent(parameter: Parameter, when: When, space: Sequence[Parameter]) -> int
 
     Of several it is that which can be active together with parameter and have one of the values.
     """
-    found = [place for place, own in enumerate(space) if own.name == when.name and not _exclude(own, parameter)]
-    if len(found) > 1:  # with none of the values left, parameter is never active, whichever is taken
-        found = [place for place in found if _can_be(space[place], when.values)] or found[:1]
-    if len(found) != 1:
-        raise TypeError(f"'{parameter.name}' depends on '{when.name}', which {len(found)} declarations can be.")
-    return found[0]
+    places = [place for place, other in enumerate(space) if other.name == when.name and not _exclude(other, parameter)]
+    if len(places) > 1:  # with none of the values left, parameter is never active, whichever is taken
+        places = [place for place in places if _can_be(space[place], when.values)] or places[:1]
+    if len(places) != 1:
+        raise TypeError(f"'{parameter.name}' depends on '{when.name}', which {len(places)} declarations can be.")
+    return places[0]
 
 
 def _can_be(parameter: Parameter, values: Sequence[Value]) -> bool:
@@ -158,9 +158,9 @@ def _can_be(parameter: Parameter, values: Sequence[Value]) -> bool:
 def _exclude(a: Parameter, b: Parameter) -> bool:
     """Return whether the conditions of two parameters cannot hold at once."""
     return any(
-        one.name == other.name and not set(one.values) & set(other.values)
-        for one in own_conditions(a)
-        for other in own_conditions(b)
+        first.name == second.name and not set(first.values) & set(second.values)
+        for first in own_conditions(a)
+        for second in own_conditions(b)
     )
 
 
@@ -183,21 +183,21 @@ def widened(
 ) -> Mapping[str, BaseDistribution]:
     """Return distributions with upper ends that hold params: boosting may have grown beyond what is searched."""
     beyond = {
-        name: IntDistribution(own.low, value, own.log, own.step)
+        name: IntDistribution(old.low, value, old.log, old.step)
         for name, value in params.items()
-        if isinstance(own := distributions[name], IntDistribution) and isinstance(value, int) and value > own.high
+        if isinstance(old := distributions[name], IntDistribution) and isinstance(value, int) and value > old.high
     }
     return {**distributions, **beyond} if beyond else distributions
 
 
 def clipped(distributions: Mapping[str, BaseDistribution], params: Mapping[str, Value]) -> dict[str, Value]:
     """Return params with numbers within the ends of their distributions."""
-    found = dict(params)
+    result = dict(params)
     for name, value in params.items():
-        own = distributions[name]
-        if isinstance(own, IntDistribution) and isinstance(value, int):
-            found[name] = min(max(value, own.low), own.high)
-    return found
+        distribution = distributions[name]
+        if isinstance(distribution, IntDistribution) and isinstance(value, int):
+            result[name] = min(max(value, distribution.low), distribution.high)
+    return result
 
 
 def _contains(distribution: BaseDistribution, value: Value) -> bool:
@@ -239,11 +239,13 @@ def confined(solver: str, space: Sequence[Parameter], overrides: Mapping[str, ob
     unwanted: list[Parameter] = []
     for parameter in space:
         name = f"{solver}.{parameter.name}"
-        others = [own for own in space if own.name == parameter.name]
+        others = [declaration for declaration in space if declaration.name == parameter.name]
         if name not in overrides:
             kept.append(parameter)
         elif isinstance(parameter, Choice) and len(others) > 1:
-            every = tuple(dict.fromkeys(choice for own in others if isinstance(own, Choice) for choice in own.choices))
+            every = tuple(
+                dict.fromkeys(choice for each in others if isinstance(each, Choice) for choice in each.choices)
+            )
             wanted = _confined(name, replace(parameter, choices=every), overrides[name])
             assert isinstance(wanted, Choice)
             choices = tuple(choice for choice in wanted.choices if choice in parameter.choices)
@@ -252,7 +254,7 @@ def confined(solver: str, space: Sequence[Parameter], overrides: Mapping[str, ob
         else:
             kept.append(_confined(name, parameter, overrides[name]))
     for parameter in unwanted:
-        kept = [_without(own, parameter, f"{solver}.{parameter.name}") for own in kept]
+        kept = [_without(declaration, parameter, f"{solver}.{parameter.name}") for declaration in kept]
     return kept
 
 

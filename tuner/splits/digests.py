@@ -29,10 +29,10 @@ def distinct(queries: Queries) -> Ints:
     Each query whose documents all have one grade counts as distinct.
     """
     numbers: dict[int, int] = {}
-    found = np.empty(queries.n_queries, dtype=np.int64)
+    result = np.empty(queries.n_queries, dtype=np.int64)
     for place, digest in enumerate(query_digests(queries)):
-        found[place] = numbers.setdefault(-1 - place if digest == NOTHING else digest, len(numbers))
-    return found
+        result[place] = numbers.setdefault(-1 - place if digest == NOTHING else digest, len(numbers))
+    return result
 
 
 def query_digests(queries: Queries) -> list[int]:
@@ -41,8 +41,8 @@ def query_digests(queries: Queries) -> list[int]:
     digests = np.add.reduceat(bits, queries.starts[:-1])
     lowest = np.minimum.reduceat(queries.grades, queries.starts[:-1])
     digests[np.maximum.reduceat(queries.grades, queries.starts[:-1]) == lowest] = NOTHING
-    found: list[int] = digests.tolist()
-    return found
+    result: list[int] = digests.tolist()
+    return result
 
 
 def _row_digests(features: Features) -> Bits:

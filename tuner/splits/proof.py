@@ -55,10 +55,10 @@ def prove(folder: Path, *, subfolders: bool = True) -> None:
             continue
         path = folder / name
         try:
-            found = file_digest(path)
+            actual = file_digest(path)
         except OSError as error:
             raise Damaged(f"cannot read {path}: {error.strerror}.") from None
-        if found != digest:
+        if actual != digest:
             raise Damaged(f"{path} is damaged: it is not what was written there.")
 
 
@@ -77,25 +77,25 @@ def read_archive(source: Path | bytes) -> dict[str, NDArray[np.generic]]:
 
 
 def _array(content: bytes) -> NDArray[np.generic]:
-    found: NDArray[np.generic] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
-    return found
+    array: NDArray[np.generic] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    return array
 
 
 def _digests(folder: Path) -> dict[str, str]:
     try:
-        found = json.loads((folder / DIGESTS).read_text(encoding="utf-8"))
-        if not isinstance(found, dict) or not found:
+        digests = json.loads((folder / DIGESTS).read_text(encoding="utf-8"))
+        if not isinstance(digests, dict) or not digests:
             raise ValueError("it holds no digests")
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or error
         raise Damaged(f"cannot read {folder / DIGESTS}: {reason}.") from None
-    return {str(name): str(digest) for name, digest in found.items()}
+    return {str(name): str(digest) for name, digest in digests.items()}
 
 
 def file_digest(path: Path, *, sync: bool = False) -> str:
     """Return the digest of a file, which is written through to the disk with sync."""
     with open(path, "rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     if sync:
         sync_file(path)
-    return found
+    return digest

@@ -49,19 +49,19 @@ def is_written(path: Path) -> bool:
 def check_sealed(path: Path) -> None:
     """Raise Damaged where the file at path is gone, or is not what was written there."""
     for attempt in range(_ATTEMPTS):
-        before = _known(path)
-        if before is None:
+        expected = _known(path)
+        if expected is None:
             return
         try:
-            found = file_digest(path)
+            actual = file_digest(path)
         except FileNotFoundError:
-            found = ""
+            actual = ""
         except OSError as error:
             raise Damaged(f"cannot read {path}: {error.strerror}.") from None
-        if found == before:
+        if actual == expected:
             return
-        if _known(path) == before and attempt:  # else it is being replaced at this moment
-            raise Damaged(f"{path} is {'damaged: it is not what was written there' if found else 'missing'}.")
+        if _known(path) == expected and attempt:  # else it is being replaced at this moment
+            raise Damaged(f"{path} is {'damaged: it is not what was written there' if actual else 'missing'}.")
 
 
 def read_sealed(path: Path) -> Any:

@@ -127,9 +127,9 @@ def compare_splits(
             f"compared are values of shapes {shapes[0]} and {shapes[1]}: both sides need the same queries, "
             "split by split. Score both models on the same data."
         )
-    one, other = ([np.asarray(values, dtype=np.float64) for values in side] for side in (a, b))
-    weights = [None] * len(one) if weights is None else weights
-    by_split = [x - y for x, y in zip(one, other, strict=True)]
+    values_a, values_b = ([np.asarray(values, dtype=np.float64) for values in side] for side in (a, b))
+    weights = [None] * len(values_a) if weights is None else weights
+    by_split = [x - y for x, y in zip(values_a, values_b, strict=True)]
     interval = stratified_interval(by_split, generator, level=level, weights=weights)
     pooled = np.concatenate(by_split)
     counted = pooled[~np.isnan(pooled)]
@@ -147,8 +147,8 @@ def compare_splits(
         ties=int((counted == 0).sum()),
         losses=int((counted < 0).sum()),
         level=level,
-        mean_a=_mean_where(by_split, one, weights),
-        mean_b=_mean_where(by_split, other, weights),
+        mean_a=_mean_where(by_split, values_a, weights),
+        mean_b=_mean_where(by_split, values_b, weights),
         queries=len(counted),
     )
 
@@ -259,10 +259,10 @@ def pairwise(
     splits: Sequence[Floats], generator: np.random.Generator, weights: Sequence[Floats | None] | None = None
 ) -> list[Pair]:
     """Return every pair of models, a before b; the same random signs test all of them."""
-    found = list(combinations(range(len(splits[0])), 2))
-    if not found:
+    pairs = list(combinations(range(len(splits[0])), 2))
+    if not pairs:
         return []
-    by_split = [np.stack([values[a] - values[b] for a, b in found]) for values in splits]  # (pairs, n_s)
+    by_split = [np.stack([values[a] - values[b] for a, b in pairs]) for values in splits]  # (pairs, n_s)
     weights = [None] * len(by_split) if weights is None else weights
     counts = [(~np.isnan(gap)).sum(axis=1) for gap in by_split]
     linear = [linearised(gap, weight) for gap, weight in zip(by_split, weights, strict=True)]
@@ -280,7 +280,7 @@ def pairwise(
             a, b, float(difference[k]), known[k], adjusted[k],
             int((pooled[k] > 0).sum()), int((pooled[k] == 0).sum()), int((pooled[k] < 0).sum()),
         )
-        for k, (a, b) in enumerate(found)
+        for k, (a, b) in enumerate(pairs)
     ]  # fmt: skip
 
 

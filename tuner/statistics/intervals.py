@@ -93,12 +93,12 @@ def mean_or_zero(per_query: Floats, weights: Floats | None = None) -> float:
     return 0.0 if np.isnan(per_query).all() else mean_of(per_query, weights)
 
 
-def z_score(one: Floats, other: Floats, weights: Floats | None = None) -> float:
+def z_score(a: Floats, b: Floats, weights: Floats | None = None) -> float:
     """Return the mean paired difference over queries in standard errors; 0 if there is no difference.
 
     With weights the squared standard error is sum(w^2 (d - m)^2) / sum(w)^2, of the differences d and their mean m.
     """
-    differences = linearised(one - other, weights)
+    differences = linearised(a - b, weights)
     differences = differences[~np.isnan(differences)]
     ahead = mean_or_zero(differences)
     error = float(differences.std()) / len(differences) ** 0.5 if len(differences) else 0.0

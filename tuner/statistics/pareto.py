@@ -122,13 +122,13 @@ def parse_limits(text: str) -> dict[str, float]:
 
 
 def _parse_limit(part: str) -> tuple[str, float]:
-    found = re.fullmatch(r"(\w+)\s*<=\s*(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*([kM]?)", part)
-    if found is None:
+    match = re.fullmatch(r"(\w+)\s*<=\s*(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*([kM]?)", part)
+    if match is None:
         raise ParameterError(
             f"'{part}' is no limit: write a cost, <= and a number, such as nonzeros<=29 or bytes<=10k, "
             f"several with commas between. Costs: {', '.join(sorted(SPELLINGS))}."
         )
-    most = float(found[2]) * SUFFIXES[found[3]]
+    most = float(match[2]) * SUFFIXES[match[3]]
     if not math.isfinite(most):
         raise ParameterError(f"'{part}' limits nothing: its number is too large for a float. Leave the limit out.")
-    return cost_name(found[1]), most
+    return cost_name(match[1]), most

@@ -92,8 +92,8 @@ class Leases(Membership):
             )
             .returning(*LEASES.c)
         )
-        found = self._run(lambda c: c.execute(statement).one_or_none())
-        return None if found is None else _lease(found)
+        leased = self._run(lambda c: c.execute(statement).one_or_none())
+        return None if leased is None else _lease(leased)
 
     def offer(
         self, number: int, params: Mapping[str, Value], limit: float | None = None, incumbent: Floats | None = None
@@ -142,15 +142,15 @@ class Leases(Membership):
         def work(connection: Connection) -> list[tuple[Lease, bool]]:
             both = and_(LEASES.c.state == LEASED, LEASES.c.joined)
             rows = self._rows(connection, both | (LEASES.c.state == LOST))
-            found = [(_lease(row), False) for row in rows if row.state == LOST]
-            still = {row.token: row for row in rows if row.state == LEASED}
-            self._watch.keep_only(set(still))
-            for token, row in still.items():
+            trials = [(_lease(row), False) for row in rows if row.state == LOST]
+            leased = {row.token: row for row in rows if row.state == LEASED}
+            self._watch.keep_only(set(leased))
+            for token, row in leased.items():
                 if self._watch.gone(token, row.beat):
                     lost = self._again(connection, row.number, token, row.beat)
                     if lost is not None:
-                        found.append((replace(lost, worker=row.worker), lost.state == WAITING))
-            return found
+                        trials.append((replace(lost, worker=row.worker), lost.state == WAITING))
+            return trials
 
         return self._run(work)
 
@@ -218,8 +218,8 @@ class Leases(Membership):
         """Deliver an outcome; return True also the second time, False if another worker has the trial by now."""
         same = and_(LEASES.c.study == self.study, LEASES.c.number == number, LEASES.c.token == token)
         first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=pack(outcome))
-        again = select(LEASES.c.number).where(same, LEASES.c.state.in_((DELIVERED, CLOSED)))
-        return self._run(lambda c: bool(c.execute(first).rowcount) or c.execute(again).one_or_none() is not None)
+        repeated = select(LEASES.c.number).where(same, LEASES.c.state.in_((DELIVERED, CLOSED)))
+        return self._run(lambda c: bool(c.execute(first).rowcount) or c.execute(repeated).one_or_none() is not None)
 
     # common
 

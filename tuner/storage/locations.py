@@ -63,8 +63,8 @@ class Locations:
     def load(cls, folder: Path, storage: str | None = None) -> Self:
         """Return saved locations. The password comes from `storage` or RANKTUNE_STORAGE, if that is the same URL."""
         try:
-            found = read_sealed(folder / PLACES) or {"storage": None, "artifacts": None}
-            url, artifacts = found["storage"], found["artifacts"]
+            saved = read_sealed(folder / PLACES) or {"storage": None, "artifacts": None}
+            url, artifacts = saved["storage"], saved["artifacts"]
         except (Damaged, KeyError, TypeError) as error:
             raise StudyError(f"{folder / PLACES}: {error} Remove it, and give --storage again.") from None
         for known in (storage, os.environ.get("RANKTUNE_STORAGE")):

@@ -142,10 +142,10 @@ class Membership:
         token = secrets.token_hex(16)
         first: tuple[str, int] | None = None
         while True:
-            found = self._run(lambda connection: self._take(connection, token, None, (host, pid, started)))
-            if found is None:
+            owner = self._run(lambda connection: self._take(connection, token, None, (host, pid, started)))
+            if owner is None:
                 return self._holding(token)
-            holder, its_token, beat = found
+            holder, its_token, beat = owner
             dead = holder.host == host and not alive(holder.pid)
             if dead or self._owners.gone(its_token, beat):
                 taken = self._run(lambda c, old=its_token: self._take(c, token, old, (host, pid, started)))  # type: ignore[misc]

@@ -35,12 +35,12 @@ def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]
     name = f"{trial.params[SOLVER]}.{parameter}"
     values = [type(trial.params[name])(value) for value, _ in points]
     best, asked = values.index(trial.params[name]), len(values) - 1
-    found = []
+    result = []
     for place in informative_places(len(values), best):
         attrs = {key: value for key, value in seen.items() if key != SECONDS or place == asked}
         value = trial.value + (points[place][1] - points[best][1])
-        found.append(_observed(trial, {name: values[place]}, value, attrs))
-    return found
+        result.append(_observed(trial, {name: values[place]}, value, attrs))
+    return result
 
 
 def _bulk(trial: FrozenTrial) -> float | None:

@@ -108,12 +108,12 @@ class Record:
         """Return the finished trials, by their number. Raises Damaged where one is not what was written."""
         states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL)
         with quiet():
-            found = self.retried(lambda: self.study.get_trials(deepcopy=False, states=states))
-        for trial in found:
+            finished = self.retried(lambda: self.study.get_trials(deepcopy=False, states=states))
+        for trial in finished:
             if trial.number not in self._proven:
                 check_trial(trial.state.name, trial.value, trial.params, trial.user_attrs)
                 self._proven.add(trial.number)
-        return sorted(found, key=number_of)
+        return sorted(finished, key=number_of)
 
     def append(
         self,
@@ -152,10 +152,10 @@ class Record:
             trial.datetime_start = datetime.fromtimestamp(outcome.begun)
             trial.datetime_complete = datetime.fromtimestamp(outcome.ended)
         # If this fails the arrays stay: the transaction may have been committed, and only its answer lost.
-        found = self.retried(lambda: self._write(number, trial))
-        if found is None:
+        existing = self.retried(lambda: self._write(number, trial))
+        if existing is None:
             return trial
-        written = self.retried(lambda: self.storage.get_trial(found))
+        written = self.retried(lambda: self.storage.get_trial(existing))
         if not trial.system_attrs.keys() <= written.system_attrs.keys():  # else it was written, and the answer lost
             self._remove_arrays(arrays)
         return written
@@ -174,10 +174,10 @@ class Record:
             arrays = read_archive(content)
             if bytes(arrays.pop(OWN, _owned_by(trial.user_attrs))) != bytes(_owned_by(trial.user_attrs)):
                 raise Damaged("they are of another trial")
-            found = {metric: np.asarray(array, np.float64) for metric, array in arrays.items()}
+            values = {metric: np.asarray(array, np.float64) for metric, array in arrays.items()}
         except Damaged:
             raise DamagedArrays(f"{where} are damaged. `ranktune resume` evaluates that trial again.") from None
-        return found
+        return values
 
     def rewrite(self, trial: FrozenTrial, per_query: Mapping[str, Floats]) -> None:
         """Write the arrays of a finished trial anew; the trial stays as it is."""
@@ -215,12 +215,12 @@ class Record:
             begin_writing(connection, self._study_id)
             if self._leases is not None and self._leases.held:
                 confirm_owner(connection, *self._leases.held)
-            found = self._rows.find(connection, number)
-            if found is None:
+            existing = self._rows.find(connection, number)
+            if existing is None:
                 self._rows.write(connection, trial)
             if self._leases is not None:
                 close_lease(connection, self._leases.study, number)
-        return found
+        return existing
 
     def _write_arrays(self, per_query: Mapping[str, NDArray[np.generic]]) -> ArtifactMeta:
         """Write arrays to disk, before the transaction that refers to them."""
@@ -265,8 +265,8 @@ def _summary(
     scores = linearised(scores, weights)[~np.isnan(scores)]
     if len(scores) == 0 or not np.isfinite(scores).all():
         return None, attrs | {ERROR: f"{metric} is not a finite number on the validation queries"}
-    found = {name: mean_of(values, weights) for name, values in outcome.per_query.items()}
-    attrs[MEANS] = means = {name: mean for name, mean in found.items() if not np.isnan(mean)}
+    every_mean = {name: mean_of(values, weights) for name, values in outcome.per_query.items()}
+    attrs[MEANS] = means = {name: mean for name, mean in every_mean.items() if not np.isnan(mean)}
     attrs[VARIANCE] = (
         float(scores.var(ddof=1) / len(scores)) if len(scores) > 1 else 0.0
     )  # of the mean over the queries

@@ -100,7 +100,7 @@ def retrying(
     while True:
         fault = None
         try:
-            found = operation()
+            result = operation()
         except (SQLAlchemyError, StorageInternalError, OSError) as error:
             fault = fault_of(error, engine)
             if fault is None:
@@ -108,7 +108,7 @@ def retrying(
         if fault is None:
             if since is not None and not quietly:
                 _report(on_event, BACK, f"the record {where} answers again after {clock() - since:.1f} seconds")
-            return found
+            return result
         if fault.remedy:  # raised outside the except block: the chained exception could show a password
             raise StudyError(f"cannot use the record {where}: {fault.cause}. {fault.remedy}")
         if since is None:
@@ -156,12 +156,12 @@ def fault_of(error: BaseException, engine: Engine) -> Fault | None:
 
 
 def _chain(error: BaseException) -> list[BaseException]:
-    found: list[BaseException] = []
+    chain: list[BaseException] = []
     cause: BaseException | None = error
-    while cause is not None and cause not in found:
-        found.append(cause)
+    while cause is not None and cause not in chain:
+        chain.append(cause)
         cause = cause.__cause__ or cause.__context__
-    return found
+    return chain
 
 
 def fault_of_file(error: OSError) -> Fault | None:
@@ -178,25 +178,25 @@ def _fault_of_database(error: BaseException, dialect: str) -> Fault | None:
         return Fault("all connections are in use")
     if not isinstance(error, DBAPIError):
         return None
-    said = " ".join(str(error.orig).split())
+    message = " ".join(str(error.orig).split())
     if dialect == "sqlite":
-        if "locked" in said:
+        if "locked" in message:
             return Fault("another process keeps the database locked")
-        return next((Fault(said, remedy) for text, remedy in _BY_SQLITE.items() if text in said), None)
+        return next((Fault(message, remedy) for text, remedy in _BY_SQLITE.items() if text in message), None)
     state = str(getattr(error.orig, "sqlstate", None) or "")
     for pattern, code, remedy in _BY_POSTGRES:
-        if state == code or (not state and re.search(pattern, said)):
-            return Fault(_last_sentence(said), remedy)
+        if state == code or (not state and re.search(pattern, message)):
+            return Fault(_last_sentence(message), remedy)
     if state.startswith(_PASSING) or error.connection_invalidated:
-        return Fault(_last_sentence(said))
+        return Fault(_last_sentence(message))
     lost = type(error.orig).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout", "AdminShutdown")
-    return Fault(_last_sentence(said)) if lost and not state else None
+    return Fault(_last_sentence(message)) if lost and not state else None
 
 
-def _last_sentence(said: str) -> str:
+def _last_sentence(message: str) -> str:
     """Return the message of a server without the preface and the advice around it."""
-    said = re.split(r" Is the server running| \(Background on| Multiple connection attempts", said)[0]
-    return re.split(r"FATAL: +|ERROR: +", said)[-1].strip().rstrip(".")
+    message = re.split(r" Is the server running| \(Background on| Multiple connection attempts", message)[0]
+    return re.split(r"FATAL: +|ERROR: +", message)[-1].strip().rstrip(".")
 
 
 def _report(on_event: OnEvent | None, event: str, message: str) -> None:

@@ -85,8 +85,8 @@ class TrialRows:
     def _next(self, connection: Connection) -> int:
         """Return Optuna's number for a new trial, which counts the trials of the study."""
         last = select(TRIALS.c.number).where(TRIALS.c.study_id == self._study_id).order_by(TRIALS.c.trial_id.desc())
-        found = connection.execute(last.limit(1)).scalar_one_or_none()
-        return 0 if found is None else int(found) + 1
+        latest = connection.execute(last.limit(1)).scalar_one_or_none()
+        return 0 if latest is None else int(latest) + 1
 
     def _check(self, connection: Connection, trial: FrozenTrial) -> None:
         """Check the distribution of each parameter against the first one, once for each distribution."""

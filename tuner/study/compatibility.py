@@ -57,31 +57,31 @@ def saved_space(space: UnionSpace) -> dict[str, Json]:
 
 def of_today(space: SavedSpace) -> SavedSpace:
     """Return a space that an earlier version saved, with the names and values of today."""
-    found: dict[str, JsonView] = {}
-    for name, own in space.items():
-        ((today, choices),) = current_names({name: own.get("choices")}).items()
-        when = {"when": current_names(own["when"])} if "when" in own else {}
-        found[today] = {**own, **({"choices": choices} if choices else {}), **when}
-    return found
+    result: dict[str, JsonView] = {}
+    for name, distribution in space.items():
+        ((today, choices),) = current_names({name: distribution.get("choices")}).items()
+        when = {"when": current_names(distribution["when"])} if "when" in distribution else {}
+        result[today] = {**distribution, **({"choices": choices} if choices else {}), **when}
+    return result
 
 
-def space_differences(there: SavedSpace, here: SavedSpace) -> list[Difference]:
+def space_differences(before: SavedSpace, now: SavedSpace) -> list[Difference]:
     """Return the differences between two spaces: their solvers, then the parameters of solvers that are in both."""
-    found = []
-    before, now = list(there[SOLVER]["choices"]), list(here[SOLVER]["choices"])
-    if before != now:
-        found.append(Difference(f"solvers is {before} there, {now} here", set(before) <= set(now)))
-    for name in dict.fromkeys((*there, *here)):
-        if name == SOLVER or name.partition(".")[0] not in set(before) & set(now):
+    differences = []
+    old, new = list(before[SOLVER]["choices"]), list(now[SOLVER]["choices"])
+    if old != new:
+        differences.append(Difference(f"solvers is {old} there, {new} here", set(old) <= set(new)))
+    for name in dict.fromkeys((*before, *now)):
+        if name == SOLVER or name.partition(".")[0] not in set(old) & set(new):
             continue
-        if name not in here:
-            found.append(Difference(f"'{name}' is searched there, not here"))
-        elif name not in there:
-            found.append(Difference(f"'{name}' is searched here, not there"))
-        elif canonical(there[name]) != canonical(here[name]):
-            text = f"'{name}' is {description(there[name])} there, {description(here[name])} here"
-            found.append(Difference(text, is_wider(here[name], there[name])))
-    return found
+        if name not in now:
+            differences.append(Difference(f"'{name}' is searched there, not here"))
+        elif name not in before:
+            differences.append(Difference(f"'{name}' is searched here, not there"))
+        elif canonical(before[name]) != canonical(now[name]):
+            text = f"'{name}' is {description(before[name])} there, {description(now[name])} here"
+            differences.append(Difference(text, is_wider(now[name], before[name])))
+    return differences
 
 
 def saved(distribution: BaseDistribution) -> Json:
@@ -121,26 +121,26 @@ def description(value: JsonView) -> str:
     return text + "".join(f" where {name} is {', '.join(map(str, values))}" for name, values in when.items())
 
 
-def setting_differences(there: JsonView, here: JsonView) -> list[Difference]:
+def setting_differences(before: JsonView, now: JsonView) -> list[Difference]:
     """Return the differences between the fields of two studies, except those that may change and the search space.
 
     A study from before there was a choice of the acquisition, of systems, or of constraints, had the default.
     """
-    there = {"acquisition": Settings.acquisition, "serve": [], "monotone": {}, **there}
+    before = {"acquisition": Settings.acquisition, "serve": [], "monotone": {}, **before}
     return [
-        Difference(f"{name} is {there[name]!r} there, {value!r} here")
-        for name, value in here.items()
-        if name in there and name not in _FREE and not _is_same(name, there[name], value)
+        Difference(f"{name} is {before[name]!r} there, {value!r} here")
+        for name, value in now.items()
+        if name in before and name not in _FREE and not _is_same(name, before[name], value)
     ]
 
 
-def _is_same(name: str, there: object, here: object) -> bool:
+def _is_same(name: str, before: object, now: object) -> bool:
     """Return whether a setting is the same, or the gain of a metric is one that the grades may have decided."""
     if name == "metric":
-        return str(here) == there or str(linear_gain(parse_metric(str(here)))) == there
-    if name == "also" and isinstance(there, list) and isinstance(here, list):
-        return len(there) == len(here) and all(_is_same("metric", *both) for both in zip(there, here, strict=True))
-    return there == here
+        return str(now) == before or str(linear_gain(parse_metric(str(now)))) == before
+    if name == "also" and isinstance(before, list) and isinstance(now, list):
+        return len(before) == len(now) and all(_is_same("metric", *both) for both in zip(before, now, strict=True))
+    return before == now
 
 
 def claim(record: optuna.Study, study: Study, digest: str, *, weighted: bool = False) -> None:
@@ -151,17 +151,17 @@ def claim(record: optuna.Study, study: Study, digest: str, *, weighted: bool = F
     """
     settings = {name: value for name, value in study.as_dict().items() if name not in (*_FREE, *_SOURCES)}
     declared = record.user_attrs.get(DECLARED)
-    found = setting_differences(declared["settings"], settings) if declared else []
+    diffs = setting_differences(declared["settings"], settings) if declared else []
     if declared and declared["data"] != digest:
-        found.append(Difference("the digest of its data differs"))
+        diffs.append(Difference("the digest of its data differs"))
     if declared and weighted and not declared.get(WEIGHTED):
-        found.append(Difference("an earlier version computed the values of its trials without the weights of queries"))
+        diffs.append(Difference("an earlier version computed the values of its trials without the weights of queries"))
     if record.direction != StudyDirection.MAXIMIZE:
-        found.append(Difference(f"direction is '{record.direction.name.lower()}' there, 'maximize' here"))
-    if found:
-        changes = "; ".join(change.text for change in found)
+        diffs.append(Difference(f"direction is '{record.direction.name.lower()}' there, 'maximize' here"))
+    if diffs:
+        text = "; ".join(change.text for change in diffs)
         raise StudyError(
-            f"the record of study '{record.study_name}' is another study's: {changes}. "
+            f"the record of study '{record.study_name}' is another study's: {text}. "
             "Choose another name (--name), or repeat its settings."
         )
     if declared is None:

@@ -24,8 +24,8 @@ from ranktune.solvers.registry import NAMES, add_solver
 
 def declared_solvers(custom: JsonView) -> Mapping[str, Any]:
     """Return the descriptions of solvers by name."""
-    found: Mapping[str, Any] = custom.get("solvers", {})
-    return found
+    solvers: Mapping[str, Any] = custom.get("solvers", {})
+    return solvers
 
 
 def spelling(metric: str, custom: JsonView) -> str:
@@ -35,15 +35,15 @@ def spelling(metric: str, custom: JsonView) -> str:
 
 def described_custom(solvers: Sequence[str], metrics: Sequence[str], custom: JsonView) -> Json:
     """Return custom with descriptions of all solvers and metrics that are not RankTune's; {} if all are."""
-    own_solvers, own_metrics = dict(declared_solvers(custom)), dict(custom.get("metrics", {}))
+    described_solvers, described_metrics = dict(declared_solvers(custom)), dict(custom.get("metrics", {}))
     for name in solvers:
-        if name not in NAMES and name not in own_solvers and (registration := find(name)) is not None:
-            own_solvers[name] = described(registration)
+        if name not in NAMES and name not in described_solvers and (registration := find(name)) is not None:
+            described_solvers[name] = described(registration)
     for name in map(_name_of, metrics):
-        if name in CUSTOM and name not in own_metrics:
-            own_metrics[name] = described_metric(CUSTOM[name])
-    found = {"solvers": own_solvers, "metrics": own_metrics}
-    return {kind: descriptions for kind, descriptions in found.items() if descriptions}
+        if name in CUSTOM and name not in described_metrics:
+            described_metrics[name] = described_metric(CUSTOM[name])
+    result = {"solvers": described_solvers, "metrics": described_metrics}
+    return {kind: descriptions for kind, descriptions in result.items() if descriptions}
 
 
 def restore_custom(name: str, custom: JsonView) -> None:

@@ -274,7 +274,7 @@ def _check_plan(study: Study) -> None:
 
 
 def _competing(
-    given: Sequence[str], plan: str, own: Mapping[str, Any], serve: Sequence[str], needs: frozenset[str]
+    given: Sequence[str], plan: str, declared: Mapping[str, Any], serve: Sequence[str], needs: frozenset[str]
 ) -> tuple[str, ...]:
     """Return the names of the solvers that compete: those given, by default those that plan can score.
 
@@ -286,10 +286,10 @@ def _competing(
         return able_of(needs, serve, _online() if plan == "progressive" else standard())
     groups = {ALL: lambda: loadable((*NAMES, *custom_names())), STANDARD_NAME: standard}
     every = [name for each in given for name in (able_of(needs, serve, groups[each]()) if each in groups else [each])]
-    names = tuple(dict.fromkeys(name if name in own else solver_class(name).__name__ for name in every))
+    names = tuple(dict.fromkeys(name if name in declared else solver_class(name).__name__ for name in every))
     for name in names:
         check_loadable(name)
-        if name not in own:
+        if name not in declared:
             check_able(needs, serve, name)
     if plan == "progressive" and not set(names) <= set(_online()):
         other = next(name for name in names if name not in _online())
@@ -311,21 +311,21 @@ def _check_values(flat: str, override: object) -> None:
     """
     if flat == SOLVER:
         return
-    name, own = flat.split(".", 1)
+    name, parameter_name = flat.split(".", 1)
     if isinstance(override, Mapping):
         values = [override[end] for end in ("low", "high") if end in override]
     else:
         values = list(override) if isinstance(override, list | tuple) else [override]
-    if own == FEATURE_SET:
+    if parameter_name == FEATURE_SET:
         check_sets(flat, values)
         return
     declared = solver_class(name).space
     space = {parameter.name: parameter for parameter in reversed(declared)}
-    if isinstance(space[own], Choice):
+    if isinstance(space[parameter_name], Choice):
         return
     for value in values:
-        forced = {own: value}
-        waiting = list(conditions(space[own]))
+        forced = {parameter_name: value}
+        waiting = list(conditions(space[parameter_name]))
         while waiting:  # solvers do not check inactive parameters
             when = waiting.pop(0)
             if when.name not in forced:

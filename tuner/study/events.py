@@ -246,11 +246,11 @@ def repair(path: Path) -> None:
 def _parsed(line: bytes) -> Json | None:
     """Return the event in a line, None if the line holds none."""
     try:
-        found = json.loads(line.decode("ascii"))
-        datetime.fromisoformat(found["at"])
+        event = json.loads(line.decode("ascii"))
+        datetime.fromisoformat(event["at"])
     except (ValueError, RecursionError, TypeError, LookupError):
         return None
-    return found if isinstance(found, dict) and isinstance(found.get("event"), str) else None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None
 
 
 class _Handler(RotatingFileHandler):

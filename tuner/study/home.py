@@ -108,26 +108,26 @@ class StudyFolder:
         """
         if not self.has_begun:
             return study
-        there = self.study()
+        existing = self.study()
         if extend:
-            first = [name for name in there.solvers if name in study.solvers]
+            first = [name for name in existing.solvers if name in study.solvers]
             study = replace(study, solvers=tuple(dict.fromkeys((*first, *study.solvers))))
-        found = self._differences(there, study)
-        if [change for change in found if not (extend and change.keeps_trials)]:
-            wider = (
-                "" if extend or not all(change.keeps_trials for change in found) else ", or widen the study (--extend)"
-            )
+        differences = self._differences(existing, study)
+        if [change for change in differences if not (extend and change.keeps_trials)]:
+            changes = "; ".join(change.text for change in differences)
+            widens = not extend and all(change.keeps_trials for change in differences)
+            wider = ", or widen the study (--extend)" if widens else ""
             raise StudyError(
-                f"study '{self.path.name}' exists with other settings: {'; '.join(change.text for change in found)}. "
+                f"study '{self.path.name}' exists with other settings: {changes}. "
                 f"Choose another name (--name), or repeat its settings{wider}."
             )
         return study
 
-    def _differences(self, there: Study, here: Study) -> list[Difference]:
+    def _differences(self, existing: Study, new: Study) -> list[Difference]:
         # The space was saved too: the same declaration means another space once a solver's default space has changed.
-        searched = self._saved().get("space") or saved_space(there.union_space())
-        found = setting_differences(there.as_dict(), here.as_dict())  # a field that did not exist has its default
-        return found + space_differences(of_today(searched), saved_space(here.union_space()))
+        searched = self._saved().get("space") or saved_space(existing.union_space())
+        settings = setting_differences(existing.as_dict(), new.as_dict())  # a field that did not exist has its default
+        return settings + space_differences(of_today(searched), saved_space(new.union_space()))
 
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
         """Save study and the digests of its data. Raises StudyError if the folder holds another study."""
@@ -226,23 +226,23 @@ def writing(path: Path) -> Iterator[None]:
         ) from None
 
 
-def _format_problem(found: object) -> str:
+def _format_problem(number: object) -> str:
     """Return why a declaration of another format cannot be read, and what can be done."""
-    if not isinstance(found, int) or isinstance(found, bool):
+    if not isinstance(number, int) or isinstance(number, bool):
         return "is no declaration of a study. Choose another name, or remove that folder."
-    if found > FORMAT:
-        return f"has format {found}, of a newer RankTune; this one reads {FORMAT}. Upgrade (pip install -U ranktune)."
+    if number > FORMAT:
+        return f"has format {number}, of a newer RankTune; this one reads {FORMAT}. Upgrade (pip install -U ranktune)."
     return (
-        f"has format {found}, of a RankTune that validated trials in another way, so that they cannot be continued; "
+        f"has format {number}, of a RankTune that validated trials in another way, so that they cannot be continued; "
         f"this one reads {FORMAT}. Any Optuna tool opens its record; for more trials choose another name (--name)."
     )
 
 
-def _changed(there: Mapping[str, str], here: Mapping[str, str]) -> str:
+def _changed(before: Mapping[str, str], now: Mapping[str, str]) -> str:
     """Return the difference between the digests of the splits of two studies, in words."""
-    if list(there) != list(here):
-        return f"its parts are {list(there)} there, {list(here)} here"
-    parts = [name for name in there if name and there[name] != here[name]]
+    if list(before) != list(now):
+        return f"its parts are {list(before)} there, {list(now)} here"
+    parts = [name for name in before if name and before[name] != now[name]]
     return f"the digest of {', '.join(parts)} differs" if parts else "its digest differs"
 
 
@@ -280,7 +280,7 @@ def find_folder(home: Path, name: str) -> StudyFolder:
     check_name(name)
     folder = StudyFolder(home / name)
     if not folder.has_begun:
-        known = [found.path.name for found in all_folders(home)]
+        known = [study.path.name for study in all_folders(home)]
         hint = nearest(name, known) if known else "There are no studies there yet."
         raise StudyError(f"no study '{name}' in {home}. {hint}")
     return folder
@@ -290,8 +290,8 @@ def all_folders(home: Path) -> list[StudyFolder]:
     """Return the folders of all studies in home, oldest first."""
     if not home.is_dir():
         return []
-    found = [folder for folder in map(StudyFolder, home.glob("*")) if folder.has_begun]
-    return sorted(found, key=lambda folder: (_changed_at(folder.declaration), folder.path))
+    folders = [folder for folder in map(StudyFolder, home.glob("*")) if folder.has_begun]
+    return sorted(folders, key=lambda folder: (_changed_at(folder.declaration), folder.path))
 
 
 def _changed_at(file: Path) -> float:

@@ -115,10 +115,10 @@ def owning(folder: Path) -> Iterator[None]:
 def holder(folder: Path) -> Holder | None:
     """Return who runs the study in folder, None if apparently nobody does; the lock itself is not touched."""
     try:
-        found = _parsed((folder / LOCK).read_text(encoding="utf-8"))
+        running = _parsed((folder / LOCK).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if found is not None and found.alive() else None
+    return running if running is not None and running.alive() else None
 
 
 def _taken(folder: Path) -> IO[str]:
@@ -137,14 +137,14 @@ def _taken(folder: Path) -> IO[str]:
             if locked and _is_at(file, path):
                 return file
             file.seek(0)
-            found = None if locked else _parsed(file.read())
+            other = None if locked else _parsed(file.read())
         except BaseException:
             file.close()
             raise
         file.close()
         # A holder writes who it is a moment after it took the lock; until then the file names its predecessor.
-        if (found is not None and found.alive()) or time.monotonic() > until:
-            raise BeingRun(folder.name, found)
+        if (other is not None and other.alive()) or time.monotonic() > until:
+            raise BeingRun(folder.name, other)
         time.sleep(0.005)
 
 
@@ -164,8 +164,8 @@ def _write(file: IO[str], text: str) -> None:
 def _parsed(text: str) -> Holder | None:
     """Return the holder in a lock file, None if there is none; an older release wrote only its number."""
     try:
-        found = json.loads(text.removeprefix("process "))
-        return Holder(**found) if isinstance(found, dict) else Holder(int(found))
+        content = json.loads(text.removeprefix("process "))
+        return Holder(**content) if isinstance(content, dict) else Holder(int(content))
     except (ValueError, TypeError, RecursionError):
         return None
 

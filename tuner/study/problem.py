@@ -98,8 +98,8 @@ class Problem:
     def facts(self) -> dict[str, int]:
         """The sizes of the data."""
         learnt, test = self.development, self.test
-        found = {"queries": learnt.n_queries, "documents": learnt.n_documents, "features": learnt.n_features}
-        return found if test is None else found | {"test_queries": test.n_queries, "test_documents": test.n_documents}
+        sizes = {"queries": learnt.n_queries, "documents": learnt.n_documents, "features": learnt.n_features}
+        return sizes if test is None else sizes | {"test_queries": test.n_queries, "test_documents": test.n_documents}
 
     @property
     def has_given_queries(self) -> bool:

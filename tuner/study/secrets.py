@@ -124,9 +124,9 @@ def credentials(uri: str) -> tuple[str, dict[str, str]]:
     parts = _split(uri)
     if parts is None or parts.scheme not in ("http", "https") or "@" not in parts.netloc:
         return uri, {}
-    found = {"MLFLOW_TRACKING_USERNAME": parts.username, "MLFLOW_TRACKING_PASSWORD": parts.password}
+    variables = {"MLFLOW_TRACKING_USERNAME": parts.username, "MLFLOW_TRACKING_PASSWORD": parts.password}
     plain = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-    return plain, {name: unquote(value) for name, value in found.items() if value and value != HIDDEN}
+    return plain, {name: unquote(value) for name, value in variables.items() if value and value != HIDDEN}
 
 
 def without_password(text: str, uri: str) -> str:

@@ -293,4 +293,4 @@ def _with_warnings(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments)
-    return result, list(dict.fromkeys((str(one.message), one.category) for one in caught))
+    return result, list(dict.fromkeys((str(warning.message), warning.category) for warning in caught))

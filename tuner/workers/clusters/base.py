@@ -211,22 +211,22 @@ class ClusterWorkers(ABC):
 
     def _refresh(self) -> None:
         """Update the list of members; jobs on members that are gone fail."""
-        there = self._members()
-        new = [address for address in there if address not in self._threads and address not in self._refused]
-        answers = self._tell(new, open_host, self._token, max(there.values())) if new else {}
+        members = self._members()
+        new = [address for address in members if address not in self._threads and address not in self._refused]
+        answers = self._tell(new, open_host, self._token, max(members.values())) if new else {}
         with self._lock:
-            gone = self._threads.keys() - there.keys()
-            self._threads = {address: there[address] for address in self._threads if address in there}
+            gone = self._threads.keys() - members.keys()
+            self._threads = {address: members[address] for address in self._threads if address in members}
             for address, answer in answers.items():
                 if wrong := _mismatch(answer):
-                    if not self._threads and len(answers) == len(there):
+                    if not self._threads and len(answers) == len(members):
                         raise StudyError(f"the {self.engine} worker {address} {wrong}.")
                     self._refused.add(address)
                     warnings.warn(f"the {self.engine} worker {address} {wrong}: it gets no trial.", RankTuneWarning, 2)
                 else:
                     for problem in self._problems.items():
                         self._tell([address], receive, self._token, *problem)
-                    self._threads[address] = there[address]
+                    self._threads[address] = members[address]
             for job in self._unfinished():
                 if job.address in gone:
                     job.fail(WorkerLost(f"the {self.engine} worker {job.address} left or died"))

@@ -53,7 +53,7 @@ class RayWorkers(ClusterWorkers):
         if function is open_host:
             threads = self._members()
             self._actors |= {node: _started(node, threads.get(node, 1)) for node in addresses}
-        stored = [ray.put(one) if isinstance(one, bytes) else one for one in arguments]  # once for all nodes
+        stored = [ray.put(value) if isinstance(value, bytes) else value for value in arguments]  # once for all nodes
         answers = {node: self._actors[node].call.remote(function, *stored) for node in addresses}
         ray.wait(list(answers.values()), num_returns=max(len(answers), 1), timeout=START_SECONDS)
         return {node: _outcome(answer) for node, answer in answers.items()}
