@@ -3,8 +3,8 @@
 Greedy forward selection by least squares within queries: the grades of each query, without their mean, are regressed on
 its features without theirs. Each feature takes part as it is, by its rank within the query, which follows monotone
 relations, and by whether it is missing. At each step the group of features is taken that explains most of what is left
-for its share of the limits. That rule can fill the limits with cheap features and leave out an expensive one that is
-worth more, so the order by gain alone is made as well, and the better of the two is returned.
+for its share of the limits. That rule can fill the limits with cheap features and leave out an expensive one that
+explains more, so the order by gain alone is made as well, and the better of the two is returned.
 Source: Leskovec et al. 2007, "Cost-effective outbreak detection in networks" (the better of both is within a constant
 factor of the best set for submodular gains).
 
@@ -193,7 +193,7 @@ def _selected(
     limits: FeatureLimits,
     rule: Callable[[Floats, Floats], Floats],
 ) -> tuple[FeatureOrder, float]:
-    """Return the units in the order of their worth while they keep the limits, and what they explain together."""
+    """Return the units in the order of their value while they keep the limits, and what they explain together."""
     gram, target = gram.copy(), target.copy()
     left, paid = list(range(len(units))), np.empty(0, dtype=np.int64)
     cost = count = explained = 0.0

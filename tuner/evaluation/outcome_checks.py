@@ -53,9 +53,7 @@ def comparable_outcome(
     known = counted_queries(outcome.per_query[metric])
     if not known.any():
         return failed_outcome(outcome, f"{metric} is not a finite number on the validation queries")
-    lengths = {len(values) for values in outcome.per_query.values()}
-    if counted is not None:
-        lengths.add(len(counted))
+    lengths = {len(values) for values in (*outcome.per_query.values(), counted) if values is not None}
     if len(lengths) > 1:
         what = " or ".join(map(str, sorted(lengths - {len(known)}))) or len(known)
         return failed_outcome(outcome, f"{metric} has {len(known)} values, where other metrics or trials have {what}")

@@ -62,8 +62,8 @@ def is_significantly_worse(
 def is_behind(values: Floats, incumbent: Floats, weights: Floats | None = None) -> bool:
     """Return whether a trial scored less than the incumbent after the same sample of the training queries.
 
-    More training queries may change the order, so that no test could promise much; where a fit on all of them is
-    expensive, only what leads on the sample is worth it.
+    More training queries may change the order, so that no test would be valid; where a fit on all of them is
+    expensive, only a trial that leads on the sample goes on.
     """
     difference = linearised(values - incumbent, weights)
     known = difference[~np.isnan(difference)]

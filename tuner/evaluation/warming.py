@@ -19,7 +19,7 @@ from ranktune.solvers.models.trees import stumps
 from ranktune.solvers.registry import make, solver_class
 
 METRICS = ("ndcg@10", "pairwise")
-"""What a study maximises where it is not said otherwise."""
+"""The metric that a study maximises by default."""
 
 
 def compile_solver(name: str) -> float:

@@ -159,8 +159,8 @@ def propose(
 
     acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. draws: sample paths of "mixed". power:
     exponent of the expected cost by which improvement is divided, but for "thompson". replicates: for one objective
-    without constraints, propose a tried configuration where that is worth more (ranktune.tuner.gp.replicates); the gain
-    remains that of the new one.
+    without constraints, propose a tried configuration where that gains more (ranktune.tuner.gp.replicates); the gain
+    remains that of the new configuration.
     """
     if not encoding.varying:
         only = encoding.only()
@@ -222,7 +222,9 @@ def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generato
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
     """Return the posterior mean of each trial's standardised gain, (n,), averaged over hyperparameters."""
     output = _Output.of(encoding, trials, encoding.embed(trials.rows), np.empty((0, len(encoding.axis_of_column))))
-    posteriors = output.posteriors(HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0))  # no matter who asks
+    posteriors = output.posteriors(
+        HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0)
+    )  # the same for every caller
     means: Floats = np.mean([posterior.mean(output.E) for posterior, _ in posteriors], axis=0)
     return means
 

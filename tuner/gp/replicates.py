@@ -52,6 +52,6 @@ def best_replicate(posteriors: Sequence[Posterior], tried: Floats, new: Floats) 
     moments = [posterior.mean_and_variance(tried) for posterior in posteriors]
     upper = np.mean([mean + np.sqrt(variance) for mean, variance in moments], axis=0)
     candidates = np.argsort(-upper, kind="stable")[:MAX_REPLICATE_CANDIDATES].tolist()
-    rises = np.mean([knowledge_gradients(given, E, [*candidates, len(tried)]) for given in posteriors], axis=0)
+    rises = np.mean([knowledge_gradients(posterior, E, [*candidates, len(tried)]) for posterior in posteriors], axis=0)
     best = int(np.argmax(rises))
     return candidates[best] if rises[best] > max(MIN_RISE, rises[-1]) else None

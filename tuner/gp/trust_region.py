@@ -25,7 +25,7 @@ MIN_IMPROVEMENT = 1e-3
 """Smallest improvement that counts as a success, in standard deviations of the gains before."""
 
 FIRST_COUNTED = 10
-"""Trials before those that count for the share: of the first ones, many improve by luck."""
+"""Trials before those that count for the share: of the first, many improve by chance."""
 NEAR = 0.25
 """Squared distance from the incumbent up to which a trial is near it, as a share of that of two random ones."""
 FORGETTING = 0.95

@@ -1,4 +1,4 @@
-"""The state of a pass in one file, from which an interrupted one goes on: an npz archive of arrays and one text."""
+"""The state of a pass in one file, from which an interrupted pass goes on: an npz archive of arrays and one text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORMAT = 1
 
 
 def save(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
-    """Write a checkpoint in place of the one before. Raises StudyError where it cannot be written."""
+    """Write a checkpoint in place of the previous one. Raises StudyError where it cannot be written."""
     text = np.frombuffer(json.dumps({"format": FORMAT, **about}).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:

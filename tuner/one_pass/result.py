@@ -89,7 +89,7 @@ class Entry:
 
 @dataclass(frozen=True, repr=False)
 class OnePassResult:
-    """What `one_pass` found.
+    """The result of `one_pass`.
 
     Attributes
     ----------

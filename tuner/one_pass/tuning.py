@@ -39,7 +39,7 @@ SHARE_OF_WRITING = 0.05
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a pass is: a checkpoint goes on only under the same one."""
+    """What a pass is: a checkpoint goes on only under the same declaration."""
 
     metric: str
     solvers: tuple[str, ...]
@@ -88,7 +88,7 @@ class OnePassTuning:
             self._restore(sample, *saved)
 
     def run(self) -> OnePassResult:
-        """Learn from all queries that are left; return what was found, without a test."""
+        """Learn from all queries that are left; return the result, without a test."""
         last, cost = time.monotonic(), 0.0
         while self._done < self._queries.n_queries:
             self._learn()
@@ -102,7 +102,8 @@ class OnePassTuning:
 
     def _learn(self) -> None:
         """Score the next block by all configurations, and learn from it."""
-        end = min(self._done + _fitting(self._queries, self._done), self._looks[self._look].after)
+        first, last = next(query_ranges(self._queries.starts[self._done :], BLOCK_ROWS))
+        end = min(self._done + last - first, self._looks[self._look].after)
         block = block_of(self._queries, self._done, end)
         judgements = Judgements.of(block)
         numbers = self._learners.numbers
@@ -162,7 +163,7 @@ class OnePassTuning:
         )
 
     def _fresh(self, kept: list[int], count: int) -> list[Configuration]:
-        """Return fresh configurations: every second one is near one that goes on, the others are drawn."""
+        """Return fresh configurations: every second is near a configuration that goes on, the others are drawn."""
         result = []
         for index in range(count):
             if index % 2 == 0:
@@ -181,7 +182,7 @@ class OnePassTuning:
         )
 
     def _result(self) -> OnePassResult:
-        """Return what was found: the best at the last look, with its weights now."""
+        """Return the result: the best configuration at the last look, with its weights now."""
         best = self._entries[self._log[-1]["best"]]
         weights = self._learners.weights()[self._learners.numbers.index(best.number)]
         model = LinearModel(
@@ -238,12 +239,6 @@ class OnePassTuning:
         self._learners = JointLearners.restored(sample, rankers, arrays)
         self._window = [arrays["window"]] if arrays["window"].size else []
         self._report(f"going on after {self._done} of {self._queries.n_queries} queries")
-
-
-def _fitting(queries: Queries, first: int) -> int:
-    """Return how many queries from number first on make a block."""
-    a, b = next(query_ranges(queries.starts[first:], BLOCK_ROWS))
-    return b - a
 
 
 def check_usable(queries: Queries) -> None:

@@ -1,6 +1,6 @@
-"""Which parameters a trial asks for, learnt from the trials of a program that is not known.
+"""Which parameters a trial asks for, learnt from the trials of an unknown define-by-run program.
 
-A define-by-run program asks for one parameter after the other, and the values it got decide what it asks for next: a
+Such a program asks for one parameter after the other, and the values it got decide what it asks for next: a
 category, a flag, a whole number (`for i in range(n)`), a threshold, or several of them. Parameters that come and go
 together share a decision tree over parameters that are asked for at least as often. A tree is grown until it explains
 every trial, by the splits that shorten the description of the trials most: the bits that a split saves, less those that
@@ -84,7 +84,7 @@ class LearntActivity:
 def learn_activity(axes: Sequence[Axis], rows: Floats, asked: Booleans) -> LearntActivity:
     """Return what explains which parameters the trials asked for, (n, d), by their values: rows, (n, d).
 
-    Trials that nothing tells apart although one of them asked for a parameter: it counts as active there.
+    Of trials that no split separates, some may have asked for a parameter and others not: it counts as active.
     """
     rows, asked = rows[-MAX_LEARNT_TRIALS:], asked[-MAX_LEARNT_TRIALS:]
     values = np.where(asked & ~np.isnan(rows), rows, ABSENT)

@@ -1,6 +1,6 @@
 """What a study tries first: the portfolios of its solvers.
 
-They were good on many other data sets, so that a study believes them without the proof that it asks of later trials.
+They were good on many other data sets, so that a study accepts them without the significance that later trials need.
 """
 
 from __future__ import annotations

@@ -198,7 +198,7 @@ class ThompsonSampler(EncodedSampler):
         Divide the improvement by a power of the expected cost of a trial, estimated from the user attribute "seconds".
         "thompson" does not use it.
     replicates : bool, default=False
-        Suggest a tried configuration again where noise makes that worth more; one objective without constraints only,
+        Suggest a tried configuration again where noise makes that gain more; one objective without constraints only,
         and not with "thompson".
 
     Attributes
@@ -284,7 +284,7 @@ class ThompsonSampler(EncodedSampler):
     def posterior_best(self, study: Study) -> FrozenTrial:
         """Return the complete trial with the best posterior mean.
 
-        Where values are noisy, the best observed value is the luckiest one. Feasible trials come before others; if
+        Where values are noisy, the best observed value is biased. Feasible trials come before others; if
         there are none, the trial of smallest total violation is returned.
 
         Parameters

@@ -204,7 +204,7 @@ def _twice_the_ranks(sizes: Floats) -> np.ndarray[tuple[int], np.dtype[np.int64]
 
 
 def _counted(twice: np.ndarray[tuple[int], np.dtype[np.int64]], smaller: int) -> float:
-    """Return the share of the sign patterns whose smaller sum is as small as the one seen."""
+    """Return the share of the sign patterns whose smaller sum is at most the observed one."""
     share = np.zeros(int(twice.sum()) + 1)  # of the patterns of the ranks so far, by their sum
     share[0] = 1.0
     for rank in twice:

@@ -45,7 +45,7 @@ class Option:
 
 
 def cost_name(name: str) -> str:
-    """Return the one of COSTS that name spells. Raises ParameterError with the nearest otherwise."""
+    """Return the cost of COSTS that name denotes. Raises ParameterError with the nearest otherwise."""
     if name not in SPELLINGS:
         raise ParameterError(f"'{name}' is no cost of a model. {nearest(name, SPELLINGS)}")
     return SPELLINGS[name]

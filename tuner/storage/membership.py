@@ -134,7 +134,7 @@ class Membership:
         alive: Callable[[int], bool] = psutil.pid_exists,
         sleep: Callable[[float], None] = time.sleep,
     ) -> str:
-        """Become the one owner of the study and return the token of it.
+        """Become the only owner of the study and return the token of it.
 
         An owner is replaced if it released the study, if it is a process of this host that is gone, or if it gives no
         sign of life for a period. Raises StudyError if another owner lives: at once, or at its next sign of life.
@@ -182,7 +182,7 @@ class Membership:
     def _take(
         self, connection: Connection, token: str, old: str | None, who: tuple[str, int, str]
     ) -> tuple[Owner, str, int] | None:
-        """Write the new owner if there is none, or the one with the old token; else return the present one."""
+        """Write the new owner if there is none, or if its token is the old one; else return the present owner."""
         values = dict(zip(("host", "pid", "started"), who, strict=True)) | {"token": token, "concluded": False}
         free = OWNERS.c.token.in_(["", token, *([] if old is None else [old])])
         taking = update(OWNERS).where(OWNERS.c.study == self.study, free).values(**values, beat=OWNERS.c.beat + 1)
@@ -278,7 +278,7 @@ class Ownership(Membership):
 
 
 def confirm_owner(connection: Connection, study: str, token: str) -> None:
-    """Give a sign of life of the owner, within a transaction. Raises StudyError if another one has taken over."""
+    """Give a sign of life of the owner, within a transaction. Raises StudyError if another process has taken over."""
     held = and_(OWNERS.c.study == study, OWNERS.c.token == token)
     if not connection.execute(update(OWNERS).where(held).values(beat=OWNERS.c.beat + 1)).rowcount:
         raise StudyError(

@@ -25,19 +25,19 @@ def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]
     timed, a power of the size of the most expensive model stands for them, so that a search repeats to the last bit.
     That size says little of linear models, which are all cheap, and enough of trees.
     """
-    seen = {name: value for name, value in trial.user_attrs.items() if name in NOISE}
+    attributes = {name: value for name, value in trial.user_attrs.items() if name in NOISE}
     cost = trial.user_attrs.get(SECONDS) if timed else _bulk(trial)
-    seen |= {} if cost is None else {SECONDS: cost}
+    attributes |= {} if cost is None else {SECONDS: cost}
     path = dict(trial.user_attrs.get(PATH, {}))
     if not path or trial.value is None:
-        return [_observed(trial, {}, trial.value, seen)]
+        return [_observed(trial, {}, trial.value, attributes)]
     ((parameter, points),) = path.items()
     name = f"{trial.params[SOLVER]}.{parameter}"
     values = [type(trial.params[name])(value) for value, _ in points]
     best, asked = values.index(trial.params[name]), len(values) - 1
     result = []
     for place in informative_places(len(values), best):
-        attrs = {key: value for key, value in seen.items() if key != SECONDS or place == asked}
+        attrs = {key: value for key, value in attributes.items() if key != SECONDS or place == asked}
         value = trial.value + (points[place][1] - points[best][1])
         result.append(_observed(trial, {name: values[place]}, value, attrs))
     return result

@@ -283,7 +283,7 @@ def _summary(
 
 
 def _owned_by(attributes: Mapping[str, object]) -> NDArray[np.uint8]:
-    """Return the digest of the trial with those attributes as an array, an empty one of a trial without."""
+    """Return the digest of the trial with those attributes as an array, which is empty if the trial has none."""
     return np.frombuffer(str(attributes.get(DIGEST, "")).encode(), np.uint8)
 
 

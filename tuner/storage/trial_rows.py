@@ -89,7 +89,7 @@ class TrialRows:
         return 0 if latest is None else int(latest) + 1
 
     def _check(self, connection: Connection, trial: FrozenTrial) -> None:
-        """Check the distribution of each parameter against the first one, once for each distribution."""
+        """Check the distribution of each parameter against that of its first trial, once for each distribution."""
         for name in trial.params:
             distribution = distribution_to_json(trial.distributions[name])
             if self._checked.get(name) != distribution:

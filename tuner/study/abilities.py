@@ -1,9 +1,9 @@
 """What the data of a study and the systems that serve its model demand of its solvers.
 
-Data may demand that documents are weighed, or that monotone constraints are kept: what a configuration can use says
-its solver (`supports` of ranktune.solvers.base.training_data). A system, named by the setting `serve`, must be able to
-load the model: which parts of models it can load says the table of formats (`ranktune.solvers.export.formats.FORMATS`),
-which parts a configuration gives says its solver (`BaseRanker.model_parts`).
+Data may demand that documents are weighed, or that monotone constraints are kept: its solver declares what a
+configuration can use (`supports` of ranktune.solvers.base.training_data). A system, named by the setting `serve`, must
+be able to load the model: the table of formats (`ranktune.solvers.export.formats.FORMATS`) has the parts of models that
+it can load, and the solver those that a configuration gives (`BaseRanker.model_parts`).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def declared_solvers(custom: JsonView) -> Mapping[str, Any]:
 
 
 def spelling(metric: str, custom: JsonView) -> str:
-    """Return the one spelling of a metric; one that the study has declared is spelt so already."""
+    """Return the standard name of a metric; a metric that the study has declared has it already."""
     return metric if _name_of(metric) in custom.get("metrics", {}) else str(parse_metric(metric))
 
 

@@ -49,7 +49,7 @@ from ranktune.tuner.study.settings import Settings, given_columns
 
 DEFAULT_TRIALS = 30
 TRIALS_BY_TIME = 500
-"""The most trials where timeout or until ends the search: more of them find little but luck."""
+"""The most trials where timeout or until ends the search: what more of them find is mostly noise."""
 
 
 @documented(Settings)
@@ -69,7 +69,7 @@ class Study(Settings):
 
     Notes
     -----
-    Names of metrics and solvers are normalised to their one spelling. Data paths and names are kept for the record.
+    Names of metrics and solvers are given in their standard form. Data paths and names are kept for the record.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Study(Settings):
     custom: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check every field and give names their one spelling."""
+        """Check every field and give names their standard form."""
         self._normalise(monotone=constraints(self.monotone))
         for setting in declared(Settings):
             _check_type(setting, getattr(self, setting.name))

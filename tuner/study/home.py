@@ -126,8 +126,10 @@ class StudyFolder:
     def _differences(self, existing: Study, new: Study) -> list[Difference]:
         # The space was saved too: the same declaration means another space once a solver's default space has changed.
         searched = self._saved().get("space") or saved_space(existing.union_space())
-        settings = setting_differences(existing.as_dict(), new.as_dict())  # a field that did not exist has its default
-        return settings + space_differences(of_today(searched), saved_space(new.union_space()))
+        differences = setting_differences(
+            existing.as_dict(), new.as_dict()
+        )  # a field that did not exist has its default
+        return differences + space_differences(of_today(searched), saved_space(new.union_space()))
 
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
         """Save study and the digests of its data. Raises StudyError if the folder holds another study."""

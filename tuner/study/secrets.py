@@ -94,8 +94,9 @@ def check_tracking(uri: str) -> None:
     """Raise ParameterError, which shows no password, unless MLflow knows such an address."""
     parts = _split(uri)
     if parts is None or parts.scheme.partition("+")[0] not in _SCHEMES or (parts.scheme == "" and ":" in uri):
+        start = uri.partition(":")[0][:20]
         raise ParameterError(
-            f"mlflow='{_start(uri)}...': it must be the address of an MLflow server or database, such as "
+            f"mlflow='{start}...': it must be the address of an MLflow server or database, such as "
             "http://127.0.0.1:5000 or sqlite:///mlflow.db."
         )
     if parts.scheme in ("http", "https") and not parts.hostname:
@@ -146,7 +147,3 @@ def _split(uri: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if uri and uri.isprintable() else None
-
-
-def _start(uri: str) -> str:
-    return uri.partition(":")[0][:20]

@@ -35,7 +35,7 @@ POLL_SECONDS = 1.0
 MAX_SENDS = 3
 """How often a function is sent, where workers die before they begin it."""
 RESERVE_DELAY = 1.0
-"""Seconds after the start of a worker before one in reserve is started, so that it does not delay that one."""
+"""Seconds between the start of a worker and of another in reserve, so that the second does not delay the first."""
 
 
 @dataclass(eq=False)

@@ -85,7 +85,7 @@ class WorkerProcess:
         return self._process.poll() is not None
 
     def has_grown(self) -> bool:
-        """Whether its memory, between functions, is much larger than after its first one. Linux only."""
+        """Whether its memory, between functions, is much larger than after its first function. Linux only."""
         import psutil  # after the first function: it imports for 10 ms
 
         try:

@@ -1,9 +1,9 @@
 """A backend of joblib as an executor: loky, threading, multiprocessing, or one that another package has registered.
 
-joblib can neither stop one call nor limit its time, and where a worker of its own dies, all calls under way are lost.
+joblib can neither stop a call nor limit its time, and when one of its workers dies, all running calls are lost.
 So a worker of joblib runs each function in a worker process (ranktune.tuner.workers.clusters.host) that it starts
-itself: that one is limited, stopped, and may die alone. It asks a folder of this machine whether a function is still
-wanted; a worker elsewhere, which does not see that folder, ends a stopped function at its time limit only.
+itself, which has limits, can be stopped, and may die alone. It reads in a folder of this machine whether a function is
+still wanted; a worker elsewhere, which does not see that folder, ends a stopped function at its time limit only.
 """
 
 from __future__ import annotations
