@@ -222,9 +222,7 @@ def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generato
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
     """Return the posterior mean of each trial's standardised gain, (n,), averaged over hyperparameters."""
     output = _Output.of(encoding, trials, encoding.embed(trials.rows), np.empty((0, len(encoding.axis_of_column))))
-    posteriors = output.posteriors(
-        HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0)
-    )  # the same for every caller
+    posteriors = output.posteriors(HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0))  # always the same
     means: Floats = np.mean([posterior.mean(output.E) for posterior, _ in posteriors], axis=0)
     return means
 

@@ -243,9 +243,7 @@ def confined(solver: str, space: Sequence[Parameter], overrides: Mapping[str, ob
         if name not in overrides:
             kept.append(parameter)
         elif isinstance(parameter, Choice) and len(others) > 1:
-            every = tuple(
-                dict.fromkeys(choice for each in others if isinstance(each, Choice) for choice in each.choices)
-            )
+            every = tuple(dict.fromkeys(choice for p in others if isinstance(p, Choice) for choice in p.choices))
             wanted = _confined(name, replace(parameter, choices=every), overrides[name])
             assert isinstance(wanted, Choice)
             choices = tuple(choice for choice in wanted.choices if choice in parameter.choices)

@@ -126,9 +126,8 @@ class StudyFolder:
     def _differences(self, existing: Study, new: Study) -> list[Difference]:
         # The space was saved too: the same declaration means another space once a solver's default space has changed.
         searched = self._saved().get("space") or saved_space(existing.union_space())
-        differences = setting_differences(
-            existing.as_dict(), new.as_dict()
-        )  # a field that did not exist has its default
+        # A field that did not exist has its default.
+        differences = setting_differences(existing.as_dict(), new.as_dict())
         return differences + space_differences(of_today(searched), saved_space(new.union_space()))
 
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
