@@ -39,10 +39,7 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
+    {attributes}
     features_, alphas_ : ndarray of shape (n_rounds,)
         The feature and weight of each round; the weight of a reversed feature is negative.
     score_ : float

@@ -52,17 +52,7 @@ class TreeRanker(BaseRanker):
 
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
-        """Return the kinds of parts that the model of a configuration has: trees, and weights if it starts from them.
-
-        Parameters
-        ----------
-        parameters : mapping of str to value
-            The parameters that differ from the defaults.
-
-        Returns
-        -------
-        frozenset of str
-        """
+        """Return the kinds of parts of the model of a configuration: trees, and weights if it starts from them."""
         return frozenset({TREES, LINEAR} if parameters.get("start") == "linear" else {TREES})
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:

@@ -203,14 +203,7 @@ class CatBoostRanker(BoostedRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    trees_ : Trees
-        The trees.
-    rounds_ : tuple of int
-        The rounds of each seed.
-    start_ : Model or None
-        What the trees are added to.
+    {attributes}
 
     References
     ----------
@@ -267,17 +260,7 @@ class CatBoostRanker(BoostedRanker):
 
     @classmethod
     def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
-        """Return what a configuration can use: with YetiRank, CatBoost does not keep monotone constraints.
-
-        Parameters
-        ----------
-        parameters : mapping of str to value
-            The parameters that differ from the defaults.
-
-        Returns
-        -------
-        frozenset of str
-        """
+        """Return what a configuration can use: with YetiRank, CatBoost does not keep monotone constraints."""
         by_document = parameters.get("loss", QUERY_RMSE) == QUERY_RMSE
         return super().supports(parameters) | ({MONOTONE} if by_document else frozenset())
 

@@ -132,14 +132,7 @@ class XGBoostRanker(BoostedRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    trees_ : Trees
-        The trees.
-    rounds_ : tuple of int
-        The rounds of each seed.
-    start_ : Model or None
-        What the trees are added to.
+    {attributes}
 
     References
     ----------

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
+from inspect import cleandoc
 from textwrap import indent, wrap
 from types import NoneType, UnionType
 from typing import Any, ForwardRef, TypeVar, Union, get_args, get_origin
@@ -131,3 +132,30 @@ def documented(declaration: type) -> Callable[[Documented], Documented]:
         return what
 
     return decorate
+
+
+FITTED = re.compile(r"^([\w, ]*_) : .*(?:\n +.*)*", re.MULTILINE)
+"""The entry of fitted attributes, whose names end with an underscore, in a section of a docstring."""
+
+
+def with_attributes(cls: type) -> None:
+    """Write the fitted attributes that the bases of cls describe into its docstring, in place of {attributes}.
+
+    Below {attributes}, the docstring describes those that cls adds, and those that mean something else in it.
+    """
+    text = cls.__doc__ or ""
+    if "{attributes}" not in text:
+        return
+    own, inherited = _fitted(cls), dict[str, str]()
+    for base in reversed(cls.__mro__[1:]):
+        inherited |= _fitted(base)
+    kept = [entry for names, entry in inherited.items() if names not in own]
+    section = indent("\n".join(("Attributes", "----------", *kept)), "    ")
+    cls.__doc__ = text.replace("{attributes}", section.lstrip())
+
+
+def _fitted(cls: type) -> dict[str, str]:
+    """Return what the docstring of cls says about fitted attributes, by their names."""
+    text = cleandoc(vars(cls).get("__doc__") or "")
+    section = re.search(r"^(?:Attributes\n-+|{attributes})\n(?:.+\n?)*", text, re.MULTILINE)
+    return {entry[1]: entry[0] for entry in FITTED.finditer(section[0])} if section else {}

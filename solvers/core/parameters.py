@@ -22,7 +22,7 @@ from ranktune.solvers.core.checks import (
     check_flag,
     check_positive,
 )
-from ranktune.solvers.core.declared import Former, Meaning, declared, documented
+from ranktune.solvers.core.declared import Former, Meaning, declared, documented, with_attributes
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.space import OF_CONSTRUCTOR, Choice, Conditions, Float, Int, Parameter, Value
 
@@ -125,7 +125,8 @@ def check_declared(parts: object) -> None:
 def with_parameters(cls: C) -> C:
     """Give an estimator the constructor, the search space and the docstring that its fields declare.
 
-    {parameters} in its docstring becomes their section. Values are checked by fit, as scikit-learn asks.
+    {parameters} in its docstring becomes their section, {attributes} that of the fitted attributes that its bases
+    describe. Values are checked by fit, as scikit-learn asks.
     """
     _declare(cls, frozen=False)
     vars(cls)["__init__"].__annotations__ = {own.name: own.type for own in declared(cls)}
@@ -181,3 +182,4 @@ def _declare(cls: type, *, frozen: bool) -> None:
         if own.setting.check is None and not own.setting.choices and own.kind not in CHECKS:
             raise TypeError(f"{cls.__name__}.{own.name} has no check: give Param one, or choices.")
     documented(cls)(cls)
+    with_attributes(cls)

@@ -30,17 +30,17 @@ class LinearModel(Model):
         One weight per feature.
     solver : str
         Name of the solver that fitted the model.
-    parameters : mapping of str to value, default={}
-        Parameters of the solver.
     list_scaling : bool, default=False
         Whether the features of each query are first divided by their range in it.
+    missing : array-like of shape (n_features,), optional
+        What a missing value (NaN) of each feature adds to the score; with list_scaling, beside the mean of what the
+        query has. Without it, features must not be missing.
+    parameters : mapping of str to value, default={}
+        Parameters of the solver.
     feature_names : tuple of str, optional
         Names of the features.
     metric, fingerprint, created, version : str, optional
         Where the model comes from: see Model.
-    missing : array-like of shape (n_features,), optional
-        What a missing value (NaN) of each feature adds to the score; with list_scaling, beside the mean of what the
-        query has. Without it, features must not be missing.
     encoding : Encoding, optional
         How the columns of the training table became features.
     monotone : mapping of str to int, default={}

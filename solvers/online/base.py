@@ -31,7 +31,13 @@ LARGEST_FACTOR = 1e100
 
 @with_parameters
 class OnlineRanker(PassRanker):
-    """A linear ranker that learns from one query at a time; a subclass defines _start and _learn."""
+    """A linear ranker that learns from one query at a time; a subclass defines _start and _learn.
+
+    Attributes
+    ----------
+    n_queries_seen_ : int
+        Queries that were learned from.
+    """
 
     _: KW_ONLY
     scaling: Annotated[
@@ -77,7 +83,12 @@ class OnlineRanker(PassRanker):
 class PairRanker(OnlineRanker):
     """An online ranker that learns from one pair of documents after the other; a subclass defines the rule of updates.
 
-    Fitted, besides coef_: n_queries_seen_, n_pairs_seen_, cumulative_loss_ (of each pair before its update).
+    Attributes
+    ----------
+    n_pairs_seen_ : int
+        Pairs that were learned from.
+    cumulative_loss_ : float
+        The sum of the losses of pairs, each before its step.
     """
 
     def _rule(self) -> Rule:

@@ -34,12 +34,7 @@ class PairwisePerceptron(PairwiseOnlineRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
-    n_queries_seen_, n_pairs_seen_ : int
-        Queries and pairs that were learned from.
+    {attributes}
     cumulative_loss_ : float
         The number of mistakes.
 
@@ -75,12 +70,9 @@ class CommitteePerceptron(PairwiseOnlineRanker):
 
     {parameters}
 
-    Attributes
-    ----------
+    {attributes}
     coef_ : ndarray of shape (n_features,)
         The mean of the committee, weighted by its runs; the current hypothesis is a candidate too.
-    n_queries_seen_, n_pairs_seen_ : int
-        Queries and pairs that were learned from.
     cumulative_loss_ : float
         The number of mistakes.
 
@@ -128,16 +120,13 @@ class Prank(OnlineRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
+    {attributes}
     thresholds_ : ndarray of shape (n_grades - 1,)
         The thresholds between the grades.
     grades_ : ndarray of shape (n_grades,)
         The grades, ascending.
-    n_queries_seen_, n_documents_seen_ : int
-        Queries and documents that were learned from.
+    n_documents_seen_ : int
+        Documents that were learned from.
     cumulative_loss_ : float
         The sum of the distances between predicted grades and grades.
 

@@ -30,6 +30,10 @@ class SampledPairsRanker(PairRanker):
 
     fit draws steps pairs, or pairs_per_document for each document, from all queries; partial_fit and progressive draw
     pairs_per_document for each document from one query after the other.
+
+    {attributes}
+    n_queries_seen_ : int
+        Queries that partial_fit and progressive learned from; fit counts pairs alone.
     """
 
     _: KW_ONLY
@@ -85,12 +89,7 @@ class PAMIR(SampledPairsRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
-    n_pairs_seen_ : int
-        Pairs that were learned from.
+    {attributes}
 
     References
     ----------
@@ -126,12 +125,7 @@ class PairwisePegasos(SampledPairsRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
-    n_pairs_seen_ : int
-        Pairs that were learned from.
+    {attributes}
 
     References
     ----------

@@ -31,12 +31,7 @@ class SOLAR1(PairwiseOnlineRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
-    n_queries_seen_, n_pairs_seen_ : int
-        Queries and pairs that were learned from.
+    {attributes}
     cumulative_loss_ : float
         The sum of l^2, each before its step.
 
@@ -78,14 +73,9 @@ class SOLAR2(PairwiseOnlineRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
+    {attributes}
     covariance_ : ndarray of shape (n_features, n_features) or (n_features,)
         Sigma, or its diagonal.
-    n_queries_seen_, n_pairs_seen_ : int
-        Queries and pairs that were learned from.
     cumulative_loss_ : float
         The sum of l^2, each before its step.
 

@@ -64,6 +64,9 @@ def test_every_parameter_is_described(path: str) -> None:
     value = found(path)
     assert sections(value)[""].strip(), "a summary"
     assert described(sections(value).get("Parameters", "")) == parameters(value)
+    assert not re.search("{(parameters|attributes)}", inspect.getdoc(value) or ""), (
+        "a placeholder that nothing has filled"
+    )
 
 
 @pytest.fixture

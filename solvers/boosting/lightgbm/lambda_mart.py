@@ -40,14 +40,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    trees_ : Trees
-        The trees.
-    rounds_ : tuple of int
-        The rounds of each seed.
-    start_ : Model or None
-        What the trees are added to.
+    {attributes}
 
     References
     ----------

@@ -27,14 +27,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    trees_ : Trees
-        The trees.
-    rounds_ : tuple of int
-        The rounds of each seed.
-    start_ : Model or None
-        What the trees are added to.
+    {attributes}
 
     References
     ----------
@@ -102,10 +95,7 @@ class RandomForestRanker(LightGBMRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    trees_ : Trees
-        The trees.
+    {attributes}
     rounds_ : tuple of int
         The trees of each seed.
 

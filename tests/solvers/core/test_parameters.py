@@ -49,6 +49,43 @@ class Narrower(Example):
     space_order = ("kind", "strength")
 
 
+class Fitting(BaseRanker):
+    """A base.
+
+    Attributes
+    ----------
+    coef_ : ndarray
+        The weights,
+        one a feature.
+    n_iter_, score_ : float
+        Two.
+    """
+
+
+@with_parameters
+class FittingMore(Fitting):
+    """A solver.
+
+    {attributes}
+    n_iter_, score_ : int
+        Counts.
+    more_ : int
+        One more.
+
+    References
+    ----------
+    Nobody.
+    """
+
+
+@with_parameters
+class FittingTheSame(FittingMore):
+    """A solver that fits the same.
+
+    {attributes}
+    """
+
+
 def test_the_constructor_is_what_the_fields_say() -> None:
     assert str(inspect.signature(Example)).replace("'", '"') == (
         '(strength: float = 0.5, *, kind: str = "b", count: int | None = 3, rate: float = 0.3, flag: bool = False)'
@@ -82,6 +119,15 @@ def test_the_docstring_describes_the_fields() -> None:
         "rate : float, default=0.3\n    A rate.\n"
         "flag : bool, default=False\n    A flag."
     )
+
+
+def test_the_docstring_describes_what_the_bases_fit() -> None:
+    attributes = (
+        "Attributes\n----------\ncoef_ : ndarray\n    The weights,\n    one a feature.\n"
+        "n_iter_, score_ : int\n    Counts.\nmore_ : int\n    One more."
+    )
+    assert inspect.getdoc(FittingMore) == f"A solver.\n\n{attributes}\n\nReferences\n----------\nNobody."
+    assert inspect.getdoc(FittingTheSame) == f"A solver that fits the same.\n\n{attributes}"
 
 
 @pytest.mark.parametrize(
