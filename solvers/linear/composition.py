@@ -77,7 +77,17 @@ class Parts:
 
 
 class MinimisingRanker(LinearRanker):
-    """Base of linear rankers that minimise one function of all queries; a subclass defines _path."""
+    """Base of linear rankers that minimise one function of all queries; a subclass defines _path.
+
+    Attributes
+    ----------
+    objective_ : float
+        The value that is minimised, at ``coef_``.
+    n_iter_ : int
+        Iterations done.
+    converged_ : bool
+        Whether tol was reached.
+    """
 
     weighted: ClassVar[bool] = True
     objective_: float

@@ -151,16 +151,7 @@ class LogisticRanker(_Smooth):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
-    objective_ : float
-        The value that is minimised, at ``coef_``.
-    n_iter_ : int
-        Iterations done.
-    converged_ : bool
-        Whether tol was reached.
+    {attributes}
 
     References
     ----------
@@ -196,16 +187,7 @@ class SVRRanker(_Smooth):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
-    objective_ : float
-        The value that is minimised, at ``coef_``.
-    n_iter_ : int
-        Iterations done.
-    converged_ : bool
-        Whether tol was reached.
+    {attributes}
 
     References
     ----------

@@ -162,16 +162,7 @@ class ListNet(ComposedRanker):
 
     {parameters}
 
-    Attributes
-    ----------
-    coef_ : ndarray of shape (n_features,)
-        The weights of the raw features.
-    objective_ : float
-        The value that is minimised, at ``coef_``.
-    n_iter_ : int
-        Iterations done.
-    converged_ : bool
-        Whether tol was reached.
+    {attributes}
 
     References
     ----------
