@@ -129,7 +129,6 @@ def with_parameters(cls: C) -> C:
     describe. Values are checked by fit, as scikit-learn asks.
     """
     _declare(cls, frozen=False)
-    vars(cls)["__init__"].__annotations__ = {own.name: own.type for own in declared(cls)}
     cls.space = space_of(cls)  # type: ignore[attr-defined]
     if (former := cls.former) != Former():  # type: ignore[attr-defined]
         _accept(cls, former)
@@ -181,5 +180,6 @@ def _declare(cls: type, *, frozen: bool) -> None:
     for own in declared(cls):
         if own.setting.check is None and not own.setting.choices and own.kind not in CHECKS:
             raise TypeError(f"{cls.__name__}.{own.name} has no check: give Param one, or choices.")
+    vars(cls)["__init__"].__annotations__ = {own.name: own.type for own in declared(cls)}
     documented(cls)(cls)
     with_attributes(cls)

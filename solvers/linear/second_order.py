@@ -12,17 +12,15 @@ w, M and violations as in ranktune.solvers.optimizers.batch.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import Data, blocked
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import IncompatibleParts
-from ranktune.solvers.core.parameters import Range
+from ranktune.solvers.core.parameters import Param, Range, part
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
@@ -36,7 +34,7 @@ from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
 from ranktune.solvers.optimizers.base import Needs
-from ranktune.solvers.optimizers.batch import Batch
+from ranktune.solvers.optimizers.batch import MAX_ITERATIONS, Batch
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.regularization_path import search
 from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
@@ -45,20 +43,14 @@ Steps = Iterator[tuple[Floats, Step]]
 """Weights of the raw features, (n_features,), and what was reached with them."""
 
 
-@dataclass(frozen=True)
+@part
 class Newton(Batch):
     """Truncated Newton with order statistics, as in RankSVM; for the squared error of documents, one exact step.
 
     It takes PairwiseSquaredHinge and PairwiseHinge (smoothed until the duality gap is small) under Uniform() weights
     with margin 1, SquaredInsensitiveLoss(epsilon=0), and L2 of a positive strength.
 
-    Parameters
-    ----------
-    tol : float, default=3e-4
-        Stop when the norm of the gradient, relative to that at zero weights, is at most this; for the hinge the duality
-        gap, relative to the objective.
-    max_iterations : int, default=100
-        The largest number of iterations.
+    {parameters}
 
     References
     ----------
@@ -77,8 +69,14 @@ class Newton(Batch):
     losses: ClassVar[str] = "named"
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
     searched: ClassVar[Mapping[str, Range]] = {"loss": Range(default="pairwise_squared_hinge")}
-    tol: float = 3e-4
-    max_iterations: int = 100
+    tol: Annotated[
+        float,
+        Param(
+            "Stop when the norm of the gradient, relative to that at zero weights, is at most this; for the hinge the "
+            "duality gap, relative to the objective."
+        ),
+    ] = 3e-4
+    max_iterations: Annotated[int, MAX_ITERATIONS] = 100
 
     @staticmethod
     def check(loss: object, penalty: Penalty) -> None:
@@ -127,20 +125,13 @@ class Newton(Batch):
         yield factors * weights, Step(1, value + penalty.value(weights), 0.0)
 
 
-@dataclass(frozen=True)
+@part
 class CoordinateDescent(Batch):
     """Coordinate descent over the features that are or ought to be nonzero, as in DominationRank.
 
     It takes DominationLoss and any penalty.
 
-    Parameters
-    ----------
-    tol : float, default=1e-5
-        Stop when no feature is further from its optimality condition than tol times the largest gradient at zero.
-    max_iterations : int, default=200
-        The largest number of iterations.
-    curvature : {"exact", "tight", "paper"}, default="exact"
-        Second derivatives at the current weights, or bounds that hold everywhere; see DominationRank.
+    {parameters}
 
     References
     ----------
@@ -157,14 +148,20 @@ class CoordinateDescent(Batch):
 
     losses: ClassVar[str] = "named"
     searched: ClassVar[Mapping[str, Range]] = {}
-    tol: float = 1e-5
-    max_iterations: int = 200
-    curvature: str = "exact"
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        super().__post_init__()
-        check_choice("curvature", self.curvature, CURVATURES)
+    tol: Annotated[
+        float,
+        Param(
+            "Stop when no feature is further from its optimality condition than tol times the largest gradient at zero."
+        ),
+    ] = 1e-5
+    max_iterations: Annotated[int, MAX_ITERATIONS] = 200
+    curvature: Annotated[
+        str,
+        Param(
+            "Second derivatives at the current weights, or bounds that hold everywhere; see DominationRank.",
+            choices=CURVATURES,
+        ),
+    ] = "exact"
 
     @staticmethod
     def check(loss: object, _penalty: Penalty) -> None:

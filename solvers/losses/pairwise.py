@@ -11,14 +11,14 @@ stored; weights that depend on the scores are held constant in the gradient, as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import field
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
-from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.parameters import Param, part, unchecked
 from ranktune.solvers.data.grades import number_grades, with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
@@ -27,6 +27,12 @@ from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 
 AVERAGES = ("queries", "none")
+
+WEIGHT = Param("The weight of each pair.", check=unchecked)
+AVERAGE = Param(
+    '"queries": the mean over queries of the weighted mean over the pairs of each; "none": the sum over all pairs.',
+    choices=AVERAGES,
+)
 
 MAX_PAIRS = 4e8
 """Of one list, for a loss that visits each pair at every step: a few seconds."""
@@ -111,32 +117,20 @@ class PairwiseLoss(Composable):
             )
 
 
-@dataclass(frozen=True)
+@part
 class _Hinge(PairwiseLoss):
     """The parameters of both hinges."""
 
-    weight: PairWeight = field(default_factory=Uniform)
-    margin: float = 1.0
-    average: str = "queries"
-
-    def __post_init__(self) -> None:
-        """Check the margin and the average."""
-        check_positive("margin", self.margin)
-        check_choice("average", self.average, AVERAGES)
+    weight: Annotated[PairWeight, WEIGHT] = field(default_factory=Uniform)
+    margin: Annotated[float, Param("The difference of scores from which a pair costs nothing; positive.")] = 1.0
+    average: Annotated[str, AVERAGE] = "queries"
 
 
-@dataclass(frozen=True)
+@part
 class PairwiseHinge(_Hinge):
     """The hinge loss of pairs, phi(z) = max(0, margin - z). With uniform weights this is the L1 loss of RankSVM.
 
-    Parameters
-    ----------
-    weight : PairWeight, default=Uniform()
-        The weight of each pair.
-    margin : float, default=1.0
-        The difference of scores from which a pair costs nothing; positive.
-    average : {"queries", "none"}, default="queries"
-        "queries": the mean over queries of the weighted mean over the pairs of each; "none": the sum over all pairs.
+    {parameters}
 
     Examples
     --------
@@ -153,18 +147,11 @@ class PairwiseHinge(_Hinge):
     optimizers: ClassVar[tuple[str, ...]] = ("newton",)
 
 
-@dataclass(frozen=True)
+@part
 class PairwiseSquaredHinge(_Hinge):
     """The squared hinge loss of pairs, phi(z) = max(0, margin - z)^2. With uniform weights: the L2 loss of RankSVM.
 
-    Parameters
-    ----------
-    weight : PairWeight, default=Uniform()
-        The weight of each pair.
-    margin : float, default=1.0
-        The difference of scores from which a pair costs nothing; positive.
-    average : {"queries", "none"}, default="queries"
-        "queries": the mean over queries of the weighted mean over the pairs of each; "none": the sum over all pairs.
+    {parameters}
 
     Examples
     --------
@@ -181,16 +168,11 @@ class PairwiseSquaredHinge(_Hinge):
     optimizers: ClassVar[tuple[str, ...]] = ("newton",)
 
 
-@dataclass(frozen=True)
+@part
 class PairwiseLogistic(PairwiseLoss):
     """The logistic loss of pairs, phi(z) = log(1 + exp(-z)): RankNet; LambdaRank with DeltaNDCG as weight.
 
-    Parameters
-    ----------
-    weight : PairWeight, default=Uniform()
-        The weight of each pair.
-    average : {"queries", "none"}, default="queries"
-        "queries": the mean over queries of the weighted mean over the pairs of each; "none": the sum over all pairs.
+    {parameters}
 
     References
     ----------
@@ -207,9 +189,5 @@ class PairwiseLogistic(PairwiseLoss):
     """
 
     phi: ClassVar[int] = kernels.LOGISTIC
-    weight: PairWeight = field(default_factory=Uniform)
-    average: str = "queries"
-
-    def __post_init__(self) -> None:
-        """Check the average."""
-        check_choice("average", self.average, AVERAGES)
+    weight: Annotated[PairWeight, WEIGHT] = field(default_factory=Uniform)
+    average: Annotated[str, AVERAGE] = "queries"

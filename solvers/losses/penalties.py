@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_not_negative
+from ranktune.solvers.core.parameters import Param, part
+
+STRENGTH = Param("At least 0.", check=check_not_negative)
 
 
 class Penalty(Protocol):
@@ -46,16 +48,12 @@ class _Penalty:
         return l1 * float(np.abs(weights).sum()) + 0.5 * l2 * float(weights @ weights)
 
 
-@dataclass(frozen=True)
+@part
 class _Single(_Penalty):
     """A penalty of one strength: l1 or l2, as name says."""
 
     name: ClassVar[str]
-    strength: float
-
-    def __post_init__(self) -> None:
-        """Check the strength."""
-        check_not_negative(self.name, self.strength)
+    strength: Annotated[float, STRENGTH]
 
     @property
     def strengths(self) -> tuple[float, float]:
@@ -63,14 +61,11 @@ class _Single(_Penalty):
         return (float(self.strength), 0.0) if self.name == "l1" else (0.0, float(self.strength))
 
 
-@dataclass(frozen=True)
+@part
 class L1(_Single):
     """The penalty ``strength * sum |w|``, which makes weights exactly zero.
 
-    Parameters
-    ----------
-    strength : float
-        At least 0.
+    {parameters}
 
     Examples
     --------
@@ -93,14 +88,11 @@ class L1(_Single):
         return np.where(np.abs(weights) <= threshold, shrunk, weights)
 
 
-@dataclass(frozen=True)
+@part
 class L2(_Single):
     """The penalty strength / 2 * sum w^2, which keeps weights small and makes none zero.
 
-    Parameters
-    ----------
-    strength : float
-        At least 0.
+    {parameters}
 
     Examples
     --------
@@ -117,14 +109,11 @@ class L2(_Single):
         return self.strength * weights
 
 
-@dataclass(frozen=True)
+@part
 class ElasticNet(_Penalty):
     """The penalty ``l1 * sum |w| + l2 / 2 * sum w^2``: few weights, similar ones for correlated features.
 
-    Parameters
-    ----------
-    l1, l2 : float
-        At least 0.
+    {parameters}
 
     Examples
     --------
@@ -134,13 +123,8 @@ class ElasticNet(_Penalty):
     2.75
     """
 
-    l1: float
-    l2: float
-
-    def __post_init__(self) -> None:
-        """Check the strengths."""
-        check_not_negative("l1", self.l1)
-        check_not_negative("l2", self.l2)
+    l1: Annotated[float, STRENGTH]
+    l2: Annotated[float, STRENGTH]
 
     @property
     def strengths(self) -> tuple[float, float]:

@@ -12,17 +12,15 @@ Step is the norm of the shortest subgradient of F over that at zero. Memory: a f
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.core.parameters import Range
+from ranktune.solvers.core.parameters import Param, Range, part
 from ranktune.solvers.data.monotone import within
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss
@@ -30,6 +28,8 @@ from ranktune.solvers.losses.of_weights import of_weights
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers.base import Needs, Searched
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
+
+MAX_ITERATIONS = Param("The largest number of iterations.")
 
 
 class Objective:
@@ -156,20 +156,18 @@ class Trail:
         self.l1, self.objective.l2 = l1, l2
 
 
-@dataclass(frozen=True)
+@part
 class Batch(Searched):
     """An optimizer that evaluates all lists at every step; subclasses say how it moves."""
 
     planned: ClassVar[bool] = False
     searched: ClassVar[Mapping[str, Range]] = {"loss": Range(default="softmax")}
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths",), scalings=SCALINGS)
-    tol: float = 1e-4
-    max_iterations: int = 500
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        check_positive("tol", self.tol)
-        check_count("max_iterations", self.max_iterations)
+    tol: Annotated[
+        float,
+        Param("Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this."),
+    ] = 1e-4
+    max_iterations: Annotated[int, MAX_ITERATIONS] = 500
 
     def follow(
         self, loss: Loss, penalties: Iterable[Penalty], data: Data, *, multiplier: Floats | None = None
@@ -202,30 +200,18 @@ class Batch(Searched):
         raise NotImplementedError
 
 
-@dataclass(frozen=True)
+@part
 class _QuasiNewton(Batch):
     """A batch optimizer that approximates the inverse Hessian by its last steps."""
 
-    memory: int = 30
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        super().__post_init__()
-        check_count("memory", self.memory)
+    memory: Annotated[int, Param("The number of steps from which the inverse Hessian is approximated.")] = 30
 
 
-@dataclass(frozen=True)
+@part
 class LBFGS(_QuasiNewton):
     """Limited-memory BFGS, for smooth losses and penalties without L1; orthant-wise under monotone constraints.
 
-    Parameters
-    ----------
-    tol : float, default=1e-4
-        Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this.
-    max_iterations : int, default=500
-        The largest number of iterations.
-    memory : int, default=30
-        The number of steps from which the inverse Hessian is approximated.
+    {parameters}
 
     References
     ----------
@@ -258,18 +244,11 @@ class LBFGS(_QuasiNewton):
             point = moved
 
 
-@dataclass(frozen=True)
+@part
 class OWLQN(_QuasiNewton):
     """Orthant-wise L-BFGS, for L1 and elastic nets: within an orthant F is smooth, and a step ends at its border.
 
-    Parameters
-    ----------
-    tol : float, default=1e-4
-        Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this.
-    max_iterations : int, default=500
-        The largest number of iterations.
-    memory : int, default=30
-        The number of steps from which the inverse Hessian is approximated.
+    {parameters}
 
     References
     ----------
@@ -303,21 +282,14 @@ class OWLQN(_QuasiNewton):
             point = moved
 
 
-@dataclass(frozen=True)
+@part
 class GradientSteps(Batch):
     """Full gradient steps with AdaGrad's rates and the proximal step of the penalty, without a line search.
 
     w_j = S(w_j - eta_j g_j, eta_j l1) / (1 + eta_j l2), eta_j = eta0 / sqrt(sum of the squares of g_j so far). For
     losses whose gradient is not that of their value, such as a pairwise loss under DeltaNDCG, and for hinges.
 
-    Parameters
-    ----------
-    tol : float, default=1e-4
-        Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this.
-    max_iterations : int, default=100
-        The largest number of iterations; reaching it is no failure to converge.
-    eta0 : float, default=0.1
-        The size of the first step of every weight.
+    {parameters}
 
     References
     ----------
@@ -327,13 +299,8 @@ class GradientSteps(Batch):
     planned: ClassVar[bool] = True
     losses: ClassVar[str] = "pairwise"
     searched: ClassVar[Mapping[str, Range]] = {}
-    max_iterations: int = 100
-    eta0: float = 0.1
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        super().__post_init__()
-        check_positive("eta0", self.eta0)
+    max_iterations: Annotated[int, MAX_ITERATIONS.but(python="Reaching it is no failure to converge.")] = 100
+    eta0: Annotated[float, Param("The size of the first step of every weight.")] = 0.1
 
     def search(self, trail: Trail) -> Iterator[Point]:
         """Yield points from that of trail on."""

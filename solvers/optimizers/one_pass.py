@@ -13,16 +13,16 @@ A list without pairs is skipped. Sparse lists cost their nonzeros.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import field
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.checks import check_count, check_not_negative
+from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.parameters import Range
+from ranktune.solvers.core.parameters import Param, Range, part, unchecked
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.losses.pairwise import PairwiseLoss
@@ -39,13 +39,20 @@ OVERFLOW = 1e100
 """Weights of this size show that steps grow without bound, well before float64 overflows."""
 
 
+@part
 class OnePass(Searched):
     """A one-pass optimizer; the kernels implement each under its code."""
 
     code: ClassVar[int]
     losses: ClassVar[str] = "pairwise"
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths",))
-    schedule: Schedule
+    schedule: Annotated[
+        Schedule,
+        Param(
+            "The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.",
+            check=unchecked,
+        ),
+    ] = field(default_factory=InverseRoot)
 
     def rule(self, penalty: Penalty) -> Rule:
         """Return the rule of the kernels."""
@@ -103,14 +110,11 @@ class OnePass(Searched):
             yield weights, Step(int(state.now[0]), mean + penalty.value(weights))
 
 
-@dataclass(frozen=True)
+@part
 class FOBOS(OnePass):
     """Forward-backward splitting: a gradient step, then the proximal step of the penalty.
 
-    Parameters
-    ----------
-    schedule : Schedule, default=InverseRoot()
-        The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.
+    {parameters}
 
     References
     ----------
@@ -126,17 +130,13 @@ class FOBOS(OnePass):
     """
 
     code: ClassVar[int] = kernels.FOBOS
-    schedule: Schedule = field(default_factory=InverseRoot)
 
 
-@dataclass(frozen=True)
+@part
 class RDA(OnePass):
     """Regularised dual averaging: the best weights for the mean gradient; sparser than FOBOS at the same strength.
 
-    Parameters
-    ----------
-    schedule : Schedule, default=InverseRoot()
-        The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.
+    {parameters}
 
     References
     ----------
@@ -152,38 +152,24 @@ class RDA(OnePass):
     """
 
     code: ClassVar[int] = kernels.RDA
-    schedule: Schedule = field(default_factory=InverseRoot)
 
 
-@dataclass(frozen=True)
+@part
 class _Truncating(OnePass):
     """A one-pass optimizer that truncates weights at regular intervals."""
 
-    schedule: Schedule = field(default_factory=InverseRoot)
-    threshold: float = 0.0
-    every: int = 100
-
-    def __post_init__(self) -> None:
-        """Check the parameters."""
-        check_not_negative("threshold", self.threshold)
-        check_count("truncate_every", self.every)
+    threshold: Annotated[float, Param("Weights of smaller size become zero.", check=check_not_negative)] = 0.0
+    every: Annotated[int, Param("The number of lists from one truncation to the next.")] = 100
 
 
-@dataclass(frozen=True)
+@part
 class PSGD(_Truncating):
     """Pruned gradient descent: at regular intervals, weights smaller than threshold become zero.
 
     It takes no L1, which has no gradient at 0. eta0 times the strength of L2 must be below 1, or a step overshoots
     (AdaGrad, whose rates are not known in advance, stops at zero instead).
 
-    Parameters
-    ----------
-    schedule : Schedule, default=InverseRoot()
-        The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.
-    threshold : float, default=0.0
-        Weights of smaller size become zero.
-    every : int, default=100
-        The number of lists from one truncation to the next.
+    {parameters}
 
     Examples
     --------
@@ -210,20 +196,13 @@ class PSGD(_Truncating):
         return rule
 
 
-@dataclass(frozen=True)
+@part
 class TGD(_Truncating):
     """Truncated gradient descent: at regular intervals, weights up to threshold shrink as L1 would have shrunk them.
 
     It takes L1 only.
 
-    Parameters
-    ----------
-    schedule : Schedule, default=InverseRoot()
-        The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.
-    threshold : float, default=1.0
-        Weights of this size or smaller shrink.
-    every : int, default=100
-        The number of lists from one truncation to the next.
+    {parameters}
 
     References
     ----------
@@ -242,7 +221,7 @@ class TGD(_Truncating):
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths", "truncate"))
     penalties: ClassVar[tuple[str, ...]] = ("l1",)
     searched: ClassVar[Mapping[str, Range]] = {"l1": Range(low=1e-6, high=1e-1, log=True, default=1e-3)}
-    threshold: float = 1.0
+    threshold: Annotated[float, Param("Weights of this size or smaller shrink.", check=check_not_negative)] = 1.0
 
 
 ONE_PASS = (FOBOS, PSGD, RDA, TGD)

@@ -10,10 +10,10 @@ without momentum that does not descend ends the search.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from ranktune.solvers.core.parameters import part
 from ranktune.solvers.data.monotone import within
 from ranktune.solvers.optimizers.batch import Batch, Objective, Point, Trail
 
@@ -24,16 +24,11 @@ ROUNDING = 1e-12
 """Share of the value by which a step may ascend: in its last digits."""
 
 
-@dataclass(frozen=True)
+@part
 class FISTA(Batch):
     """The accelerated proximal gradient method, for smooth losses and any penalty.
 
-    Parameters
-    ----------
-    tol : float, default=1e-4
-        Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this.
-    max_iterations : int, default=500
-        The largest number of iterations.
+    {parameters}
 
     References
     ----------

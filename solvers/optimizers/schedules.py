@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from ranktune.solvers.core.checks import check_positive
+from ranktune.solvers.core.parameters import Param, part
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
 
 
-@dataclass(frozen=True)
+@part
 class Schedule:
     """A rate that the one-pass kernels know by its code; eta0 is that of the first list, or of a gradient of one."""
 
-    eta0: float = 1.0
+    eta0: Annotated[float, Param("The rate of the first list.")] = 1.0
     code: ClassVar[int]
 
-    def __post_init__(self) -> None:
-        """Check the rate."""
-        check_positive("eta0", self.eta0)
 
-
-@dataclass(frozen=True)
+@part
 class InverseRoot(Schedule):
     """The rate eta0 / sqrt(t), under which the average loss of a convex problem converges.
 
-    Parameters
-    ----------
-    eta0 : float, default=1.0
-        The rate of the first list.
+    {parameters}
 
     Examples
     --------
@@ -42,14 +34,11 @@ class InverseRoot(Schedule):
     code: ClassVar[int] = kernels.INVERSE_ROOT
 
 
-@dataclass(frozen=True)
+@part
 class Constant(Schedule):
     """The rate eta0 at every list, for data whose distribution changes.
 
-    Parameters
-    ----------
-    eta0 : float, default=1.0
-        The rate.
+    {parameters}
 
     Examples
     --------
@@ -59,19 +48,17 @@ class Constant(Schedule):
     Constant(eta0=0.1)
     """
 
+    eta0: Annotated[float, Param("The rate.")] = 1.0
     code: ClassVar[int] = kernels.CONSTANT
 
 
-@dataclass(frozen=True)
+@part
 class AdaGrad(Schedule):
     """The rate eta0 / sqrt(sum of the weight's squared gradients so far, this one included).
 
     Weights of rare features move further than those of frequent ones.
 
-    Parameters
-    ----------
-    eta0 : float, default=0.1
-        The size of the first step of every weight.
+    {parameters}
 
     References
     ----------
@@ -85,7 +72,7 @@ class AdaGrad(Schedule):
     AdaGrad(eta0=0.3)
     """
 
-    eta0: float = 0.1
+    eta0: Annotated[float, Param("The size of the first step of every weight.")] = 0.1
     code: ClassVar[int] = kernels.ADAGRAD
 
 

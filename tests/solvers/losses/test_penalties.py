@@ -39,8 +39,8 @@ def test_truncation_shrinks_small_weights_only() -> None:
 @pytest.mark.parametrize("strength", [-1.0, float("nan"), "1"])
 def test_strengths_that_cannot_be(strength: Any) -> None:
     makers: list[tuple[Callable[[Any], Penalty], str]] = [
-        (L1, "l1"),
-        (L2, "l2"),
+        (L1, "strength"),
+        (L2, "strength"),
         (lambda s: ElasticNet(s, 0.0), "l1"),
         (lambda s: ElasticNet(0.0, s), "l2"),
     ]

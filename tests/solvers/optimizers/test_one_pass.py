@@ -229,7 +229,7 @@ def test_parameters_that_cannot_be() -> None:
     for make_optimizer in (PSGD, TGD):
         with pytest.raises(ParameterError, match=r"threshold=-1.*at least 0"):
             make_optimizer(threshold=-1.0)
-        with pytest.raises(ParameterError, match="truncate_every=0"):
+        with pytest.raises(ParameterError, match="every=0"):
             make_optimizer(every=0)
     with pytest.raises(ParameterError, match=r"eta0=2 times l2=0.5 is 1.*overshoots"):
         PSGD(Constant(2.0)).rule(L2(0.5))
