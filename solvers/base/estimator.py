@@ -242,31 +242,11 @@ class Estimator:
         return self._requesting("fit", qid=qid, group=group)
 
     def set_score_request(self, *, qid: Request = UNCHANGED, group: Request = UNCHANGED) -> Self:
-        """Say what scikit-learn passes to score where metadata routing is enabled, as set_fit_request does for fit.
-
-        Parameters
-        ----------
-        qid, group : bool, str or None, optional
-            As in set_fit_request.
-
-        Returns
-        -------
-        self
-        """
+        """Say what scikit-learn passes to score where metadata routing is enabled, as set_fit_request does for fit."""
         return self._requesting("score", qid=qid, group=group)
 
     def set_predict_request(self, *, qid: Request = UNCHANGED, group: Request = UNCHANGED) -> Self:
-        """Say what scikit-learn passes to predict where metadata routing is enabled, as set_fit_request does for fit.
-
-        Parameters
-        ----------
-        qid, group : bool, str or None, optional
-            As in set_fit_request.
-
-        Returns
-        -------
-        self
-        """
+        """Say what scikit-learn passes to predict where routing is enabled, as set_fit_request does for fit."""
         return self._requesting("predict", qid=qid, group=group)
 
     def _requesting(self, method: str, **requests: Request) -> Self:

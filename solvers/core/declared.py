@@ -143,15 +143,12 @@ def with_attributes(cls: type) -> None:
 
     Below {attributes}, the docstring describes those that cls adds, and those that mean something else in it.
     """
-    text = cls.__doc__ or ""
-    if "{attributes}" not in text:
-        return
     own, inherited = _fitted(cls), dict[str, str]()
     for base in reversed(cls.__mro__[1:]):
         inherited |= _fitted(base)
     kept = [entry for names, entry in inherited.items() if names not in own]
     section = indent("\n".join(("Attributes", "----------", *kept)), "    ")
-    cls.__doc__ = text.replace("{attributes}", section.lstrip())
+    cls.__doc__ = (cls.__doc__ or "").replace("{attributes}", section.lstrip())
 
 
 def _fitted(cls: type) -> dict[str, str]:

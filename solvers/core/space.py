@@ -86,16 +86,8 @@ class Int:
 
     Parameters
     ----------
-    name : str
-        Its name, as the constructor of the solver has it.
-    low, high : int
-        Its range.
-    default : int, optional
-        What is tried first; by default that of the constructor.
-    log : bool, default=False
-        Whether it is searched on a logarithmic scale.
-    when : When or tuple of When, optional
-        Conditions that must all hold for it to be active.
+    name, low, high, default, log, when
+        As in Float; low, high and default are int.
 
     Examples
     --------

@@ -70,11 +70,7 @@ class Newton(Batch):
     penalties: ClassVar[tuple[str, ...]] = ("l2",)
     searched: ClassVar[Mapping[str, Range]] = {"loss": Range(default="pairwise_squared_hinge")}
     tol: Annotated[
-        float,
-        Param(
-            "Stop when the norm of the gradient, relative to that at zero weights, is at most this; for the hinge the "
-            "duality gap, relative to the objective."
-        ),
+        float, Param("Stop at this share of the gradient at zero weights; for the hinge, at this relative duality gap.")
     ] = 3e-4
     max_iterations: Annotated[int, MAX_ITERATIONS] = 100
 
@@ -149,18 +145,11 @@ class CoordinateDescent(Batch):
     losses: ClassVar[str] = "named"
     searched: ClassVar[Mapping[str, Range]] = {}
     tol: Annotated[
-        float,
-        Param(
-            "Stop when no feature is further from its optimality condition than tol times the largest gradient at zero."
-        ),
+        float, Param("Stop when no feature is further from its optimum than tol times the largest gradient at 0.")
     ] = 1e-5
     max_iterations: Annotated[int, MAX_ITERATIONS] = 200
     curvature: Annotated[
-        str,
-        Param(
-            "Second derivatives at the current weights, or bounds that hold everywhere; see DominationRank.",
-            choices=CURVATURES,
-        ),
+        str, Param("Second derivatives, or bounds that hold everywhere; see DominationRank.", choices=CURVATURES)
     ] = "exact"
 
     @staticmethod

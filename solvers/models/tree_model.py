@@ -38,16 +38,8 @@ class TreeModel(Model):
         Number of features that predict expects.
     solver : str
         Name of the solver that fitted the model.
-    parameters : mapping of str to value, default={}
-        Parameters of the solver.
-    feature_names : tuple of str, optional
-        Names of the features.
-    metric, fingerprint, created, version : str, optional
-        Where the model comes from: see Model.
-    encoding : Encoding, optional
-        How the columns of the training table became features.
-    monotone : mapping of str to int, default={}
-        Features with which the score may only rise (1) or only fall (-1), by name or f1, f2, ... Verified.
+    parameters, feature_names, metric, fingerprint, created, version, encoding, monotone : optional
+        As in LinearModel.
 
     Raises
     ------

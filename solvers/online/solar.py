@@ -86,10 +86,9 @@ class SOLAR2(PairwiseOnlineRanker):
     Examples
     --------
     >>> from ranktune.solvers import SOLAR2
-    >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]]
-    >>> ranker = SOLAR2(gamma=1.0).fit(X, [1, 0, 1, 0], qid=[1, 1, 2, 2])
-    >>> ranker.coef_.round(3)
-    array([ 0.629, -0.54 ])
+    >>> ranker = SOLAR2(gamma=1.0).fit([[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]], [1, 0, 1, 0], qid=[1, 1, 2, 2])
+    >>> ranker.coef_.round(3), ranker.covariance_.round(3).tolist()
+    (array([ 0.629, -0.54 ]), [[0.934, 0.585], [0.585, 1.301]])
     """
 
     gamma: Annotated[

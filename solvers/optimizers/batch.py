@@ -164,8 +164,7 @@ class Batch(Searched):
     searched: ClassVar[Mapping[str, Range]] = {"loss": Range(default="softmax")}
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths",), scalings=SCALINGS)
     tol: Annotated[
-        float,
-        Param("Stop when the norm of the shortest subgradient, relative to that at zero weights, is at most this."),
+        float, Param("Stop when the shortest subgradient is at most so long, relative to that at zero weights.")
     ] = 1e-4
     max_iterations: Annotated[int, MAX_ITERATIONS] = 500
 

@@ -47,11 +47,7 @@ class OnePass(Searched):
     losses: ClassVar[str] = "pairwise"
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths",))
     schedule: Annotated[
-        Schedule,
-        Param(
-            "The rate of each list: InverseRoot, Constant or AdaGrad, of ranktune.solvers.optimizers.schedules.",
-            check=unchecked,
-        ),
+        Schedule, Param("The rate of each list: InverseRoot, Constant or AdaGrad, of schedules.", check=unchecked)
     ] = field(default_factory=InverseRoot)
 
     def rule(self, penalty: Penalty) -> Rule:
