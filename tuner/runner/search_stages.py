@@ -119,7 +119,7 @@ def _decide(state: State) -> Scoring:
     looked = first_look(folder, take, begun=begun)
     if looked is not None and looked.parts == 1:
         problem = problem.by_one_part()
-    state.record.weights = problem.judged_weights
+    state.record.weights = problem.validation_weights
     return Scoring(problem, looked)
 
 

@@ -75,7 +75,7 @@ class Session:
             self.locations.storage,
             self.locations.artifacts,
             on_event=lambda event, message: self.events.write(Event(event), reason=message),
-            weights=problem.judged_weights,
+            weights=problem.validation_weights,
         )
         if self.owner is not None:
             record.leases.held = self.owner.held

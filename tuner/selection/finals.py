@@ -97,7 +97,7 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> C
     best = best_by_solver(found)
     scored = [candidate for candidate in found if candidate.scores is not None]
     fresh = any(candidate.again is not None for candidate in scored)
-    queries = problem.development if fresh else problem.judged_queries
+    queries = problem.development if fresh else problem.validation_queries
     if len(scored) < 2 or queries.n_queries < 2 * FOLDS:
         return Choice(best, best[0], found)
     folds = query_folds(queries, FOLDS, study.seed, stream=5)
@@ -265,7 +265,7 @@ def _build_model(candidate: Candidate, models: Mapping[Candidate, Refitted], pro
 
 def _spread(made: Refitted, problem: Problem) -> float:
     """Return the spread of a model's scores, on the validation queries where it was not fitted to them."""
-    queries = problem.development if made.on_everything else problem.judged_queries
+    queries = problem.development if made.on_everything else problem.validation_queries
     return scale(made.model.predict(replace(queries, rows=None)), queries)
 
 
@@ -287,7 +287,7 @@ def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
             return None
         return parse_metric(name).per_query(queries.baseline, queries)
 
-    queries, development = problem.judged_queries, problem.development
+    queries, development = problem.validation_queries, problem.development
     vali, again = values(queries, study.metric), values(development, study.metric) if rescored else None
     tested = {name: own for name in study.metrics if (own := values(problem.test, name)) is not None}
     candidate = Candidate(
@@ -341,8 +341,8 @@ def _evidence(
     own = [entry.candidate.values for entry in entries]
     if baseline is not None:
         own.append(baseline.candidate.vali)
-    columns = problem.judged
+    columns = problem.validation
     rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
     names = tuple(str(name) for name in problem.development.query_ids[columns])
     values = {entries[0].model.metric or "": np.stack(rows)}
-    return Evidence("vali", labels, files, names, values, (), problem.judged_weights)
+    return Evidence("vali", labels, files, names, values, (), problem.validation_weights)

@@ -75,8 +75,8 @@ def _of_trials(
     deadline: Deadline,
 ) -> list[Candidate]:
     """Return found with the scores that the trials left; a trial that left none is repeated if there is time."""
-    documents = problem.development.documents_of(problem.judged)
-    count = int(problem.development.lengths[problem.judged].sum())
+    documents = problem.development.documents_of(problem.validation)
+    count = int(problem.development.lengths[problem.validation].sum())
     jobs = {}
     left = (deadline.left - reporting(problem)) * executor.jobs
     for k in places:

@@ -96,7 +96,7 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
     model = replace(copy_of(best.model, development, study.serve), solver=DISTILLED)
     if not can_load(study.serve, needs_of(model)):
         return loss, None
-    vali = one.vali - loss[problem.judged] if len(one.vali) == len(problem.judged) else one.vali
+    vali = one.vali - loss[problem.validation] if len(one.vali) == len(problem.validation) else one.vali
     again = None if one.again is None else one.again - loss
     candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali, one.vali_weights))
     return loss, entry_of(study, problem, candidate, Refitted(model, best.seconds, on_everything=True))

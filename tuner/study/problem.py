@@ -72,22 +72,22 @@ class Problem:
         return type(self).open, (self.folder, self.name)
 
     @property
-    def judged(self) -> Ints:
+    def validation(self) -> Ints:
         """Numbers of the development queries that trials are scored on, rising."""
         if not isinstance(self.plan, tuple):
             return np.arange(self.development.n_queries)
         return np.unique(np.concatenate([fold.vali for fold in self.plan]))
 
     @property
-    def judged_queries(self) -> Queries:
+    def validation_queries(self) -> Queries:
         """The development queries that trials are scored on."""
-        return read_part(str(self.folder), self.judged)
+        return read_part(str(self.folder), self.validation)
 
     @property
-    def judged_weights(self) -> Floats | None:
+    def validation_weights(self) -> Floats | None:
         """Weights of the queries that trials are scored on, None if they have none."""
         weights = self.development.query_weights
-        return None if weights is None else weights[self.judged]
+        return None if weights is None else weights[self.validation]
 
     @property
     def test_weights(self) -> Floats | None:

@@ -41,7 +41,7 @@ def test_the_split_is_used_as_given_where_folds_leave_few_fits(tmp_path: Path) -
     (tmp_path / SCORED).unlink()
     assert scored_once(tmp_path, problem, study, 0.99 * enough, begun=False)
     once = problem.by_one_part()
-    np.testing.assert_array_equal(once.judged, np.arange(60, 85))
+    np.testing.assert_array_equal(once.validation, np.arange(60, 85))
     assert once.given_split and not once.fresh
     assert Problem.open(problem.folder, "").given_split  # as workers see it
 
@@ -53,7 +53,7 @@ def test_without_validation_queries_it_is_the_first_fold(tmp_path: Path) -> None
     (tmp_path / SCORED).unlink()
     assert scored_once(tmp_path, problem, study_of(), 0.99 * enough, begun=False)
     assert isinstance(problem.plan, tuple)
-    np.testing.assert_array_equal(problem.by_one_part().judged, problem.plan[0].vali)
+    np.testing.assert_array_equal(problem.by_one_part().validation, problem.plan[0].vali)
 
 
 @pytest.mark.parametrize("more", [{"folds": 3}, {"repeats": 2}, {"full": True}])
