@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.table import Entry, Table
 
 if TYPE_CHECKING:
     from ranktune.solvers.base.ranker import BaseRanker
+    from ranktune.solvers.core.arrays import Json, JsonView
 
 SOLVERS: Table[type[BaseRanker]] = Table(
     "solver",
@@ -113,18 +114,18 @@ FORMER: Mapping[str, Former] = {
 """What solvers called their parameters in earlier versions: studies and model files of those have these names."""
 
 
-def current_names(flat: Mapping[str, Any]) -> dict[str, Any]:
+def current_names(flat: JsonView) -> Json:
     """Return what is known of parameters by flat name, Solver.parameter, with the names and values of today."""
     return _renamed(flat, FORMER)
 
 
-def former_names(flat: Mapping[str, Any]) -> dict[str, Any]:
+def former_names(flat: JsonView) -> Json:
     """Return what is known of parameters by flat name, with the names and values of earlier versions."""
     return _renamed(flat, {solver: former.inverse for solver, former in FORMER.items()})
 
 
-def _renamed(flat: Mapping[str, Any], renaming: Mapping[str, Former]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _renamed(flat: JsonView, renaming: Mapping[str, Former]) -> Json:
+    found: Json = {}
     for name, value in flat.items():
         solver, dot, own = name.partition(".")
         renamed = renaming.get(solver, Former()).current({own: value})

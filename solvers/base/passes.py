@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +13,7 @@ from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import BlockedQueries, factors_of
 from ranktune.solvers.blocks.workers import OpenBlock
-from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
+from ranktune.solvers.core.arrays import Floats, Ids, Ints, Json, Sizes
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
@@ -144,7 +144,7 @@ class PassRanker(LinearRanker):
         return queries
 
 
-def _learnt(block: OpenBlock, kind: type[PassRanker], parameters: dict[str, Any], shared: Floats) -> tuple[int, Floats]:
+def _learnt(block: OpenBlock, kind: type[PassRanker], parameters: Json, shared: Floats) -> tuple[int, Floats]:
     """Return the number of queries of a block, and the weights learned from it, zeros where there are none.
 
     shared, (n_features,), are the factors of the features.

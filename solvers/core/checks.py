@@ -25,6 +25,12 @@ def check_not_negative(name: str, value: object) -> None:
         raise ParameterError(f"{name}={value!r}: it must be a number of at least 0. Use 0 to do without.")
 
 
+def check_finite(name: str, value: object) -> None:
+    """Raise ParameterError unless value is a finite number."""
+    if not (_is_number(value) and np.isfinite(value)):
+        raise ParameterError(f"{name}={value!r}: it must be a finite number.")
+
+
 def check_count(name: str, value: object) -> None:
     """Raise ParameterError unless value is a whole number of at least one."""
     if isinstance(value, bool) or not (isinstance(value, int | np.integer) and value >= 1):

@@ -112,13 +112,14 @@ def check_declared(parts: object) -> None:
     """Raise ParameterError if a declared parameter of parts is not valid."""
     for own in declared(type(parts)):
         value = getattr(parts, own.name)
+        if value is None and own.is_optional:
+            continue
         if own.setting.check is not None:
             own.setting.check(own.name, value)
-        elif value is not None or not own.is_optional:
-            if own.setting.choices:
-                check_choice(own.name, value, own.setting.choices)
-            else:
-                CHECKS[own.kind](own.name, value)
+        elif own.setting.choices:
+            check_choice(own.name, value, own.setting.choices)
+        else:
+            CHECKS[own.kind](own.name, value)
 
 
 @dataclass_transform()

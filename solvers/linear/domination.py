@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 
 from ranktune.solvers.base.path_parameter import PathParameter
 from ranktune.solvers.base.vocabulary import L1, L2, MAX_ITERATIONS, SCALING
-from ranktune.solvers.core.checks import check_not_negative, check_positive
+from ranktune.solvers.core.checks import check_finite, check_not_negative, check_positive
 from ranktune.solvers.core.parameters import Param, unchecked, with_parameters
 from ranktune.solvers.core.space import When
 from ranktune.solvers.linear.composition import ComposedRanker, Composition
@@ -102,7 +102,7 @@ class DominationRank(ComposedRanker):
         float | None,
         Param(
             'grades="two": the lowest relevant grade; by default all above the lowest of the training data.',
-            check=unchecked,
+            check=check_finite,
         ),
     ] = None
     scaling: Annotated[str, SCALING] = "standard"

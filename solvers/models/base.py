@@ -35,6 +35,8 @@ from ranktune.solvers.models import files
 from ranktune.solvers.models.columns import check_width, columns_of, positions
 from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of, optional_field
 
+Fields: TypeAlias = dict[str, Any]
+"""Values of the fields of a model by name."""
 Blobs: TypeAlias = Mapping[str, bytes]
 """What code of the user's wrote, by key of the manifest."""
 
@@ -155,7 +157,7 @@ class Model(ABC):
         return self.replaced(**spread, feature_names=feature_names, monotone=named_signs(signs, feature_names))
 
     @abstractmethod
-    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Fields:
         """Return the fields of this kind for data with more features: see on_columns."""
 
     def replaced(self, **fields: Any) -> Self:
@@ -169,7 +171,7 @@ class Model(ABC):
 
     @classmethod
     @abstractmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
         """Return the fields that this kind adds to origin, of the manifest at path.
 
         Raises ModelFormatError or DataError where the manifest is not one of this kind.

@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from ranktune.solvers.models.base import (
     MISSING_WEIGHTS,
     TREES,
     Blobs,
+    Fields,
     Model,
     Origin,
 )
@@ -92,7 +92,7 @@ class BlendModel(Model):
     def _by_list(self) -> bool:
         return any(part._by_list for part in self.parts)
 
-    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Fields:
         return {"parts": tuple(part.on_columns(columns, n_features, feature_names) for part in self.parts)}
 
     def _scores(self, queries: Queries) -> Floats:
@@ -125,7 +125,7 @@ class BlendModel(Model):
         return blobs_of(self._custom)
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
         """Return the parts, of the manifest at path."""
         kinds = field_of(path, content, "parts", list)
         if not 2 <= len(kinds) <= MAX_PARTS or not _are_parts(kinds):

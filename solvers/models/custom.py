@@ -24,7 +24,7 @@ from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import skops_files
-from ranktune.solvers.models.base import Blobs, Model, Origin
+from ranktune.solvers.models.base import Blobs, Fields, Model, Origin
 from ranktune.solvers.models.files import SAVE_AGAIN, Content, field_of, read_blob
 
 File: TypeAlias = bytes
@@ -105,7 +105,7 @@ class CustomModel(Model):
     def _scores(self, queries: Queries) -> Floats:
         return self.factor * estimator_scores(self.estimator, queries.with_columns(self.inputs).features, queries)
 
-    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Fields:
         return {"columns": n_features, "inputs": columns if self.inputs is None else columns[self.inputs]}
 
     @cached_property
@@ -130,7 +130,7 @@ class CustomModel(Model):
         return blobs_of([self])
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
         """Return the estimator and what belongs to it, of the manifest at path."""
         members = read_members(path, content, n_features, origin)
         if len(members) != 1:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Model, Origin
+from ranktune.solvers.models.base import Fields, Model, Origin
 from ranktune.solvers.models.files import Content, optional_field, read_numbers
 
 
@@ -108,8 +107,8 @@ class LinearModel(Model):
     def _by_list(self) -> bool:
         return self.list_scaling
 
-    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
-        spread: dict[str, Any] = {"weights": np.zeros(n_features)}
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Fields:
+        spread: Fields = {"weights": np.zeros(n_features)}
         spread["weights"][columns] = self.weights
         if self.missing is not None:
             spread["missing"] = np.zeros(n_features)
@@ -140,7 +139,7 @@ class LinearModel(Model):
         return {"kind": "linear", "scaling": "list" if self.list_scaling else None}, arrays
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
         """Return weights, list_scaling and missing, of the manifest at path."""
         scaling = optional_field(path, content, "scaling", str)
         if scaling not in (None, "list"):

@@ -13,14 +13,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Model, Origin
+from ranktune.solvers.models.base import Fields, Model, Origin
 from ranktune.solvers.models.files import AGAIN, MAX_ENTRIES, Content, field_of, optional_field, read_numbers
 from ranktune.solvers.models.monotone import tree_violation
 from ranktune.solvers.models.trees import Int32s, Trees
@@ -89,7 +88,7 @@ class TreeModel(Model):
         """Whether features may be missing (NaN)."""
         return self.trees.missing_left is not None
 
-    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> dict[str, Any]:
+    def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Fields:
         return {"trees": self.trees.on_columns(columns), "columns": n_features}
 
     def _scores(self, queries: Queries) -> Floats:
@@ -100,7 +99,7 @@ class TreeModel(Model):
         return {"kind": "trees", **counts}, {"arrays": arrays}
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> dict[str, Any]:
+    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
         """Return the trees, of the manifest at path, and the number of features."""
         return {"trees": unpacked(path, content), "columns": n_features}
 

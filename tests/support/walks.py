@@ -86,9 +86,9 @@ def from_a_suggestion_to_the_record() -> list[str]:
         return original_ask(study, *arguments, **options)
 
     def tell(study: optuna.Study, *arguments: Any, **options: Any) -> Any:
-        told = original_tell(study, *arguments, **options)
+        trial = original_tell(study, *arguments, **options)
         walk.recording = False
-        return told
+        return trial
 
     original_ask, original_tell = optuna.Study.ask, optuna.Study.tell
     with (

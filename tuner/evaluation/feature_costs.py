@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
@@ -60,7 +60,7 @@ class FeatureCosts:
     entries: tuple[Entry, ...] = ()
 
     @classmethod
-    def parse(cls, costs: Mapping[str, Any]) -> Self:
+    def parse(cls, costs: JsonView) -> Self:
         """Return the costs of a table. Raises ParameterError where an entry is no cost."""
         return cls(tuple(_entry(str(name), value) for name, value in costs.items()))
 
@@ -127,7 +127,7 @@ def _number(name: str, value: object) -> float:
     raise ParameterError(f"costs: '{name}' cannot cost {value!r}: a cost is a number, 0 or more.")
 
 
-def read_costs(text: str) -> dict[str, Any]:
+def read_costs(text: str) -> Json:
     """Return costs given as text, "bm25*=1, embedding*=20", or as the path of a .toml or .csv file.
 
     A csv file has the columns feature and cost, and may have group: the rows of a group share one cost. Raises
@@ -135,7 +135,7 @@ def read_costs(text: str) -> dict[str, Any]:
     """
     if text.endswith(FILES):
         return _from_file(Path(text))
-    costs: dict[str, Any] = {}
+    costs: Json = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         name, equals, cost = (word.strip() for word in part.rpartition("="))
         if not equals or not name:
@@ -147,7 +147,7 @@ def read_costs(text: str) -> dict[str, Any]:
     return costs
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path) -> Json:
     try:
         content = path.read_text(encoding="utf-8-sig")
         return tomllib.loads(content) if path.suffix == ".toml" else _from_rows(path, content.splitlines())
@@ -157,11 +157,11 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise ParameterError(f"{path} cannot be read as {path.suffix[1:]}: {error}.") from None
 
 
-def _from_rows(path: Path, lines: Sequence[str]) -> dict[str, Any]:
+def _from_rows(path: Path, lines: Sequence[str]) -> Json:
     rows = csv.DictReader(lines)
     if not {"feature", "cost"} <= set(rows.fieldnames or ()):
         raise ParameterError(f"{path} has no columns feature and cost in its first line. A column group may follow.")
-    costs: dict[str, Any] = {}
+    costs: Json = {}
     for row in rows:
         name, group = str(row["feature"]).strip(), (row.get("group") or "").strip()
         cost = _of_text(name, str(row["cost"]).strip())

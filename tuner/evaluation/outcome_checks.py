@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.tuner.evaluation.task import Outcome
 
 LONGEST = 10_000
@@ -86,7 +85,7 @@ class _InvalidOutcome(Exception):
 
 def typed(outcome: Outcome) -> Outcome:
     """Return an outcome with all fields but its arrays converted to their types; what is no number is none."""
-    about: dict[str, Any] = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
+    about: Json = {name: _number(getattr(outcome, name), float("nan")) for name in _NUMBERS}
     about |= {name: _number(getattr(outcome, name), 0.0) for name in ("seconds", "bulk")}
     begun, ended = (_number(moment, 0.0) for moment in (outcome.begun, outcome.ended))
     about |= {"begun": begun, "ended": ended} if 0.0 <= begun <= ended < 1e11 else {"begun": 0.0, "ended": 0.0}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array
+from ranktune.solvers.core.arrays import Array, Json, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.files import atomic_write
 from ranktune.tuner.splits.proof import Damaged, read_archive
@@ -17,12 +17,12 @@ from ranktune.tuner.splits.proof import Damaged, read_archive
 FORMAT = 1
 
 
-def save(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+def save(path: Path, about: JsonView, arrays: Mapping[str, Array]) -> None:
     """Write a checkpoint in place of the previous one. Raises StudyError where it cannot be written."""
     text = np.frombuffer(json.dumps({"format": FORMAT, **about}).encode(), dtype=np.uint8)
 
     def write(file: BinaryIO) -> None:
-        parts: dict[str, Any] = {f"state-{name}": array for name, array in arrays.items()}
+        parts: Json = {f"state-{name}": array for name, array in arrays.items()}
         np.savez(file, about=text, **parts)
 
     try:
@@ -31,7 +31,7 @@ def save(path: Path, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> N
         raise StudyError(f"cannot write {path}: {error.strerror}. Give a folder you may write to, with room.") from None
 
 
-def load(path: Path) -> tuple[dict[str, Any], dict[str, Array]] | None:
+def load(path: Path) -> tuple[Json, dict[str, Array]] | None:
     """Return what save wrote, None where there is nothing. Raises StudyError for a damaged or unknown file."""
     if not path.exists():
         return None

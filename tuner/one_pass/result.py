@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -113,9 +112,9 @@ class OnePassResult:
     best_model: LinearModel
     best: Entry
     entries: list[Entry]
-    looks: list[dict[str, Any]]
+    looks: list[Json]
     metric: str
-    test: dict[str, Any] | None
+    test: Json | None
     queries: int
     documents: int
 

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Floats
+from ranktune.solvers.core.arrays import Array, Floats, Json, JsonView
 from ranktune.solvers.core.errors import AllFailed, DataError, StudyError
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
@@ -71,7 +70,7 @@ class OnePassTuning:
         self._looks = race.looks(queries.n_queries, configurations, survivors)
         self._generator = np.random.default_rng(seed)
         self._entries: list[Entry] = []
-        self._log: list[dict[str, Any]] = []
+        self._log: list[Json] = []
         self._window: list[Floats] = []
         self._done, self._look = 0, 0
         sample = block_of(queries, *next(query_ranges(queries.starts, SAMPLE_ROWS)))
@@ -219,7 +218,7 @@ class OnePassTuning:
         window = np.concatenate(self._window, axis=1) if self._window else np.zeros((0, 0))
         checkpoint.save(self._path, about, {**self._learners.arrays(), "window": window})
 
-    def _restore(self, sample: Queries, about: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
+    def _restore(self, sample: Queries, about: JsonView, arrays: Mapping[str, Array]) -> None:
         declared = Declaration(**{**about["declared"], "solvers": tuple(about["declared"]["solvers"])})
         if declared != self._declared:
             ours, theirs = asdict(self._declared), asdict(declared)
@@ -265,7 +264,7 @@ def digest_of(queries: Queries) -> str:
     return digest.hexdigest()
 
 
-def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> dict[str, Any]:
+def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> Json:
     """Return the metric of model on queries that were not learned from, with its interval, a block at a time."""
     values = []
     for first, last in query_ranges(queries.starts, SAMPLE_ROWS):

@@ -6,10 +6,11 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import optuna
 
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import StudyError, nearest
 from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
@@ -38,7 +39,7 @@ class Declaration:
     `artifacts` is where the data can be fetched, None if they can only be read in `folder`.
     """
 
-    study: Mapping[str, Any]
+    study: JsonView
     version: str
     host: str
     folder: str

@@ -14,11 +14,11 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.objective import evaluate
@@ -71,7 +71,7 @@ class Standing:
         Whether it is significantly behind the leader, its growth up to all queries included.
     """
 
-    params: Mapping[str, Any]
+    params: JsonView
     sizes: tuple[int, ...] = ()
     values: tuple[float, ...] = ()
     seconds: tuple[float, ...] = ()

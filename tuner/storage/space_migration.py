@@ -8,6 +8,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, dist
 from optuna.storages import RDBStorage
 from sqlalchemy import Connection, case, column, select, table, update
 
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.names import current_names
 from ranktune.tuner.samplers.space import UnionSpace
@@ -61,7 +62,7 @@ def _rewrite(
     today: str,
     now: BaseDistribution,
 ) -> int:
-    values: dict[str, Any] = {"param_name": today, "distribution_json": distribution_to_json(now)}
+    values: Json = {"param_name": today, "distribution_json": distribution_to_json(now)}
     if isinstance(before, CategoricalDistribution) and isinstance(now, CategoricalDistribution):
         places = {canonical(choice): place for place, choice in enumerate(now.choices)}
         moved = {place: places[canonical(choice)] for place, choice in enumerate(before.choices)}

@@ -22,9 +22,9 @@ from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.registry import NAMES, add_solver
 
 
-def declared_solvers(custom: JsonView) -> Mapping[str, Any]:
+def declared_solvers(custom: JsonView) -> JsonView:
     """Return the descriptions of solvers by name."""
-    solvers: Mapping[str, Any] = custom.get("solvers", {})
+    solvers: JsonView = custom.get("solvers", {})
     return solvers
 
 
@@ -67,7 +67,7 @@ def _name_of(metric: str) -> str:
 def register_solver(
     name: str,
     make: Any,
-    space: Sequence[Parameter] | Mapping[str, Any] | None = None,
+    space: Sequence[Parameter] | JsonView | None = None,
     *,
     save: Callable[[Any, Path], object] | str | None = None,
     load: Callable[[Path], Any] | None = None,
@@ -177,7 +177,7 @@ def register_metric(name: str, function: Callable[..., float], *, cutoff: str = 
     CUSTOM[metric.name] = metric
 
 
-def _parameters(space: Sequence[Parameter] | Mapping[str, Any]) -> tuple[Parameter, ...]:
+def _parameters(space: Sequence[Parameter] | JsonView) -> tuple[Parameter, ...]:
     """Return a search space, given as parameters, or as names with Optuna's distributions."""
     if not isinstance(space, Mapping):
         return tuple(space)

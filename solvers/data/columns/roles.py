@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple, Self, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
 
 GRADES = ("grade", "label", "relevance", "rel", "y")
@@ -60,7 +61,7 @@ class Wanted:
         return {getattr(self, role.option) for role in ROLES.values()} - {None, Wanted.qid, Wanted.grade}
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Self:
+    def of(cls, options: JsonView) -> Self:
         """Return those of the options of reading that are about columns."""
         return cls(**{field.name: options[field.name] for field in fields(cls) if field.name in options})
 

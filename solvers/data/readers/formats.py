@@ -7,11 +7,12 @@ Reading, conversion, the checks of options, messages, help and completion come f
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.core.table import Table, named
 
@@ -236,7 +237,7 @@ def check_part(reader: Reader, source: object) -> None:
         raise DataError(f"{source}: is {kind}, not one file. Name a file in it.")
 
 
-def check_options(reader: Reader, options: Mapping[str, Any], source: object) -> None:
+def check_options(reader: Reader, options: JsonView, source: object) -> None:
     """Raise ParameterError for an option that reading a source does not have."""
     known = reader.option_names
     what = source if isinstance(source, str | Path) else type(source).__name__

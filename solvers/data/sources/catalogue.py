@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.encoding import Encoding, alike
@@ -184,8 +185,8 @@ def _table(reader: Reader, source: object, wanted: Wanted, encoding: Encoding | 
     if not isinstance(source, str | Path):
         return as_table(named(reader.table)(source))
     path = Path(source)
-    told = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.untyped else ()
-    return replace(as_table(named(reader.table)(path, *told)), path=path)
+    given = (wanted, () if encoding is None else tuple(encoding.columns)) if reader.untyped else ()
+    return replace(as_table(named(reader.table)(path, *given)), path=path)
 
 
 def _known(names: tuple[str, ...] | None, encoding: Encoding | None) -> Known | None:
@@ -224,7 +225,7 @@ def _read(
     reader: Reader, source: object, options: ReadOptions, known: Known | None, n_features: int | None = None
 ) -> Queries:
     check_options(reader, options, source)
-    given: dict[str, Any] = {**options}
+    given: Json = {**options}
     if n_features is not None and "n_features" in reader.option_names:
         given["n_features"] = n_features
     place = Path(source) if isinstance(source, str | Path) else source

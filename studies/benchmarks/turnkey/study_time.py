@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.tuner.samplers.space import SOLVER
@@ -37,7 +36,7 @@ def time_by_solver(events: Sequence[JsonView]) -> dict[str, Json]:
     """
     solver_of: dict[tuple[object, object], str] = {}
     begun: dict[tuple[object, object], float] = {}
-    times: dict[str, dict[str, Any]] = {}
+    times: dict[str, Json] = {}
     for event in events:
         kind, trial = event["event"], (event.get("split"), event.get("trial"))
         if kind == Event.ASKED:

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import polars
 
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.columns.roles import Wanted, id_columns
@@ -37,7 +38,7 @@ class CsvForm:
     sizes    numbers of documents of the queries where a file beside it gives them
     """
 
-    options: Mapping[str, Any]
+    options: JsonView
     ids: Sequence[str]
     n_rows: int | None
     sizes: Sequence[int] | None
@@ -84,7 +85,7 @@ def read_csv(path: Path, wanted: Wanted, texts: Sequence[str]) -> Table:
     return Table(with_whole_ids(frame, form.ids), sizes=form.sizes)
 
 
-def _read_by_first_rows(path: Path, options: Mapping[str, Any]) -> polars.DataFrame:
+def _read_by_first_rows(path: Path, options: JsonView) -> polars.DataFrame:
     """Return a csv file as polars reads it, which looks at all rows for their types before it reads any.
 
     That takes most of the time. So the first rows give the types, unless a later value does not fit them, or a column
