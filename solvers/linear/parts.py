@@ -14,36 +14,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.parameters import Range
 from ranktune.solvers.core.space import When
-from ranktune.solvers.core.table import Table
-from ranktune.solvers.linear.second_order import CoordinateDescent, Newton
-from ranktune.solvers.losses.domination import DominationLoss
-from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
-from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, Uniform
-from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
-from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
-from ranktune.solvers.losses.pointwise import LogisticLoss, SquaredInsensitiveLoss
-from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
-from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD, OnePass
-from ranktune.solvers.optimizers.proximal import FISTA
+from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.optimizers.one_pass import OnePass
 
 
 @dataclass(frozen=True)
 class Part:
     """A loss, a pair weight, a penalty or an optimizer that has a name.
 
-    kind   its class, a dataclass
+    place  its class, a dataclass: module:Name below ranktune.solvers
     usual  values of its fields where the ranker has no such parameter
     names  the ranker's parameters for fields that are called otherwise
     """
 
-    kind: type[Any]
+    place: str
     usual: Mapping[str, Any] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def kind(self) -> type[Any]:
+        """The class."""
+        kind: type[Any] = named(f"ranktune.solvers.{self.place}")
+        return kind
 
     def made(self, ranker: object, **given: Any) -> Any:
         """Return the part with the parameters of a ranker that it takes, and with what is given."""
@@ -63,46 +61,46 @@ TRUNCATION = {"every": "truncate_every"}
 LOSSES: Table[Part] = Table(
     "loss",
     {
-        "pairwise_hinge": Part(PairwiseHinge),
-        "pairwise_squared_hinge": Part(PairwiseSquaredHinge),
-        "pairwise_logistic": Part(PairwiseLogistic),
-        "softmax": Part(SoftmaxCrossEntropy),
-        "domination": Part(DominationLoss),
-        "pointwise_squared": Part(SquaredInsensitiveLoss, {"epsilon": 0.0, **CENTRED}),
-        "pointwise_logistic": Part(LogisticLoss, CENTRED),
+        "pairwise_hinge": Part("losses.pairwise:PairwiseHinge"),
+        "pairwise_squared_hinge": Part("losses.pairwise:PairwiseSquaredHinge"),
+        "pairwise_logistic": Part("losses.pairwise:PairwiseLogistic"),
+        "softmax": Part("losses.listwise:SoftmaxCrossEntropy"),
+        "domination": Part("losses.domination:DominationLoss"),
+        "pointwise_squared": Part("losses.pointwise:SquaredInsensitiveLoss", {"epsilon": 0.0, **CENTRED}),
+        "pointwise_logistic": Part("losses.pointwise:LogisticLoss", CENTRED),
     },
 )
 PAIR_WEIGHTS: Table[Part] = Table(
     "pair weight",
     {
-        "uniform": Part(Uniform),
-        "ndcg": Part(DeltaNDCG, {"gain": "auto"}),
-        "recall": Part(DeltaRecall),
+        "uniform": Part("losses.pair_weights:Uniform"),
+        "ndcg": Part("losses.pair_weights:DeltaNDCG", {"gain": "auto"}),
+        "recall": Part("losses.pair_weights:DeltaRecall"),
     },
 )
 PENALTIES: Table[Part] = Table(
     "penalty",
     {
-        "none": Part(L2, {"strength": 0.0}),
-        "l1": Part(L1, names={"strength": "l1"}),
-        "l2": Part(L2, names={"strength": "l2"}),
-        "elastic_net": Part(ElasticNet),
+        "none": Part("losses.penalties:L2", {"strength": 0.0}),
+        "l1": Part("losses.penalties:L1", names={"strength": "l1"}),
+        "l2": Part("losses.penalties:L2", names={"strength": "l2"}),
+        "elastic_net": Part("losses.penalties:ElasticNet"),
     },
 )
 OPTIMIZERS: Table[Part] = Table(
     "optimizer",
     {
-        "newton": Part(Newton),
-        "lbfgs": Part(LBFGS),
-        "owlqn": Part(OWLQN),
-        "fista": Part(FISTA),
-        "coordinate_descent": Part(CoordinateDescent),
+        "newton": Part("linear.second_order:Newton"),
+        "lbfgs": Part("optimizers.batch:LBFGS"),
+        "owlqn": Part("optimizers.batch:OWLQN"),
+        "fista": Part("optimizers.proximal:FISTA"),
+        "coordinate_descent": Part("linear.second_order:CoordinateDescent"),
         # Separable data without a penalty reach a relative gradient of 1e-9.
-        "gradient_steps": Part(GradientSteps, {"tol": 1e-9}, STEPS),
-        "fobos": Part(FOBOS),
-        "rda": Part(RDA),
-        "psgd": Part(PSGD, {"every": 10}, TRUNCATION),
-        "tgd": Part(TGD, {"every": 10}, TRUNCATION),
+        "gradient_steps": Part("optimizers.batch:GradientSteps", {"tol": 1e-9}, STEPS),
+        "fobos": Part("optimizers.one_pass:FOBOS"),
+        "rda": Part("optimizers.one_pass:RDA"),
+        "psgd": Part("optimizers.one_pass:PSGD", {"every": 10}, TRUNCATION),
+        "tgd": Part("optimizers.one_pass:TGD", {"every": 10}, TRUNCATION),
     },
 )
 

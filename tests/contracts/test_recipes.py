@@ -93,6 +93,26 @@ with tempfile.TemporaryDirectory() as home:
     assert result.trials == 3 and "power" in result.best_model.parameters
 assert "feature" in export(MySolver(power=0.5).fit(queries).as_model(), "json")
 """,
+    "A loss": """
+import numpy as np, ranktune, tempfile
+from ranktune.solvers import Ranker, load_model
+from ranktune.solvers.export import export
+
+searched = {choice for parameter in Ranker.space if parameter.name == "loss" for choice in parameter.choices}
+assert "exponential" in searched and '"exponential"' in Ranker.__doc__
+scale = next(parameter for parameter in Ranker.space if parameter.name == "temperature")
+assert "exponential" in scale.when.values
+X = np.random.default_rng(0).normal(size=(200, 3))
+queries = ranktune.Queries.from_arrays(X, (X[:, 0] > 0.5).astype(int), group=[10] * 20)
+parts = {"loss": "exponential", "optimizer": "lbfgs", "penalty": "l2"}
+ranker = Ranker(**parts, temperature=1.0).fit(queries)
+assert ranker.coef_[0] > 5.0 * abs(ranker.coef_[1:]).max() and "feature" in export(ranker.as_model(), "json")
+with tempfile.TemporaryDirectory() as home:
+    space = {f"Ranker.{name}": value for name, value in parts.items()}
+    study = dict(solvers="Ranker", trials=3, sampler="random", test="none", home=home, jobs=1)
+    result = ranktune.tune(queries, space=space, **study)
+    assert result.trials == 3 and result.best_model.parameters["loss"] == "exponential"
+""",
     "A metric": """
 import numpy as np, ranktune
 from ranktune.command_line.options import metric_names

@@ -10,11 +10,13 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_type_hints
+from typing import TYPE_CHECKING, get_type_hints
 
-from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.core.table import Table, named
+
+if TYPE_CHECKING:
+    from ranktune.solvers.core.arrays import JsonView
 
 COMPRESSED = (".gz", ".bz2", ".xz")
 
