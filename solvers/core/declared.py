@@ -127,11 +127,17 @@ def documented(declaration: type) -> Callable[[Documented], Documented]:
 
     def decorate(what: Documented) -> Documented:
         section = "Parameters\n----------\n" + "\n".join(map(str, declared(declaration)))
-        text = what.__doc__ or ""  # python -OO removes it
-        what.__doc__ = text.replace("{parameters}", indent(section, "    ").lstrip())
+        what.__doc__ = _filled(what.__doc__, "parameters", section)
         return what
 
     return decorate
+
+
+def _filled(docstring: str | None, name: str, section: str) -> str:
+    """Return a docstring with a section in place of {name}, indented as that is: since Python 3.13, not at all."""
+    text = docstring or ""  # python -OO removes it
+    place = re.search(rf"^ *{{{name}}}", text, re.MULTILINE)
+    return text if place is None else text.replace(place[0], indent(section, place[0].partition("{")[0]))
 
 
 FITTED = re.compile(r"^([\w, ]*_) : .*(?:\n +.*)*", re.MULTILINE)
@@ -147,8 +153,7 @@ def with_attributes(cls: type) -> None:
     for base in reversed(cls.__mro__[1:]):
         inherited |= _fitted(base)
     kept = [entry for names, entry in inherited.items() if names not in own]
-    section = indent("\n".join(("Attributes", "----------", *kept)), "    ")
-    cls.__doc__ = (cls.__doc__ or "").replace("{attributes}", section.lstrip())
+    cls.__doc__ = _filled(cls.__doc__, "attributes", "\n".join(("Attributes", "----------", *kept)))
 
 
 def _fitted(cls: type) -> dict[str, str]:

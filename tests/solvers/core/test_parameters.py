@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.checks import check_not_negative
+from ranktune.solvers.core.declared import documented
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, Range, part, with_parameters
 from ranktune.solvers.core.space import Choice, Float, Int, When
@@ -119,6 +120,22 @@ def test_the_docstring_describes_the_fields() -> None:
         "rate : float, default=0.3\n    A rate.\n"
         "flag : bool, default=False\n    A flag."
     )
+
+
+def test_a_section_is_indented_as_its_place_is() -> None:
+    """Python 3.13 and later dedent docstrings when they compile."""
+
+    def indented() -> None:
+        """Do it.
+
+        {parameters}
+        """
+
+    def dedented() -> None: ...
+
+    dedented.__doc__ = inspect.cleandoc(indented.__doc__ or "")
+    docstrings = [inspect.getdoc(documented(Example)(function)) for function in (indented, dedented)]
+    assert docstrings[0] == docstrings[1] and "\nParameters\n----------\n" in str(docstrings[0])
 
 
 def test_the_docstring_describes_what_the_bases_fit() -> None:
