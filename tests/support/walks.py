@@ -19,8 +19,9 @@ import optuna
 
 import ranktune
 from ranktune.tuner.workers.executor import InProcess
-from tests.support.paths import FOLDERS, ROOT
+from tests.support.paths import FOLDERS
 
+PACKAGE = Path(str(ranktune.__file__)).parent
 TRIALS = 12
 """Trials of the study whose last one is traced: the sampler has left its startup."""
 
@@ -34,10 +35,9 @@ class Walk:
 
     @property
     def files(self) -> list[str]:
-        """The project's files by their path below its root."""
-        paths = (Path(name).resolve() for name in self._codes)
-        inside = dict.fromkeys(path.relative_to(ROOT).as_posix() for path in paths if path.is_relative_to(ROOT))
-        return [path for path in inside if path.split("/")[0] in FOLDERS]
+        """The project's files by their path below its root, whether it is installed or run from there."""
+        inside = [Path(name).relative_to(PACKAGE) for name in self._codes if Path(name).is_relative_to(PACKAGE)]
+        return [(path if path.parts[0] in FOLDERS else "tuner/ranktune" / path).as_posix() for path in inside]
 
     def profile(self, frame: FrameType, event: str, _: object) -> None:
         """Note the file of a call; what importing a module calls is no part of a walk."""

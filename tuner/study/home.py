@@ -180,6 +180,8 @@ class StudyFolder:
             saved = read_sealed(file)
         except Damaged as damage:
             raise StudyError(f"{damage} Restore it from a backup, or choose another name.") from None
+        if saved is None:
+            raise StudyError(f"cannot read {file}: there is no such file. Choose another name, or remove that folder.")
         known = saved if isinstance(saved, dict) else {}
         if known.get("format") != FORMAT:
             raise StudyError(f"{file} {_format_problem(known.get('format'))}")

@@ -29,7 +29,7 @@ def explained(names: tuple[str, ...], *, label: str = "RankSVM", shift: float = 
         Importance(name, Interval(0.1 * k + shift, 0.1 * k - 0.02, 0.1 * k + 0.05)) for k, name in enumerate(names)
     ]
     effects = (Effect(names[-1], (0.0, 2.0), (0.5, 1.0), (-0.3, 0.4)), Effect(names[0], (1.0,), (1.0,), (0.0,)))
-    rows = ((0.5, 0.25, 0.0, 0.125), (-0.5, 0.0, 0.0, 0.25))
+    rows = tuple((*row[: len(names[:3])], row[-1]) for row in ((0.5, 0.25, 0.0, 0.125), (-0.5, 0.0, 0.0, 0.25)))
     closely = ExplainedQuery("q1", ("d7", names[0]), (1, 12), (1.875, 0.75), 1.0, 40, names[:3], rows)
     spreads = {label: {"linear": {0: 0.5, 2: 2.0}}}
     measured = tuple(sorted(losses, key=lambda one: -one.loss.mean))
