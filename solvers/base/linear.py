@@ -35,7 +35,7 @@ class LinearRanker(BaseRanker):
     ----------
     coef_ : ndarray of shape (n_features,)
         The weights of the raw features. Where the training data had missing values, those of the features that
-        imputation_ completed and of its indicators; as_model folds them into one model of the raw features.
+        ``imputation_`` completed and of its indicators; as_model folds them into one model of the raw features.
     """
 
     takes_monotone: ClassVar[bool] = True

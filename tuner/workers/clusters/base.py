@@ -125,7 +125,7 @@ class ClusterWorkers(ABC):
         self._here.__exit__(kind, error, trace)
 
     def submit(self, function: Callable[..., T], *arguments: object, limits: Limits | None = None) -> Future[T]:
-        """Send function(*arguments) to the member with the most free threads; folder of an argument names its data."""
+        """Send ``function(*arguments)`` to the member with most free threads; folder of an argument names its data."""
         for argument in arguments:
             folder = getattr(argument, "folder", None)
             if isinstance(folder, str | Path) and not self.shares_files:
@@ -141,7 +141,7 @@ class ClusterWorkers(ABC):
         return job.future
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """Return function(*arguments), computed by a local worker process, where the files of the study are."""
+        """Return ``function(*arguments)``, computed by a local worker process, where the files of the study are."""
         return self._here.call(function, *arguments)
 
     def stop(self, future: Future[Any]) -> None:
