@@ -111,12 +111,12 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
             raise DataError(
                 f"{metric} skips every training query, so there is nothing to learn from. Choose another metric."
             )
-        features, own = np.tile(chosen, len(signs)), np.repeat(signs, len(chosen))
+        features, signs_of_features = np.tile(chosen, len(signs)), np.repeat(signs, len(chosen))
         metrics = np.hstack(list(by_query[:, kept]))
         if queries.monotone is not None:
-            allowed = queries.monotone[features] * own >= 0.0
-            features, own, metrics = features[allowed], own[allowed], metrics[:, allowed]
-        return Table(features, own, metrics, kept)
+            allowed = queries.monotone[features] * signs_of_features >= 0.0
+            features, signs_of_features, metrics = features[allowed], signs_of_features[allowed], metrics[:, allowed]
+        return Table(features, signs_of_features, metrics, kept)
 
     def _keep(self, booster: Booster) -> None:
         self.coef_ = booster.coef.copy()
@@ -125,7 +125,7 @@ class AdaRank(RoundRanker["Booster"], LinearRanker):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """W weak rankers: features and signs, (W,), their metric, (kept queries, W), and the mask of kept queries."""
+    """W weak rankers: features and signs, (W,), their metric, (used queries, W), and the mask of the used queries."""
 
     features: Ints
     signs: Floats
@@ -135,7 +135,7 @@ class Table:
 
 @dataclass(eq=False)
 class Booster:
-    """The state of boosting: the linear model so far, and the weight P of each kept query."""
+    """The state of boosting: the linear model so far, and the weight P of each used query."""
 
     metric: Metric
     queries: Queries
@@ -149,21 +149,21 @@ class Booster:
 
     def __post_init__(self) -> None:
         """Start with the weights of the queries."""
-        self.own_weights = self.queries.weight_of_query[self.table.kept]
-        self.P = self.own_weights / self.own_weights.sum()
+        self.weights = self.queries.weight_of_query[self.table.kept]
+        self.P = self.weights / self.weights.sum()
         self.coef = np.zeros(self.queries.n_features)
         self.value = -np.inf
 
     def round(self) -> bool:
-        """Add the best weak ranker that may be chosen; return False where there is none, or none that helps."""
+        """Add the best weak ranker that may be chosen; return False where none is left or none helps."""
         excluded = {"pause": self.features[-1:], "never": self.features}.get(self.repeats, [])
         allowed = ~np.isin(self.table.features, excluded)
-        if not allowed.any():  # nor are there any where constraints leave none
+        if not allowed.any():  # monotone constraints can exclude all of them
             return False
-        merits = np.where(allowed, self.P @ self.table.metric, -np.inf)
-        best = int(np.argmax(merits))
-        mean = min(float(merits[best]), MAX_ACCURACY)
-        if not mean > 0.0:  # no better than its reverse, by a metric that can be negative
+        values_of_rankers = np.where(allowed, self.P @ self.table.metric, -np.inf)
+        best = int(np.argmax(values_of_rankers))
+        mean = min(float(values_of_rankers[best]), MAX_ACCURACY)
+        if not mean > 0.0:  # a metric that can be negative: the ranker is no better than its reverse
             return False
         alpha = 0.5 * np.log((1.0 + mean) / (1.0 - mean)) * self.table.signs[best]
         feature = int(self.table.features[best])
@@ -171,11 +171,11 @@ class Booster:
         self.features.append(feature)
         self.alphas.append(float(alpha))
         values = self.metric.per_query(scores(self.queries.features, self.coef), self.queries)[self.table.kept]
-        self.value = float(self.own_weights @ values / self.own_weights.sum())
+        self.value = float(self.weights @ values / self.weights.sum())
         if self.vali is not None:
             self.value = self.metric.mean(scores(self.vali.features, self.coef), self.vali)
         if self.reweigh == "model":
-            self.P = self.own_weights * np.exp(-values)
+            self.P = self.weights * np.exp(-values)
         else:
             self.P *= np.exp(-abs(alpha) * self.table.metric[:, best])
         self.P /= self.P.sum()

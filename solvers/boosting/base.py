@@ -1,7 +1,7 @@
 """Rankers made of trees: growing in rounds, early stopping, and bags of several seeds.
 
-A library grows trees round by round (growth); our own metrics on held-out queries decide how many rounds are
-kept. The fitted trees are plain arrays, Trees: nothing of the library is kept.
+A library grows trees round by round (growth); the metric on held-out queries decides how many rounds are kept. The
+fitted trees are plain arrays, Trees, which do not depend on the library.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from ranktune.solvers.models.trees import Trees, joined
 START_DOCUMENTS, START_DOCUMENTS_A_FEATURE = 50_000, 100
 """Documents that suffice for the linear model that boosting can start from: the larger number of the two."""
 START_SPREAD = 3.0
-"""What a difference in grade of one standard deviation is worth in the scores that pairs are compared by."""
+"""The difference of scores that stands for a difference in grade of one standard deviation, for losses of pairs."""
 
 
 class TreeRanker(BaseRanker):
@@ -72,7 +72,7 @@ class TreeRanker(BaseRanker):
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("trees_")
         grown, fill = self.trees_, None if self.imputation_ is None else self.imputation_.fill
-        if fill is not None:  # a missing value goes where what took its place went
+        if fill is not None:  # a missing value goes to the side of the value that was imputed
             grown = replace(grown, missing_left=fill[grown.feature] <= grown.threshold)
         trees = TreeModel(grown, self.n_features_in_, **origin)
         if self.start_ is None:
@@ -83,9 +83,9 @@ class TreeRanker(BaseRanker):
 
 @with_parameters
 class GrownRanker(TreeRanker):
-    """A ranker whose trees a library grows, which gets the training data in its own form (_source).
+    """A ranker whose trees a library grows, which gets the training data in the form of _source.
 
-    Where needs_pairs is true, it gets the queries alone that have documents of different grades.
+    Where needs_pairs is true, queries without documents of different grades are left out.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ class GrownRanker(TreeRanker):
         return InMemory(queries_with_pairs(queries) if self.needs_pairs else queries)
 
     def _find_start(self, training: TrainingQueries) -> None:
-        """Set the model that the trees are added to."""
+        """Set start_, the model that the trees are added to."""
 
     def _seeds(self) -> Iterator[int]:
         generator = np.random.default_rng(0 if self.random_state is None else self.random_state)
@@ -166,7 +166,7 @@ class GrownRanker(TreeRanker):
     def _member(
         self, source: TrainingData, training: TrainingQueries, vali: Queries | None, seed: int
     ) -> Iterator[tuple[Trees, float]]:
-        """Yield the trees of one seed, the final ones last, each with their metric on held-out queries, or NaN."""
+        """Yield the trees of one seed, the final trees last, each with their metric on held-out queries, or NaN."""
         for trees in grown(source.growth(seed), int(self.trees)):
             yield trees, float("nan")
 
@@ -225,7 +225,7 @@ class BoostedRanker(GrownRanker):
         """Let the next calls of fit add trees to a model instead of beginning from nothing.
 
         The fitted ranker is the model and the new trees together; trees, ``rounds_`` and early stopping count the new
-        ones. A ranker with other parameters, or of another solver, can continue a model, a linear one too.
+        trees. A ranker with other parameters, or of another solver, can continue a model, also a linear model.
 
         Parameters
         ----------
@@ -240,7 +240,7 @@ class BoostedRanker(GrownRanker):
         return self
 
     def _find_start(self, training: TrainingQueries) -> None:
-        """Take the model to continue, or fit a linear one to the grades."""
+        """Take the model to continue, or fit a linear model to the grades."""
         if self._earlier is not None:
             if self._earlier.n_features != self.n_features_in_:
                 raise DataError(
@@ -266,7 +266,7 @@ class BoostedRanker(GrownRanker):
         return blended([ridge.as_model()], [self._start_scale(queries)], "RidgeRanker", {})
 
     def _start_scale(self, queries: Queries) -> float:
-        """Return the scores of boosting that a difference of one grade is worth."""
+        """Return the difference of scores that stands for a difference of 1 in grade."""
         return 1.0
 
     def _member(
@@ -287,7 +287,7 @@ class BoostedRanker(GrownRanker):
             yield from super()._member(source, training, vali, seed)
 
     def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
-        """Grow all members of the bag but the last completely, and the last one from value to value."""
+        """Grow all members of the bag but the last completely, and the last from value to value."""
         training = self._training(queries)
         self._find_start(training)
         source = self._source(training)
@@ -312,5 +312,5 @@ def _with_origin(model: Model, origin: Origin) -> Model:
 
 
 def pair_scale(queries: Queries) -> float:
-    """Return what a difference of one grade is worth in scores whose differences are log-odds of an order."""
+    """Return the difference of scores for a difference of 1 in grade, where differences of scores are log-odds."""
     return START_SPREAD / float(np.sqrt(np.mean(without_level(queries.grades, queries) ** 2)))

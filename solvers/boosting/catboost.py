@@ -1,11 +1,11 @@
 """Boosted oblivious trees grown by CatBoost, an extra: pip install "ranktune[catboost]".
 
 An oblivious tree has one split for all nodes of a level. CatBoost is imported when a model is fitted, and its trees are
-converted to our own arrays at once. CatBoost compares in single precision and sends x > border right; ours send x <=
-threshold left in double precision. Both send every number, rounded to single precision, the same way if the threshold
-is the largest double that rounds to the border or less.
+converted to Trees at once. CatBoost compares in single precision and sends x > border right; Trees send x <= threshold
+left in double precision. Both send every number, rounded to single precision, the same way if the threshold is the
+largest double that rounds to the border or less.
 
-CatBoost has no call for a single round: it grows blocks of a few rounds, each a fit of its own on the same bins, whose
+CatBoost has no call for a single round: it grows blocks of a few rounds, each a separate fit on the same bins, whose
 baseline are the scores of the trees before it. The blocks are the same however many rounds are kept. CatBoost lowers
 the noise in the scores of splits as a model grows; each block gets the noise of its first round.
 """
@@ -119,15 +119,15 @@ class CatBoostGrowth:
     def _block_parameters(self) -> Json:
         rounds = len(self._trees)
         noise = noise_after(rounds * self.parameters["learning_rate"], self.queries.n_documents)
-        own: Json = {
+        parameters: Json = {
             **self.parameters,
             "iterations": BLOCK,
             "random_seed": (self.seed + rounds) % (2**31 - 1),
             "random_strength": self.parameters["random_strength"] * noise,
         }
         if self.queries.query_weights is not None:
-            own["l2_leaf_reg"] /= self._document_weights().mean()
-        return own
+            parameters["l2_leaf_reg"] /= self._document_weights().mean()
+        return parameters
 
     def _document_weights(self) -> Floats:
         """Return the weight of each document; CatBoost multiplies the penalty by their mean."""
@@ -156,10 +156,10 @@ def _constant(has_missing: bool) -> Trees:
 
 
 def trees_of(model: Any, has_missing: bool) -> list[Trees]:
-    """Return the trees of a fitted CatBoost model of numerical features, one of ours for each.
+    """Return the trees of a fitted CatBoost model of numerical features, one for each.
 
-    CatBoost puts missing values below all others: they go left, those of features that no training document lacks with
-    0.
+    CatBoost puts missing values below all others: they go left. Missing values of features without any in training go
+    to the side of 0.
     """
     with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
         file = Path(folder) / "model.json"
@@ -167,8 +167,8 @@ def trees_of(model: Any, has_missing: bool) -> list[Trees]:
         content: Json = json.loads(file.read_text())
     scale = float(content["scale_and_bias"][0])
     features = content["features_info"]["float_features"]
-    lacking = np.array([feature["has_nans"] for feature in features], dtype=np.bool_) if has_missing else None
-    return [_tree(tree, scale).with_sides_of(lacking) for tree in content["oblivious_trees"]]
+    with_missing = np.array([feature["has_nans"] for feature in features], dtype=np.bool_) if has_missing else None
+    return [_tree(tree, scale).with_sides_of(with_missing) for tree in content["oblivious_trees"]]
 
 
 def _tree(tree: JsonView, scale: float) -> Trees:

@@ -11,7 +11,7 @@ from ranktune.solvers.data.queries import Queries
 
 
 def held_out(queries: Queries, share: float, generator: np.random.Generator) -> tuple[Queries, Queries]:
-    """Return training queries, and held-out ones to stop by: a random share of them, at least one.
+    """Return training queries and held-out queries for early stopping, a random share of all, at least one.
 
     Both keep the order of queries, and both have pairs, since queries with and without pairs are divided separately.
     Raises DataError where fewer than two queries have pairs.
@@ -26,7 +26,7 @@ def held_out_numbers(queries: Queries, share: float, generator: np.random.Genera
     if np.count_nonzero(useful) < 2:
         raise DataError(
             f"{np.count_nonzero(useful)} of {queries.n_queries} queries have documents of different grades: "
-            "none can be held out to stop by. Give more queries, or a fixed number of rounds."
+            "none can be held out for early stopping. Give more queries, or a fixed number of rounds."
         )
     aside = np.zeros(queries.n_queries, dtype=bool)
     for kind in (np.flatnonzero(useful), np.flatnonzero(~useful)):
@@ -61,5 +61,5 @@ class Patience:
 
     @property
     def over(self) -> bool:
-        """Whether too many rounds have passed since the best one."""
+        """Whether too many rounds have passed since the best round."""
         return self._last - self.best_round >= self.rounds

@@ -59,7 +59,7 @@ def without_features(queries: Queries) -> Queries:
 def grown(growth: Growth, n_rounds: int) -> Iterator[Trees]:
     """Grow n_rounds rounds at most; yield after each of them.
 
-    What is yielded is the trees up to a round, which is the latest one now and then, and in the end.
+    The trees that are yielded are those up to an earlier round, brought up to date from time to time and at the end.
     """
     done = 0
     trees: Trees | None = None

@@ -1,4 +1,4 @@
-"""What trees can be grown on, and the values that their parameters may have."""
+"""Checks of the training data and the parameters of trees, and the parameters that several rankers share."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def gains_of(grades: Floats, gain: str) -> Floats:
     try:
         return gains(grades, "exp2" if gain == "exponential" else "linear")
     except DataError as error:
-        said = str(error).replace("gain=exp2", "gain='exponential'").replace("gain=linear", "gain='linear'")
-        raise DataError(said) from None
+        message = str(error).replace("gain=exp2", "gain='exponential'").replace("gain=linear", "gain='linear'")
+        raise DataError(message) from None
 
 
 def check_share(name: str, value: float) -> None:
@@ -61,7 +61,7 @@ def check_single(values: Floats, what: str) -> None:
     if beyond.any():
         raise DataError(
             f"{what} of {size[beyond][0]:.3g} is beyond single precision, in which trees are grown: "
-            f"from {limits.tiny:.2g} to {limits.max:.2g}. Multiply all of them by one factor."
+            f"from {limits.tiny:.2g} to {limits.max:.2g}. Multiply all of them by the same factor."
         )
 
 

@@ -1,4 +1,4 @@
-"""What trees reduce where their library has no such objective: the derivatives of a loss by the scores of documents."""
+"""Objectives that a library of trees does not have: the derivatives of a loss by the scores of documents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Objective(Protocol):
 
 
 MakeObjective: TypeAlias = Callable[[Queries, Floats], Objective]
-"""Makes the objective of queries, whose lengths and weights count, and the target of each document, (n_documents,)."""
+"""Makes the objective of queries, whose lengths and weights are used, and the target of each document."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,8 @@ VANISHED = 1e-290
 class RankBoost(RoundRanker["Booster"], TreeRanker):
     """RankBoost: boosting of thresholds on single features by pairs, a sum of step functions of features.
 
-    Queries without documents of different grades are left out. Cost: sorting each feature once, then one byte per value
-    and round; memory: one byte per value.
+    Queries without documents of different grades are left out. Cost: sorting each feature once, then reading a byte per
+    value in each round; memory: a byte per value.
 
     {parameters}
 

@@ -1,13 +1,13 @@
 """The kernels of RankBoost: potentials of documents instead of weights of pairs.
 
 The weight of a pair (i, j), y_i > y_j, is D(i, j) = w exp(f_j - f_i) / Z, w the weight of its query, f the scores so
-far: it is a product of something of i and something of j. So for any weak ranker h,
+far: it is a product of a factor of i and a factor of j. So for any weak ranker h,
 
     r = sum over pairs of D(i, j) (h_i - h_j) = sum over i of p_i h_i,
     p_i = w ( exp(-f_i) sum of exp(f_j) over worse j - exp(f_i) sum of exp(-f_j) over better j ) / Z
 
-and one pass over the documents of a query, grade by grade, gives all p. Exponents are relative to the middle of the
-query's scores, so that nothing overflows below a difference of 1,400.
+and a single pass over the documents of a query, grade by grade, gives all p. Exponents are relative to the middle of
+the query's scores, so that nothing overflows below a difference of 1,400.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def potentials(scores: Floats, starts: Ints, codes: Codes, n_grades: Codes, weig
             down[k - 1 - g] += down[k - g]
         part = 0.0
         for i in range(a, b):
-            own = np.exp(scores[i] - middle)
-            worse, better = up[codes[i]] / own, down[codes[i] + 1] * own
+            exponential = np.exp(scores[i] - middle)
+            worse, better = up[codes[i]] / exponential, down[codes[i] + 1] * exponential
             part += worse
             out[i] = weights[q] * (worse - better)
         Z += weights[q] * part

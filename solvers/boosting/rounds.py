@@ -1,4 +1,4 @@
-"""Boosting by one weak ranker a round with early stopping: the common base of AdaRank and RankBoost."""
+"""Boosting that adds a weak ranker in each round, with early stopping: the base of AdaRank and RankBoost."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ranktune.solvers.metrics.feature_tables import check_metric
 from ranktune.solvers.metrics.metrics import Metric, chosen_metric
 
 MAX_ACCURACY = 1.0 - 1e-6
-"""A weak ranker counts as at most this accurate: a perfect one would get an infinite weight."""
+"""The highest accuracy that a weak ranker counts with: an accuracy of 1 would give an infinite weight."""
 
 
 class Booster(Protocol):
@@ -54,7 +54,7 @@ PATIENCE = Param("Rounds without improvement before boosting stops.", low=1, hig
 
 @with_parameters
 class RoundRanker(BaseRanker, Generic[B]):
-    """A ranker that is boosted in rounds; a subclass makes the booster and keeps what it has found."""
+    """A ranker that is boosted in rounds; a subclass makes the booster, and sets the fitted attributes from it."""
 
     _: KW_ONLY
     metric: Annotated[str, METRIC] = "auto"

@@ -65,7 +65,7 @@ class InBlocks:
                 "lightgbm.DaskLGBMRanker and xgboost.dask grow them."
             )
         if data.extent.is_sparse:
-            raise DataError("blocks of sparse features cannot be binned one by one: call fit on all documents.")
+            raise DataError("blocks of sparse features cannot be binned block by block: call fit on all documents.")
         self._workers, self._pairs, self.n_features = data.workers, pairs, data.n_features
         parts = data.workers.map(_without_features, pairs)
         self._first = np.cumsum([0, *(0 if part is None else part.n_queries for part in parts)])
@@ -74,8 +74,8 @@ class InBlocks:
     def select(self, numbers: Ints) -> Queries:
         """Return the queries of these numbers, ascending, with their features, in memory."""
         ends = np.searchsorted(numbers, self._first)
-        own = [numbers[a:b] - first for (a, b), first in zip(pairwise(ends), self._first[:-1], strict=True)]
-        following = iter(own)
+        of_blocks = [numbers[a:b] - first for (a, b), first in zip(pairwise(ends), self._first[:-1], strict=True)]
+        following = iter(of_blocks)
         parts = self._workers.map(lambda block: _selected(block, self._pairs, next(following)))
         return concatenate([part for part in parts if part is not None])
 
@@ -89,7 +89,7 @@ class InBlocks:
 
 
 def scores_of(model: Model, queries: Queries) -> Floats:
-    """Return the scores of the documents of queries in their order there."""
+    """Return the scores of the documents in the order that they have in queries."""
     scores = model.predict(queries)
     return scores if queries.rows is None else scores[queries.rows]
 

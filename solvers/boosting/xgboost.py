@@ -1,7 +1,7 @@
 """Boosted trees grown by XGBoost, an extra: pip install "ranktune[trees]".
 
-XGBoost is imported when a model is fitted, and its trees are converted to our own arrays at once. XGBoost compares in
-single precision and sends x < t left; ours send x <= threshold left in double precision. Both send every number,
+XGBoost is imported when a model is fitted, and its trees are converted to Trees at once. XGBoost compares in single
+precision and sends x < t left; Trees send x <= threshold left in double precision. Both send every number,
 rounded to single precision by XGBoost, the same way if the threshold is the largest double that rounds to less than t.
 """
 
@@ -77,8 +77,8 @@ class XGBoostData(TrainingData):
 class XGBoostGrowth:
     """Trees that XGBoost grows."""
 
-    def __init__(self, booster: Any, data: Any, lacking: Mask | None) -> None:
-        self._booster, self._data, self._lacking = booster, data, lacking
+    def __init__(self, booster: Any, data: Any, with_missing: Mask | None) -> None:
+        self._booster, self._data, self._with_missing = booster, data, with_missing
         self._rounds = 0
 
     def grow(self) -> bool:
@@ -89,7 +89,7 @@ class XGBoostGrowth:
 
     def trees(self, first: int, last: int) -> Trees:
         """Return the trees of the rounds from number first up to but without last."""
-        return trees_of(self._booster[first:last].save_raw("json"), self._lacking)
+        return trees_of(self._booster[first:last].save_raw("json"), self._with_missing)
 
 
 def _batches(library: Any, queries: Queries, labels: Floats) -> object:
@@ -222,14 +222,14 @@ def _check_fits(queries: Queries) -> None:
     check_single_features(queries, "XGBoostRanker")
 
 
-def trees_of(raw: bytes | bytearray, lacking: Mask | None) -> Trees:
+def trees_of(raw: bytes | bytearray, with_missing: Mask | None) -> Trees:
     """Return the trees in the JSON of a booster of numerical features, with sides for missing values if there are.
 
-    lacking, (n_features,), are the features of which XGBoost has seen missing values: it sends those of others
-    anywhere, ours go where 0 goes.
+    with_missing, (n_features,), are the features of which XGBoost has seen missing values: the side of others is
+    arbitrary, so that it becomes that of 0.
     """
-    found = json.loads(bytes(raw))["learner"]["gradient_booster"]["model"]["trees"]
-    return joined([_tree(tree) for tree in found]).with_sides_of(lacking)
+    trees = json.loads(bytes(raw))["learner"]["gradient_booster"]["model"]["trees"]
+    return joined([_tree(tree) for tree in trees]).with_sides_of(with_missing)
 
 
 def last_below(limits: ArrayLike) -> Floats:
@@ -237,13 +237,13 @@ def last_below(limits: ArrayLike) -> Floats:
     t = np.asarray(limits, dtype=np.float32)
     below = np.nextafter(t, np.float32(-np.inf))
     middle = below.astype(np.float64) / 2.0 + t.astype(np.float64) / 2.0  # exact: doubles have more bits
-    belongs = middle.astype(np.float32) == below  # a tie goes to the even one of the two
+    belongs = middle.astype(np.float32) == below  # a tie goes to the even number of the two
     threshold: Floats = np.where(belongs, middle, np.nextafter(middle, -np.inf))
     return threshold
 
 
 def _tree(tree: JsonView) -> Trees:
-    """Return one tree, whose nodes XGBoost keeps in one list: a leaf has no left child, and its value as condition."""
+    """Return a tree, whose nodes XGBoost keeps in one list: a leaf has no left child, and its value as condition."""
     left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
     splits = left >= 0
     reached = _reached(left, right)

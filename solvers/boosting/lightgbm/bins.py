@@ -18,13 +18,13 @@ from ranktune.solvers.data.origins import origin_of
 from ranktune.solvers.data.queries import Queries
 
 MAX_KEPT = 2
-"""Data sets whose bins are kept in a process."""
+"""The most data sets whose bins are kept in a process."""
 MAX_KEPT_BYTES = 2**30
-"""Of the bins of a data set that are kept; bins of more are made for each fit."""
+"""The most bytes of the bins of a data set that are kept; larger bins are made for each fit."""
 MIN_SHARE = 0.05
-"""Of the documents of a data set: a smaller part of it gets its own bins, which is faster."""
+"""The least share of the documents of a data set that shares its bins: bins of fewer documents are made faster."""
 DENSE_SAMPLE = 50_000
-"""Documents that the limits of the bins of dense features are found from; more take longer and are no better."""
+"""Documents that the limits of the bins of dense features are computed from; more take longer and are no better."""
 
 
 class SharedBins:
@@ -71,8 +71,8 @@ def bins_of(queries: Queries, params: Parameters) -> tuple[Data, Ints | None]:
         origin, numbers = queries, np.arange(queries.n_queries)
     if queries.is_sparse or origin.n_documents * origin.n_features > MAX_KEPT_BYTES:
         return Data(queries.features, params), None
-    own = {name: value for name, value in params.items() if name in _OF_BINS}
-    return KEPT.of(origin, {**own, "min_data_in_leaf": 1}), rows_of(origin, numbers)
+    of_bins = {name: value for name, value in params.items() if name in _OF_BINS}
+    return KEPT.of(origin, {**of_bins, "min_data_in_leaf": 1}), rows_of(origin, numbers)
 
 
 _OF_BINS = (

@@ -1,4 +1,4 @@
-"""Trees that LightGBM grows, as our own arrays.
+"""Trees that LightGBM grows, converted to Trees.
 
 LightGBM is loaded when a model is fitted (library). Its trees are converted at once, so that prediction, saving and
 loading do not need it. With one thread and one seed, two fits give the same bits.
@@ -23,8 +23,8 @@ from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree
 class LightGBMData(TrainingData):
     """Training data in the bins of LightGBM, which grows trees on them; queries have no features.
 
-    rows are those of bins that the documents have, all for None. objective makes what the trees reduce where LightGBM
-    has no such objective; factor multiplies their values.
+    rows are those of bins that the documents have, all for None. objective makes the objective where LightGBM
+    does not have it; factor multiplies the values of the trees.
     """
 
     bins: Data
@@ -54,7 +54,7 @@ class LightGBMData(TrainingData):
 
 
 class LightGBMGrowth:
-    """Trees that LightGBM grows, for its objective or by an objective of ours; factor multiplies their values."""
+    """Trees that LightGBM grows, for its objective or a given objective; factor multiplies their values."""
 
     def __init__(self, booster: Booster, factor: float, has_missing: bool, objective: Objective | None) -> None:
         self._booster, self._factor, self._has_missing, self._objective = booster, factor, has_missing, objective
@@ -110,4 +110,4 @@ def _sides(decisions: Sequence[int], threshold: Sequence[float]) -> list[bool]:
     other splits they count as 0.
     """
     pairs = zip(decisions, threshold, strict=True)
-    return [bool(own & 2) if own >> 2 & 3 == 2 else limit >= 0.0 for own, limit in pairs]
+    return [bool(bits & 2) if bits >> 2 & 3 == 2 else limit >= 0.0 for bits, limit in pairs]

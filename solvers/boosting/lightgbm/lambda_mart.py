@@ -24,7 +24,7 @@ MAX_EXPONENT = 30
 """The highest grade with xendcg, whose targets are about 2^grade."""
 MAX_GRADES = 10_000
 """Different gains with lambdarank, which LightGBM keeps in a table, and counts for each query; of more, neighbours
-count as one."""
+are merged."""
 
 LAMBDARANK, XENDCG = LOSSES = ("lambdarank", "xendcg")
 
@@ -122,7 +122,8 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
 
     def _leaf_limits(self, queries: Queries) -> Json:
         least = min(int(self.min_documents), max(1, queries.n_documents // 10))
-        # LightGBM estimates the documents of a leaf from its curvature; positive curvature proves one document.
+        # LightGBM estimates the documents of a leaf from its curvature; positive curvature proves that a leaf has a
+        # document.
         return {"min_data_in_leaf": least if least > 1 else 0, "min_sum_hessian_in_leaf": 1e-9}
 
     def _objective(self) -> Json:

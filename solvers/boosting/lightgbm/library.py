@@ -29,7 +29,7 @@ ZERO_THRESHOLD = 1e-35
 """Values up to it are 0 to LightGBM."""
 
 MANY_DOCUMENTS = 100_000
-"""Documents of data after whose binning freed memory goes back to the system."""
+"""Documents from which on freed memory is returned to the system after binning."""
 
 _SIGNATURES: Mapping[str, tuple[type, ...]] = {
     "LGBM_DatasetCreateFromMat": (c_void_p, c_int, c_int32, c_int32, c_int, c_char_p, c_void_p, c_void_p),
@@ -72,13 +72,14 @@ class Data:
             _call("LGBM_DatasetCreateFromMat", *_pointer(dense), *dense.shape, 1, _text(params), None, where)
         weakref.finalize(self, _library().LGBM_DatasetFree, self._handle)
         if features.shape[0] > MANY_DOCUMENTS:
-            release_freed()  # the sample that the limits of bins were found by
+            release_freed()  # the sample that gave the limits of the bins
 
     @classmethod
     def from_blocks(cls, blocks: Callable[[], Iterable[Array]], n_rows: int, params: Parameters) -> Data:
         """Return dense features in bins, the same as those of all rows at once, from two passes over blocks of rows.
 
-        The first finds the limits of the bins from the sample that LightGBM draws; the second puts the rows into bins.
+        The first computes the limits of the bins from the sample that LightGBM draws; the second puts the rows into
+        bins.
         """
         data = object.__new__(cls)
         data._handle = c_void_p()
@@ -140,8 +141,8 @@ class Booster:
 
     def update_by(self, gradient: Floats, curvature: Floats) -> bool:
         """Grow one more tree by derivatives for each document, (n_documents,); return as update does."""
-        over, values = c_int(0), [np.ascontiguousarray(own, dtype=np.float32) for own in (gradient, curvature)]
-        pointers = [own.ctypes.data for own in values]
+        over, values = c_int(0), [np.ascontiguousarray(v, dtype=np.float32) for v in (gradient, curvature)]
+        pointers = [v.ctypes.data for v in values]
         _call("LGBM_BoosterUpdateOneIterCustom", self._handle, *pointers, ctypes.byref(over))
         return over.value == 1
 
@@ -149,9 +150,9 @@ class Booster:
         """Return the scores of the training documents so far, (n_documents,)."""
         count = c_int64(0)
         _call("LGBM_BoosterGetNumPredict", self._handle, 0, ctypes.byref(count))
-        found = np.empty(count.value)
-        _call("LGBM_BoosterGetPredict", self._handle, 0, ctypes.byref(count), found.ctypes.data)
-        return found
+        scores = np.empty(count.value)
+        _call("LGBM_BoosterGetPredict", self._handle, 0, ctypes.byref(count), scores.ctypes.data)
+        return scores
 
     def text(self, first: int, count: int) -> str:
         """Return count trees, starting at number first, in the text format of LightGBM."""
@@ -185,7 +186,7 @@ def _call(name: str, *arguments: object) -> None:
 
 
 def _sample(blocks: Iterable[Array], n_rows: int, params: Parameters) -> Floats:
-    """Return the rows that LightGBM draws to find bins by, ascending, of n_rows in blocks."""
+    """Return the rows that LightGBM draws to compute bins, ascending, of n_rows in blocks."""
     numbers, count = np.empty(n_rows, dtype=np.int32), c_int32(0)
     _call("LGBM_SampleIndices", n_rows, _text(params), numbers.ctypes.data, ctypes.byref(count))
     numbers, first, parts = numbers[: count.value], 0, []
@@ -197,12 +198,12 @@ def _sample(blocks: Iterable[Array], n_rows: int, params: Parameters) -> Floats:
 
 
 def _create_from_sample(sample: Floats, n_rows: int, params: Parameters, handle: c_void_p) -> None:
-    """Make an empty data set of n_rows, whose bins are found from a sample of rows: its values besides 0, by column."""
+    """Make an empty data set of n_rows, whose bins come from a sample of rows: its nonzero values, by column."""
     useful = (np.abs(sample) > ZERO_THRESHOLD) | np.isnan(sample)
     numbers = [np.flatnonzero(column).astype(np.int32) for column in useful.T]
-    values = [np.ascontiguousarray(column[own]) for column, own in zip(sample.T, numbers, strict=True)]
-    pointers = [np.array([own.ctypes.data for own in arrays], dtype=np.uintp) for arrays in (values, numbers)]
-    counts = np.array([len(own) for own in numbers], dtype=np.int32)
+    values = [np.ascontiguousarray(column[rows]) for column, rows in zip(sample.T, numbers, strict=True)]
+    pointers = [np.array([v.ctypes.data for v in arrays], dtype=np.uintp) for arrays in (values, numbers)]
+    counts = np.array([len(rows) for rows in numbers], dtype=np.int32)
     _call(
         *("LGBM_DatasetCreateFromSampledColumn", pointers[0].ctypes.data, pointers[1].ctypes.data, sample.shape[1]),
         *(counts.ctypes.data, len(sample), n_rows, n_rows, _text(params), ctypes.byref(handle)),

@@ -109,7 +109,7 @@ class LightGBMRanker(GrownRanker):
         return LightGBMData(thin, targets, start, bins, rows, parameters, self._derivatives(), self._factor())
 
     def _derivatives(self) -> MakeObjective | None:
-        """Return what makes the objective where LightGBM has none such."""
+        """Return what makes the objective where LightGBM does not have it."""
         return None
 
     def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:

@@ -90,8 +90,8 @@ def _check_less(name: str, value: float) -> None:
 class RandomForestRanker(LightGBMRanker):
     """A random forest of regression trees on the grade of each document, by LightGBM.
 
-    More trees do not overfit, so nothing is held out. Before fitting ends, missing trees count as 0. Cost of a tree:
-    n_documents n_features additions per level.
+    More trees do not overfit, so nothing is held out. Before fitting ends, trees that are not yet grown count as 0.
+    Cost of a tree: n_documents n_features additions per level.
 
     {parameters}
 

@@ -61,14 +61,14 @@ def test_every_split_sends_each_number_as_xgboost_does() -> None:
     """To the bit: the leaf that XGBoost says each document ends in, for doubles that round to either side."""
     queries = judged()
     raw: Any = by_xgboost(XGBoostRanker(**SMALL), queries)
-    trees = trees_of(raw.save_raw("json"), lacking=None)
+    trees = trees_of(raw.save_raw("json"), with_missing=None)
     limits = trees.threshold
     ends = [np.nextafter(limits, -np.inf), limits, np.nextafter(limits, np.inf), limits * (1 + 1e-9)]
     X = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in ends])
     leaves = raw.predict(xgboost.DMatrix(X), pred_leaf=True)
     for number in range(trees.n_trees):
         a, b = trees.starts[number], trees.starts[number + 1]
-        one = trees_of(raw[number : number + 1].save_raw("json"), lacking=None)
+        one = trees_of(raw[number : number + 1].save_raw("json"), with_missing=None)
         assert one.n_splits == b - a
         for leaf in np.unique(leaves[:, number]):
             assert np.ptp(one.scores(X[leaves[:, number] == leaf])) == 0.0
