@@ -28,7 +28,7 @@ import typer
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.sources import catalogue
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.search.dispatcher import Clock
@@ -55,7 +55,7 @@ def run(study: Study, problem: str, folder: Path, executor: Executor, clock: Clo
     def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
         return Task(problem, study.metrics, solver, parameters, study.seed)
 
-    objective = evaluate if real else _nothing
+    objective = attempt if real else _nothing
     loop = TrialLoop(study, "", record, task_of, executor, Silent(), objective, clock=clock)
     begun = clock.now()
     loop.run()

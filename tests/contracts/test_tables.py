@@ -13,9 +13,10 @@ from ranktune.solvers.data.readers.formats import READERS
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.metrics.presets import MEASURES
 from ranktune.solvers.names import PARTS, SOLVERS
+from ranktune.tuner.evaluation.names import PLANS
 from ranktune.tuner.samplers.registry import SAMPLERS
 
-TABLES: tuple[Table[Any], ...] = (SOLVERS, PARTS, MEASURES, FORMATS, READERS, VIEWS, SAMPLERS)
+TABLES: tuple[Table[Any], ...] = (SOLVERS, PARTS, MEASURES, FORMATS, READERS, VIEWS, SAMPLERS, PLANS)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)

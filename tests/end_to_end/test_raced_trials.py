@@ -12,7 +12,7 @@ from ranktune import api
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.joining import JoinedSplit
 from ranktune.tuner.runner.worker import JoinedWorker
@@ -49,8 +49,8 @@ def plain(tmp_path: Path) -> Task:
 
 
 def test_a_path_shows_what_its_values_show_one_by_one(plain: Task) -> None:
-    apart = [evaluate(replace(plain, parameters={"rounds": rounds})) for rounds in PASSES]
-    found = evaluate(replace(plain, path_parameter="rounds", path=PASSES, parameters={"rounds": PASSES[-1]}))
+    apart = [attempt(replace(plain, parameters={"rounds": rounds})) for rounds in PASSES]
+    found = attempt(replace(plain, path_parameter="rounds", path=PASSES, parameters={"rounds": PASSES[-1]}))
     means = [float(np.nanmean(values(own))) for own in apart]
     best = int(np.argmax(means))
     assert found.chosen == PASSES[best]
@@ -63,8 +63,8 @@ def test_a_path_shows_what_its_values_show_one_by_one(plain: Task) -> None:
 
 
 def test_who_is_far_behind_is_stopped_and_the_rest_is_not_learnt(plain: Task) -> None:
-    full = evaluate(plain)
-    found = evaluate(replace(plain, incumbent=np.ones(DATA.n_queries)))
+    full = attempt(plain)
+    found = attempt(replace(plain, incumbent=np.ones(DATA.n_queries)))
     assert found.stopped == "fold 1 of 5"
     known = ~np.isnan(values(found))
     assert known.sum() == 16
@@ -74,26 +74,26 @@ def test_who_is_far_behind_is_stopped_and_the_rest_is_not_learnt(plain: Task) ->
 
 
 def test_who_is_as_good_as_its_rival_is_judged_in_full(plain: Task) -> None:
-    full = evaluate(plain)
-    found = evaluate(replace(plain, incumbent=values(full)))
+    full = attempt(plain)
+    found = attempt(replace(plain, incumbent=values(full)))
     assert found.stopped == ""
     np.testing.assert_array_equal(values(found), values(full))
 
 
 def test_folds_that_are_dealt_again_are_raced_while_queries_are_missing(tmp_path: Path) -> None:
     twice = task(tmp_path, query_folds(DATA, 4, 0, repeats=2), "RidgeRanker")
-    full = evaluate(twice)
-    assert evaluate(replace(twice, incumbent=values(full))).stopped == ""
-    assert evaluate(replace(twice, incumbent=np.ones(DATA.n_queries))).stopped == "fold 1 of 8"
+    full = attempt(twice)
+    assert attempt(replace(twice, incumbent=values(full))).stopped == ""
+    assert attempt(replace(twice, incumbent=np.ones(DATA.n_queries))).stopped == "fold 1 of 8"
 
 
 def test_orders_are_raced_by_their_means(tmp_path: Path) -> None:
     online = task(tmp_path, random_orders(DATA, 6, 0), "PairwisePerceptron")
-    full = evaluate(online)
+    full = attempt(online)
     parts = np.array([scored for _, _, scored in full.steps])
     assert len(parts) == 6
-    assert evaluate(replace(online, incumbent=parts)).stopped == ""
-    found = evaluate(replace(online, incumbent=parts + 0.3))
+    assert attempt(replace(online, incumbent=parts)).stopped == ""
+    found = attempt(replace(online, incumbent=parts + 0.3))
     assert found.stopped in {"order 3 of 6", "order 4 of 6", "order 5 of 6"}
     assert not np.isnan(values(found)).any()
 

@@ -19,13 +19,11 @@ from ranktune.solvers.core.space import Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts, GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import FeatureLimits, FeatureOrder, ordered
-from ranktune.tuner.splits.store import read_development, read_part, read_plan
+from ranktune.tuner.splits.store import read_part
 
 FEATURE_SET = "feature_set"
 LEVELS = 8
 """Sets of features: the k-th takes k / LEVELS of the limits."""
-ALL_QUERIES = -1
-"""In place of the number of a part of a plan: all development queries."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +40,22 @@ def solver_parameters(parameters: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def selected_columns(
-    folder: str, plan: str, part: int, budget: FeatureBudget | None, parameters: Mapping[str, Value]
+    folder: str, numbers: Ints, budget: FeatureBudget | None, parameters: Mapping[str, Value]
 ) -> Ints | None:
-    """Return the features that a configuration is fitted on in a part of a plan, ascending; None for all.
+    """Return the features that a configuration is fitted on, ascending; None for all.
 
-    They are chosen by the training queries of the part, or by all development queries of the folder.
+    They are chosen by the development queries of these numbers, which it is fitted to.
     """
     level = parameters.get(FEATURE_SET)
     if level is None or budget is None or budget.limits is None:
         return None
     assert isinstance(level, int)
-    return _order(folder, plan, part, budget).first(level / LEVELS)
+    return _order(folder, numbers.tobytes(), budget).first(level / LEVELS)
 
 
 @lru_cache(maxsize=32)
-def _order(folder: str, plan: str, part: int, budget: FeatureBudget) -> FeatureOrder:
-    development = read_development(folder)
-    if part == ALL_QUERIES:
-        return feature_order(development, budget)
-    folds = read_plan(folder, plan)
-    assert isinstance(folds, tuple)
-    return feature_order(read_part(folder, folds[part].train), budget)
+def _order(folder: str, numbers: bytes, budget: FeatureBudget) -> FeatureOrder:
+    return feature_order(read_part(folder, np.frombuffer(numbers, dtype=np.int64)), budget)
 
 
 def feature_order(queries: Queries, budget: FeatureBudget) -> FeatureOrder:

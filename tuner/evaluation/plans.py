@@ -1,15 +1,11 @@
-"""Plans: which queries a configuration learns from and which it scores, part by part, and when that ends early.
-
-A new plan is a class with its line in PLANS; `objective.by_plan` evaluates them all.
-"""
+"""The plans of a study's trials: folds, a given split and samples of it, and orders of all queries."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Self
 
 import numpy as np
 
@@ -17,13 +13,14 @@ from ranktune.solvers.boosting.early_stopping import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
-from ranktune.tuner.evaluation.feature_sets import selected_columns
+from ranktune.tuner.evaluation.evaluate import Plan
+from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, sample, unfitted
 from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse, still_racing
-from ranktune.tuner.evaluation.refit import as_model
+from ranktune.tuner.evaluation.refit import as_model, keep_model, keep_scores
 from ranktune.tuner.evaluation.run import Fit, Run
-from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.splits.plans import FRESH, Fold, Progressive, StoredPlan
+from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
+from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan
 from ranktune.tuner.splits.store import read_part
 
 LEARNING_POINTS = 20
@@ -31,65 +28,39 @@ LEARNING_POINTS = 20
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(ABC):
-    """The parts of a plan, evaluated one after another.
-
-    parts  what one model is fitted to and scores each; of an order both are all queries, in that order
-    """
+class PlanOfFolds(Plan[Outcome]):
+    """A plan whose parts are what one model is fitted to and scores each; of an order both are all queries."""
 
     parts: tuple[Fold, ...]
-    noun: ClassVar[str] = "fold"
-
-    @classmethod
-    @abstractmethod
-    def of(cls, stored: StoredPlan, task: Task) -> Self | None:
-        """Return the plan of this kind that a stored plan is for a task; None where it is of another kind."""
-
-    def name(self, number: int) -> str:
-        """Return what the part of that number, from 1, is called."""
-        return f"{self.noun} {number} of {len(self.parts)}"
 
     @cached_property
     def evaluated(self) -> Ints:
         """The numbers of the queries that are scored, rising."""
         return np.unique(np.concatenate([part.vali for part in self.parts]))
 
-    def task(self, task: Task) -> Task:
-        """Return a task as this plan evaluates it."""
-        return task
-
-    def smaller(self, task: Task) -> Iterator[Plan]:
-        """Yield the plans by which a task is evaluated first: it is stopped where it is behind by one of them."""
-        yield from ()
-
-    @abstractmethod
-    def fits(self, run: Run, number: int) -> Iterator[Fit]:
-        """Yield the fits on a part by the values of the task's path; each is scored before the next."""
-
-    def is_lost(self, run: Run, number: int, best: int) -> bool:
-        """Return whether a task is significantly worse than the incumbent after that many parts."""
-        return False
-
     def finished(self, run: Run, outcome: Outcome) -> Outcome:
-        """Return an outcome with what this plan has to add."""
+        """Return the outcome, and keep the scores of the documents where the task says so."""
+        if run.task.keep and not outcome.stopped:
+            assert outcome.scores is not None
+            keep_scores(_chosen(run, outcome), outcome.scores[run.queries.documents_of(run.evaluated)])
         return outcome
 
 
-class Folds(Plan):
+class Folds(PlanOfFolds):
     """Each fold is scored by a model of the others; a query that several folds score gets the mean.
 
     Boosting goes on until its fold stops it; the folds after it compare no more rounds than those that it has reached.
     """
 
     @classmethod
-    def of(cls, stored: StoredPlan, task: Task) -> Self | None:
+    def of(cls, stored: StoredPlan) -> Self | None:
         """Return the plan of several folds."""
         return None if isinstance(stored, Progressive) else cls(stored)
 
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the fits of the path, until boosting no longer improves."""
         task, fold = run.task, self.parts[number - 1]
-        train, vali, columns = _read(task, fold, number - 1)
+        train, vali, columns = _read(task, fold)
         grows = task.bound and task.path
         patience = Patience(int(unfitted(task).get_params()["patience"])) if grows else None
         for place, ranker in enumerate(fitted(run, train.with_columns(columns))):
@@ -111,7 +82,7 @@ class Folds(Plan):
         return run.racing == 0
 
 
-class GivenSplit(Plan):
+class GivenSplit(PlanOfFolds):
     """Given training and validation queries, or samples of them: on samples of growing size first, then on all.
 
     Boosting grows until the validation queries stop it, or the time limit: one fit finds the number of rounds. A sample
@@ -119,12 +90,9 @@ class GivenSplit(Plan):
     """
 
     @classmethod
-    def of(cls, stored: StoredPlan, task: Task) -> Self | None:
-        """Return the plan of one fold, and of the task's sample of it."""
-        if isinstance(stored, Progressive) or len(stored) != 1 or task.plan == FRESH:
-            return None
-        train = sample(stored[0].train, task.queries, task.seed)
-        return cls((Fold(train, sample(stored[0].vali, task.vali_queries, task.seed)),))
+    def of(cls, stored: StoredPlan) -> Self | None:
+        """Return the plan of one fold."""
+        return None if isinstance(stored, Progressive) or len(stored) != 1 else cls(stored)
 
     def name(self, number: int) -> str:
         """Return what the queries are called."""
@@ -134,16 +102,16 @@ class GivenSplit(Plan):
         """Return a task without the path of a model that grows."""
         return replace(task, path=()) if task.bound else task
 
-    def smaller(self, task: Task) -> Iterator[Plan]:
+    def smaller(self, task: Task) -> Iterator[Plan[Outcome]]:
         """Yield the task's samples of the training queries."""
         (fold,) = self.parts
         for size in task.samples:
-            yield Sample((Fold(sample(fold.train, size, task.seed), fold.vali),))
+            yield Sample.of_fold(fold, task.seed, size)
 
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the model that has grown, or the fits of the path."""
         task, (fold,) = run.task, self.parts
-        whole, vali, columns = _read(task, fold, 0)
+        whole, vali, columns = _read(task, fold)
         train = whole.with_columns(columns)
         rankers = iter([grown(run, train, vali)]) if task.bound else ((ranker, "") for ranker in fitted(run, train))
         for place, (ranker, stopped) in enumerate(rankers):
@@ -154,29 +122,37 @@ class GivenSplit(Plan):
             run.rounds = n_rounds(ranker) if task.bound else 0
 
     def finished(self, run: Run, outcome: Outcome) -> Outcome:
-        """Return the outcome with the number of rounds that the model has grown to."""
-        if not run.task.bound:
-            return outcome
-        value = mean_of(outcome.per_query[run.task.metrics[0]], run.weights)
-        chosen = float(max(run.rounds, run.task.least))
-        return replace(outcome, chosen=chosen, path=((chosen, value),))
+        """Return the outcome with the number of rounds that the model has grown to, and keep the model too."""
+        if run.task.bound:
+            value = mean_of(outcome.per_query[run.task.metrics[0]], run.weights)
+            chosen = float(max(run.rounds, run.task.least))
+            outcome = replace(outcome, chosen=chosen, path=((chosen, value),))
+        if run.model is not None and not outcome.stopped:
+            final = _chosen(run, outcome)
+            keep_model(final, run.model.replaced(parameters=solver_parameters(final.parameters)))
+        return super().finished(run, outcome)
 
 
 class Sample(GivenSplit):
     """A sample of the training queries, by which a task is evaluated first."""
+
+    @classmethod
+    def of_fold(cls, fold: Fold, seed: int, train: int, vali: int = 0) -> Self:
+        """Return the plan of that many queries of a fold, 0 for all; a smaller sample is a part of a larger one."""
+        return cls((Fold(sample(fold.train, train, seed), sample(fold.vali, vali, seed)),))
 
     def name(self, number: int) -> str:
         """Return what the sample is called."""
         return f"a sample of {len(self.parts[0].train)} queries"
 
 
-class Orders(Plan):
+class Orders(PlanOfFolds):
     """Each query is scored before it is learnt from; its value is the mean over the orders."""
 
     noun = "order"
 
     @classmethod
-    def of(cls, stored: StoredPlan, task: Task) -> Self | None:
+    def of(cls, stored: StoredPlan) -> Self | None:
         """Return the plan of the orders."""
         return cls(tuple(Fold(order, order) for order in stored.orders)) if isinstance(stored, Progressive) else None
 
@@ -187,8 +163,8 @@ class Orders(Plan):
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the ranker that has gone through the queries in that order."""
         order = self.parts[number - 1].train
-        ranker, scores = progressive(run, run.development, order)
-        yield Fit(ranker, run.development, self.evaluated, scores=scores)
+        ranker, scores = progressive(run, run.queries, order)
+        yield Fit(ranker, run.queries, self.evaluated, scores=scores)
         run.by_part.append(run.latest[order])
 
     def is_lost(self, run: Run, number: int, best: int) -> bool:
@@ -201,25 +177,10 @@ class Orders(Plan):
 
     def finished(self, run: Run, outcome: Outcome) -> Outcome:
         """Return the outcome with its learning curve."""
-        weights = run.development.query_weights
+        weights = run.queries.query_weights
         orders = [part.train for part in self.parts[: len(run.by_part)]]
         weighed = None if weights is None else [weights[order] for order in orders]
         return replace(outcome, learning_curve=learning_curve(run.by_part, weighed))
-
-
-PLANS: tuple[type[Plan], ...] = (Orders, GivenSplit, Folds)
-"""All plans; a stored one is of the first kind that takes it."""
-
-
-def plan_of(stored: StoredPlan, task: Task) -> Plan:
-    """Return the plan that a stored plan is for a task."""
-    return next(plan for kind in PLANS if (plan := kind.of(stored, task)) is not None)
-
-
-def vali_weights(task: Task, fold: Fold, development: Queries) -> Floats | None:
-    """Return the weights of the validation queries that score a task on a given split, None if they have none."""
-    weights = development.query_weights
-    return None if weights is None else weights[sample(fold.vali, task.vali_queries, task.seed)]
 
 
 def learning_curve(
@@ -240,7 +201,12 @@ def learning_curve(
     return tuple(point for point in points if point[1] == point[1])
 
 
-def _read(task: Task, fold: Fold, number: int) -> tuple[Queries, Queries, Ints | None]:
+def _chosen(run: Run, outcome: Outcome) -> Task:
+    """Return the task whose parameters have the best value of the path: under its name a trial leaves what it has."""
+    return replace(run.task, parameters=chosen_parameters(run.task, outcome))
+
+
+def _read(task: Task, fold: Fold) -> tuple[Queries, Queries, Ints | None]:
     """Return the queries to fit with all features, those to score, and the columns of the features to fit."""
-    columns = selected_columns(task.folder, task.plan, number, task.budget, task.parameters)
+    columns = selected_columns(task.folder, fold.train, task.budget, task.parameters)
     return read_for_fit(task, fold.train), read_part(task.folder, fold.vali).with_columns(columns), columns

@@ -26,7 +26,7 @@ from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.tuner.evaluation.feature_sets import ALL_QUERIES, selected_columns, solver_parameters
+from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import read_for_fit, unfitted
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import located
@@ -101,8 +101,7 @@ def refit(task: Task, *, on_everything: bool, instead: Task | None = None) -> Re
     development = read_development(task.folder)
     numbers = np.arange(development.n_queries) if on_everything else training_numbers(task.folder)
     whole = read_for_fit(task, numbers)
-    part = ALL_QUERIES if on_everything else 0
-    columns = selected_columns(task.folder, task.plan, part, task.budget, task.parameters)
+    columns = selected_columns(task.folder, numbers, task.budget, task.parameters)
     train, ranker = whole.with_columns(columns), unfitted(task)
     begun, deadline = time.process_time(), time.monotonic() + task.limit
     for _ in ranker.fit_steps(train):

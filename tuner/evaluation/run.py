@@ -28,7 +28,7 @@ class LimitReached(Exception):
 class Fit:
     """A fitted ranker and the queries that it scores.
 
-    numbers  of these development queries; columns: the features that it was fitted on, None for all
+    numbers  of these among the queries of the plan; columns: the features that it was fitted on, None for all
     scores   (n_documents,) of the queries, where they were given while it learned; None: it predicts them
     stopped  after what the fit was ended because it cannot become as good as the incumbent, "" where it was not
     """
@@ -49,7 +49,7 @@ class Run:
     Attributes
     ----------
     evaluated : array of int
-        Numbers of the development queries that the plan scores.
+        Numbers of the queries that the plan scores.
     racing : int
         How many of the first values of the path still take part.
     parts : list of list of float
@@ -64,24 +64,22 @@ class Run:
         What a progressive plan keeps of it for each order.
     """
 
-    def __init__(
-        self, task: Task, development: Queries, evaluated: Ints = NONE, deadline: float = float("inf")
-    ) -> None:
+    def __init__(self, task: Task, queries: Queries, evaluated: Ints = NONE, deadline: float = float("inf")) -> None:
         size = self.racing = max(len(task.path), 1)
-        self.task, self.development, self.evaluated, self.deadline = task, development, evaluated, deadline
+        self.task, self.queries, self.evaluated, self.deadline = task, queries, evaluated, deadline
         self.model: Model | None = None
         self.rounds = 0
         self.latest, self.by_part = np.empty(0), list[Floats]()
-        weights = development.query_weights
+        weights = queries.query_weights
         self.weights = None if weights is None else weights[evaluated]
         self._metrics = {name: parse_metric(name) for name in task.metrics}
-        self._sums = {name: np.zeros((size, development.n_queries)) for name in task.metrics}
-        self._times = np.zeros((size, development.n_queries))
-        self._scores = np.zeros((size, development.n_documents)) if task.keep_scores or task.keep else None
+        self._sums = {name: np.zeros((size, queries.n_queries)) for name in task.metrics}
+        self._times = np.zeros((size, queries.n_queries))
+        self._scores = np.zeros((size, queries.n_documents)) if task.keep_scores or task.keep else None
         self._sizes: list[list[tuple[int, int, float]]] = [[] for _ in range(size)]
         self.parts: list[list[float]] = [[] for _ in range(size)]
         costs = None if task.budget is None else task.budget.costs
-        self._features = costs.of(development) if costs is not None and costs.entries else None
+        self._features = costs.of(queries) if costs is not None and costs.entries else None
         self._steps: list[tuple[float, str]] = []
         self._fitting, self._scoring, self._scored = 0.0, np.zeros(size), np.zeros(size)
 
@@ -120,7 +118,7 @@ class Run:
         self._scoring[place] += time.process_time() - begun
         self._scored[place] += fit.queries.n_documents
         if self._scores is not None:
-            self._scores[place, self.development.documents_of(fit.numbers)] += scores
+            self._scores[place, self.queries.documents_of(fit.numbers)] += scores
         return scores
 
     def end_part(self, name: str) -> None:

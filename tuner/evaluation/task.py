@@ -27,7 +27,7 @@ class Task:
     solver, parameters, seed
         The ranker to fit.
     plan : str
-        Name of the plan to score by.
+        Name of the stored plan to score by.
     keep_scores : bool
         Whether to return the scores of the validation documents too. Blends are made of them.
     keep : bool
@@ -39,9 +39,6 @@ class Task:
     bound, least : int
         The most rounds of boosting on a given split, where validation queries stop it, and the fewest that the search
         space has; bound 0 where the solver does not boost. The path parameter is the number of rounds.
-    queries, vali_queries : int
-        How many training and validation queries of the plan's first part to use, 0 for all: a sample, the same for
-        all tasks of the problem. A smaller sample is a part of a larger one.
     samples : tuple of int
         Sizes of samples of the training queries that are fitted first, on a given split. The trial is stopped after
         one of them where it is not as good as the incumbent.
@@ -70,8 +67,6 @@ class Task:
     limit: float = float("inf")
     bound: int = 0
     least: int = 1
-    queries: int = 0
-    vali_queries: int = 0
     samples: tuple[int, ...] = ()
     threads: int = 1
     path_parameter: str = ""

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.libraries import this_version
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.runner.joining import Declaration, share
 from ranktune.tuner.search.loop import Objective
 from ranktune.tuner.search.progress import Progress, Silent
@@ -47,7 +47,7 @@ class Session:
     folder: StudyFolder
     executor: Executor
     progress: Progress = field(default_factory=Silent)
-    objective: Objective = evaluate
+    objective: Objective = attempt
     locations: Locations = field(default_factory=Locations)
     events: Events = field(default_factory=lambda: Events(None))
     owner: Ownership | None = None

@@ -13,7 +13,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 
 from ranktune.solvers.core.errors import WorkerLost
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.joining import Joinable, JoinedSplit
 from ranktune.tuner.search.dispatcher import GRACE, lost_twice, outcome_of, own_name
@@ -43,7 +43,7 @@ class JoinedWorker:
         on_message: Callable[[str], None],
         *,
         wait: float = WAIT,
-        objective: Callable[[Task], Outcome] = evaluate,
+        objective: Callable[[Task], Outcome] = attempt,
     ) -> None:
         self._study, self._executor, self._on_message, self._wait = study, executor, on_message, wait
         self._objective = objective

@@ -21,13 +21,12 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.objective import evaluate
-from ranktune.tuner.evaluation.plans import vali_weights
+from ranktune.tuner.evaluation.evaluate import attempt
+from ranktune.tuner.evaluation.plans import Sample
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.time_reserve import cells, fit_seconds
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.plans import LOOK, save_plan
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks, without_path
@@ -230,7 +229,6 @@ class _Looking:
         self._vali = min(len(fold.vali), MIN_VALI)
         self._budget = self._left = budget * executor.jobs
         self._cells = cells(problem) * self._everything / problem.development.n_queries
-        save_plan((fold,), problem.folder / f"{LOOK}.npz")
 
     def run(self, space: UnionSpace, seconds: float) -> Look:
         """Fit samples of growing size until the next would take too long."""
@@ -261,9 +259,9 @@ class _Looking:
 
     def _fit(self, arms: Sequence[_Arm], size: int) -> None:
         """Fit the arms to a sample; one that fails has no more scores."""
-        tasks = [self._task(arm, size) for arm in arms]
-        jobs = [self._executor.submit(evaluate, task) for task in tasks]
-        for arm, task, job in zip(arms, tasks, jobs, strict=True):
+        plan, weights = Sample.of_fold(self._fold, self._tasks.seed, size, self._vali), self._development.query_weights
+        jobs = [self._executor.submit(attempt, self._task(arm), plan) for arm in arms]
+        for arm, job in zip(arms, jobs, strict=True):
             outcome = Outcome(error="lost") if job.exception() is not None else job.result()
             took = outcome.ended - outcome.begun
             self._left -= took
@@ -271,21 +269,18 @@ class _Looking:
                 arm.sizes.append(size)
                 arm.scores.append(outcome.per_query[self._tasks.metric])
                 arm.seconds.append(took)
-                arm.weights = vali_weights(task, self._fold, self._development)
+                arm.weights = None if weights is None else weights[plan.evaluated]
 
-    def _task(self, arm: _Arm, size: int) -> Task:
+    def _task(self, arm: _Arm) -> Task:
         task = self._tasks.of(arm.params)
         rounds = min(task.bound, MAX_ROUNDS)
         parameters = {**task.parameters, "patience": PATIENCE} if rounds else task.parameters
         return replace(
             task if rounds else without_path(task),
             parameters=parameters,
-            plan=LOOK,
             path=(),
             bound=rounds,
             keep=False,
-            queries=size,
-            vali_queries=self._vali,
             limit=2.0 * self._budget,  # a fit that is cut would not be comparable
         )
 

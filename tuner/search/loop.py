@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
@@ -164,7 +164,7 @@ class TrialLoop:
         task_of: Callable[[str, Mapping[str, Value]], Task],
         executor: Executor,
         progress: Progress,
-        objective: Objective = evaluate,
+        objective: Objective = attempt,
         deadline: Deadline | None = None,
         reserve: Reserve = lambda total, seconds, growing: 0.0,
         *,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.refit import kept_scores
 from ranktune.tuner.selection.candidates import Candidate, finalists, task_of
 from ranktune.tuner.selection.time_reserve import MARGIN, fit_in_time, reporting
@@ -50,7 +50,7 @@ def _on_fresh_folds(
 ) -> list[Candidate]:
     jobs = [
         executor.submit(
-            evaluate, replace(task_of(study, problem, found[k], study.seed + 1), plan=FRESH, keep_scores=True)
+            attempt, replace(task_of(study, problem, found[k], study.seed + 1), plan=FRESH, keep_scores=True)
         )
         for k in places
     ]
@@ -86,7 +86,7 @@ def _of_trials(
             found[k] = replace(found[k], scores=scores)
         elif MARGIN * found[k].seconds < left:
             left -= MARGIN * found[k].seconds
-            jobs[k] = executor.submit(evaluate, replace(task, keep_scores=True))
+            jobs[k] = executor.submit(attempt, replace(task, keep_scores=True))
     for k, job in jobs.items():
         if job.exception() is None and job.result().error is None:
             scores = job.result().scores

@@ -19,9 +19,9 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.digests import distinct
 from ranktune.tuner.splits.proof import read_archive
 
-PLAN, FRESH, LOOK, GIVEN = "plan", "fresh", "look", "given"
-"""Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, the first
-part of the plan, on which a first look compares the solvers, and the split as given, where the plan deals it anew."""
+PLAN, FRESH, GIVEN = "plan", "fresh", "given"
+"""Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, and the
+split as given, where the plan deals it anew."""
 DEFAULT_FOLDS = 5
 LARGE_BYTES = 2**31
 """Of features: each fold of such data is a copy on disk, and one fold has queries enough."""

@@ -32,6 +32,11 @@ class Tasks:
         """The metric that is maximised."""
         return self._study.metric
 
+    @property
+    def seed(self) -> int:
+        """The seed of all tasks."""
+        return self._study.seed
+
     def __call__(self, solver: str, parameters: Mapping[str, Value]) -> Task:
         """Return the task of these parameters, with the path of values that one fit can evaluate too."""
         study = self._study

@@ -90,7 +90,7 @@ def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
 
 def load_libraries() -> None:
     """Load the libraries of trials, which takes most of a second."""
-    import ranktune.tuner.evaluation.objective  # noqa: F401
+    import ranktune.tuner.evaluation.evaluate  # noqa: F401
 
     load_types()
 

@@ -25,7 +25,7 @@ from ranktune.solvers.data.sources import catalogue
 from ranktune.studies.benchmarks.kept import add_missing, keep, kept
 from ranktune.studies.benchmarks.search.regret import mann_whitney, quartiles
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.search.loop import TrialLoop
@@ -88,7 +88,7 @@ class _Meter:
         if self.spent >= self.budget:
             return Outcome(error="the budget of processor time is spent", given_up=True)
         begun = time.process_time()
-        outcome = evaluate(task)
+        outcome = attempt(task)
         self.spent += time.process_time() - begun
         return outcome
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ranktune.solvers.core.compiled import is_compiling_error
-from ranktune.tuner.evaluation import objective
-from ranktune.tuner.evaluation.objective import COMPILING_TRIES, compiled_at_last
+from ranktune.tuner.evaluation import evaluate
+from ranktune.tuner.evaluation.evaluate import COMPILING_TRIES, compiled_at_last
 
 
 def raising(module: str) -> Callable[[], None]:
@@ -32,7 +32,7 @@ def test_errors_of_the_compiler_are_recognised(module: str, counts: bool) -> Non
 
 def test_they_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
     anew: list[int] = []
-    monkeypatch.setattr(objective, "compile_anew", lambda: anew.append(len(tries)))
+    monkeypatch.setattr(evaluate, "compile_anew", lambda: anew.append(len(tries)))
     tries: list[int] = []
 
     def compute() -> int:
@@ -47,7 +47,7 @@ def test_they_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("module", "times"), [("numba.core.codegen", COMPILING_TRIES), ("mine", 1)])
 def test_what_lasts_is_raised(module: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objective, "compile_anew", lambda: None)
+    monkeypatch.setattr(evaluate, "compile_anew", lambda: None)
     tries: list[int] = []
 
     def compute() -> None:
@@ -61,7 +61,7 @@ def test_what_lasts_is_raised(module: str, times: int, monkeypatch: pytest.Monke
 
 PROGRAM = """
 from ranktune.solvers.core.grade_tree import offsets
-from ranktune.tuner.evaluation.objective import compiled_at_last
+from ranktune.tuner.evaluation.evaluate import compiled_at_last
 print(compiled_at_last(lambda: offsets(4)).sum())
 """
 

@@ -10,7 +10,7 @@ import pytest
 
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, write_problem
@@ -38,7 +38,7 @@ def growing(folder: Path) -> Task:
 
 
 def test_the_rounds_are_the_best_of_those_that_every_fold_has_reached(folder: Path) -> None:
-    outcome = evaluate(growing(folder))
+    outcome = attempt(growing(folder))
     assert outcome.error is None and outcome.chosen is not None
     rounds = [int(value) for value, _ in outcome.path]
     assert rounds[-1] < 200  # of 2,000
@@ -56,9 +56,9 @@ def test_the_rounds_are_the_best_of_those_that_every_fold_has_reached(folder: Pa
 
 
 def test_a_fold_goes_on_while_it_improves(folder: Path) -> None:
-    short = evaluate(growing(folder))
+    short = attempt(growing(folder))
     task = growing(folder)
-    long = evaluate(replace(task, parameters={**task.parameters, "patience": 200}))
+    long = attempt(replace(task, parameters={**task.parameters, "patience": 200}))
     assert long.path[-1][0] > short.path[-1][0]
     assert max(value for _, value in long.path) >= max(value for _, value in short.path) - 1e-12
 

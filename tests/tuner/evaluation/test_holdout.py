@@ -14,8 +14,9 @@ from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
+from ranktune.tuner.evaluation.evaluate import attempt, evaluate
 from ranktune.tuner.evaluation.fitting import sample
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.plans import Sample
 from ranktune.tuner.evaluation.refit import kept_model, kept_scores
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, Fold
@@ -23,6 +24,7 @@ from ranktune.tuner.splits.store import read_development, write_problem
 from tests.support.engine_samples import judged
 
 TRAIN, VALI = judged(60, 0), judged(25, 1)
+FOLD = Fold(np.arange(60), np.arange(60, 85))
 METRIC = "ndcg@10"
 TREES = {"trees": 30, "learning_rate": 0.3, "leaves": 4, "min_documents": 5}
 
@@ -30,8 +32,7 @@ TREES = {"trees": 30, "learning_rate": 0.3, "leaves": 4, "min_documents": 5}
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("problem")
-    split = Fold(np.arange(60), np.arange(60, 85))
-    write_problem(concatenate([TRAIN, VALI]), {PLAN: (split,)}, where)
+    write_problem(concatenate([TRAIN, VALI]), {PLAN: (FOLD,)}, where)
     return where
 
 
@@ -54,7 +55,7 @@ def test_a_smaller_sample_is_a_part_of_a_larger_one() -> None:
 
 
 def test_boosting_grows_until_the_validation_queries_stop_it(folder: Path) -> None:
-    outcome = evaluate(boosting(folder))
+    outcome = attempt(boosting(folder))
     ranker = make("LambdaMART", {**TREES, "trees": 200}, 0).set_params(metric=METRIC).fit(train_of(folder), vali=VALI)
     assert isinstance(ranker, LambdaMART)
     assert outcome.error is None
@@ -64,7 +65,7 @@ def test_boosting_grows_until_the_validation_queries_stop_it(folder: Path) -> No
 
 
 def test_what_was_grown_at_the_limit_counts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = evaluate(boosting(folder))
+    whole = attempt(boosting(folder))
     now = [0.0]
 
     def tick() -> float:
@@ -72,23 +73,23 @@ def test_what_was_grown_at_the_limit_counts(folder: Path, monkeypatch: pytest.Mo
         return now[0]
 
     monkeypatch.setattr(time, "monotonic", tick)
-    cut = evaluate(replace(boosting(folder), limit=3.0))
+    cut = attempt(replace(boosting(folder), limit=3.0))
     assert cut.error is None
     assert cut.chosen is not None
     assert whole.chosen is not None
     assert 1 <= cut.chosen < whole.chosen
-    again = evaluate(replace(boosting(folder), bound=int(cut.chosen)))
+    again = attempt(replace(boosting(folder), bound=int(cut.chosen)))
     np.testing.assert_array_equal(cut.per_query[METRIC], again.per_query[METRIC])
 
 
 @pytest.mark.parametrize("shift", [-0.2, 0.2])
 def test_a_trial_is_stopped_where_it_is_behind_on_a_sample(folder: Path, shift: float) -> None:
     task = replace(boosting(folder), samples=(20,))
-    free = evaluate(task)
+    free = attempt(task)
     assert (len(free.samples), free.stopped) == (1, "")
-    known = evaluate(replace(boosting(folder), queries=20))
+    known = evaluate(Sample.of_fold(FOLD, task.seed, 20), boosting(folder))
     np.testing.assert_array_equal(free.samples[0], known.per_query[METRIC])
-    raced = evaluate(replace(task, incumbent=free.samples[0], incumbent_samples=(free.samples[0] + shift,)))
+    raced = attempt(replace(task, incumbent=free.samples[0], incumbent_samples=(free.samples[0] + shift,)))
     assert raced.stopped == ("a sample of 20 queries" if shift > 0.0 else "")
     wanted = free.samples[0] if shift > 0.0 else free.per_query[METRIC]
     np.testing.assert_array_equal(raced.per_query[METRIC], wanted)
@@ -100,7 +101,7 @@ def test_the_model_and_the_scores_are_kept_under_the_chosen_parameters(folder: P
     task = Task(str(folder), (METRIC,), solver, parameters, 0, keep=True)
     paths = {"LambdaMART": ("trees", ()), "RankSVM": ("C", (0.1, 1.0)), "RidgeRanker": ("alpha", (50.0, 1.0))}
     name, path = paths[solver]
-    outcome = evaluate(replace(task, path_parameter=name, path=path, bound=200 if solver == "LambdaMART" else 0))
+    outcome = attempt(replace(task, path_parameter=name, path=path, bound=200 if solver == "LambdaMART" else 0))
     assert outcome.chosen is not None
     chosen = replace(task, parameters={**parameters, name: type(parameters[name])(outcome.chosen)})
     model, scores = kept_model(chosen), kept_scores(chosen, VALI.n_documents)
@@ -113,5 +114,5 @@ def test_the_model_and_the_scores_are_kept_under_the_chosen_parameters(folder: P
 
 
 def test_only_the_finished_parts_of_a_fit_that_cannot_be_cut_are_given_up(folder: Path) -> None:
-    late = evaluate(Task(str(folder), (METRIC,), "RankSVM", {"C": 1.0}, 0, limit=0.0))
+    late = attempt(Task(str(folder), (METRIC,), "RankSVM", {"C": 1.0}, 0, limit=0.0))
     assert late.given_up

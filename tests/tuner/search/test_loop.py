@@ -14,7 +14,7 @@ from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.search.loop import MAX_FAILURES, Objective, TrialLoop
 from ranktune.tuner.search.progress import Silent, TrialReport
@@ -172,7 +172,7 @@ def test_learning_is_given_up_between_two_steps(tmp_path: Path) -> None:
     queries = judged(20, 0)
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, tmp_path)
     task = Task(str(tmp_path), ("ndcg@10",), "RankSVM", {"C": 1.0}, 0)
-    late = evaluate(replace(task, limit=0.0))
+    late = attempt(replace(task, limit=0.0))
     assert late.given_up
     assert late.error == "given up after 0 seconds"
-    assert evaluate(replace(task, limit=60.0)).error is None
+    assert attempt(replace(task, limit=60.0)).error is None

@@ -89,11 +89,11 @@ def test_features_are_chosen_by_the_training_queries_of_the_part_alone(tmp_path:
         folder = tmp_path / name
         write_problem(queries.with_features(features), {PLAN: (Fold(*half), Fold(*half[::-1]))}, folder)
         read_development.cache_clear()
-        parts = [selected_columns(str(folder), PLAN, part, budget, {FEATURE_SET: LEVELS}) for part in (0, 1)]
+        parts = [selected_columns(str(folder), part, budget, {FEATURE_SET: LEVELS}) for part in half]
         found.append([None if own is None else own.tolist() for own in parts])
     assert found[0][0] == found[1][0] == [0, 3]
     assert found[1][1] == [2, 4]
-    assert selected_columns(str(tmp_path / "one"), PLAN, 0, budget, {}) is None
+    assert selected_columns(str(tmp_path / "one"), half[0], budget, {}) is None
 
 
 def test_a_given_split_keeps_the_limits_too(tmp_path: Path) -> None:

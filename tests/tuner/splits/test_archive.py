@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, StudyError
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import located, pack_problem, store, unpack_problem, use_instead
 from ranktune.tuner.splits.plans import PLAN, query_folds
@@ -39,12 +39,12 @@ def problem(tmp_path: Path) -> Path:
 
 def test_a_problem_is_computed_alike_where_it_was_unpacked(problem: Path, tmp_path: Path) -> None:
     task = Task(str(problem), ("ndcg@10",), "RidgeRanker", {}, 0)
-    here = evaluate(task).per_query["ndcg@10"]
+    here = attempt(task).per_query["ndcg@10"]
     path = unpack_problem(pack_problem(problem), problem.name)
     shutil.rmtree(problem)
     assert located(str(problem)) == path == store() / problem.name
     read_development.cache_clear()
-    there = evaluate(task)
+    there = attempt(task)
     assert there.error is None
     np.testing.assert_array_equal(there.per_query["ndcg@10"], here)
     assert not (path / "test").exists()

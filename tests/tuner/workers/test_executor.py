@@ -36,7 +36,7 @@ def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "module", ["reading", "tuner.selection.finals", "tuner.selection.evidence", "tuner.evaluation.objective"]
+    "module", ["reading", "tuner.selection.finals", "tuner.selection.evidence", "tuner.evaluation.evaluate"]
 )
 def test_what_workers_do_for_the_coordinator_loads_no_database(module: str) -> None:
     """Reading the data, blending, learning for use, keeping: all that it calls elsewhere."""

@@ -19,7 +19,7 @@ import pytest
 
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, StudyError, TooLong, WorkerLost
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.objective import evaluate
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import pack_problem, store
 from ranktune.tuner.splits.plans import PLAN, query_folds
@@ -218,7 +218,7 @@ def test_the_data_are_sent_once(
     folder = tmp_path / "home" / f"all-{kind}"
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
     task = Task(str(folder), ("ndcg@10",), "RidgeRanker", {}, 0)
-    here = evaluate(task)
+    here = attempt(task)
     packed = []
 
     def pack_and_move(path: Path) -> bytes:  # the workers are to find no such folder
@@ -227,12 +227,12 @@ def test_the_data_are_sent_once(
         return packed[-1]
 
     monkeypatch.setattr("ranktune.tuner.workers.clusters.base.pack_problem", pack_and_move)
-    outcomes = [future.result(4 * SOON) for future in [executor.submit(evaluate, task) for _ in range(6)]]
+    outcomes = [future.result(4 * SOON) for future in [executor.submit(attempt, task) for _ in range(6)]]
     if kind == "dask":  # who joins later gets them too
         request.getfixturevalue("dask_cluster").worker("--no-nanny")
         jobs = executor.jobs + 1
         assert soon(lambda: executor.jobs == jobs)
-        futures = [executor.submit(evaluate, task) for _ in range(jobs)]
+        futures = [executor.submit(attempt, task) for _ in range(jobs)]
         assert isinstance(executor, ClusterWorkers)
         assert len({job.address for job in executor._unfinished()}) == jobs
         outcomes += [future.result(4 * SOON) for future in futures]

@@ -318,7 +318,7 @@ def test_the_first_call_has_the_other_lanes_load_their_libraries() -> None:
 
 def loaded() -> tuple[int, bool]:
     time.sleep(0.2)
-    return os.getpid(), "ranktune.tuner.evaluation.objective" in sys.modules and "numba" in sys.modules
+    return os.getpid(), "ranktune.tuner.evaluation.evaluate" in sys.modules and "numba" in sys.modules
 
 
 def test_a_worker_finds_modules_where_this_process_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,165 @@
+"""The one way in which a configuration is fitted and scored: `evaluate(plan, task)`.
+
+A task is a configuration, its seed, its metrics and its limits. A plan says what is fitted and what is scored, part by
+part, what is measured, and when that ends early. A caller gives a plan as a value (`PLANS` in names.py has the kinds);
+a worker that is given a task alone takes the plan that is stored with the data under the name in the task.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.compiled import compile_anew, compiling, is_compiling_error
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.evaluation.names import PLANS
+from ranktune.tuner.evaluation.racing import is_behind
+from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
+from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.splits.plans import StoredPlan
+from ranktune.tuner.splits.store import read_development, read_plan
+
+R = TypeVar("R", bound=Outcome)
+T = TypeVar("T")
+
+COMPILING_TRIES = 3
+"""How often an evaluation is tried whose compiling failed."""
+
+
+class Plan(ABC, Generic[R]):
+    """What is fitted, scored and measured, part by part; R is the kind of its outcomes.
+
+    Attributes
+    ----------
+    parts : sequence
+        What is evaluated one after another, such as folds.
+    noun : str
+        What a part is called.
+    """
+
+    parts: Sequence[Any]
+    noun: ClassVar[str] = "fold"
+
+    @classmethod
+    def of(cls, stored: StoredPlan) -> Self | None:
+        """Return the plan of this kind that a stored plan is; None where it is of another kind."""
+        return None
+
+    def name(self, number: int) -> str:
+        """Return what the part of that number, from 1, is called."""
+        return f"{self.noun} {number} of {len(self.parts)}"
+
+    def queries(self, task: Task) -> Queries:
+        """Return the queries of which some are scored."""
+        return read_development(task.folder)
+
+    @property
+    @abstractmethod
+    def evaluated(self) -> Ints:
+        """The numbers of the queries that are scored, rising."""
+
+    def task(self, task: Task) -> Task:
+        """Return a task as this plan evaluates it."""
+        return task
+
+    def smaller(self, task: Task) -> Iterator[Plan[R]]:
+        """Yield the plans by which a task is evaluated first: it is stopped where it is behind by one of them."""
+        yield from ()
+
+    @abstractmethod
+    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+        """Yield the fits on a part by the values of the task's path; each is scored before the next."""
+
+    def is_lost(self, run: Run, number: int, best: int) -> bool:
+        """Return whether a task is significantly worse than the incumbent after that many parts."""
+        return False
+
+    @abstractmethod
+    def finished(self, run: Run, outcome: Outcome) -> R:
+        """Return an outcome with what this plan has to add, and keep what later stages need of it."""
+
+
+def evaluate(plan: Plan[R], task: Task, deadline: float | None = None) -> R:
+    """Return what a configuration scores by a plan. Raises what its fit raises, and LimitReached.
+
+    The steady clock is at the deadline when the task's limit is over, by default counted from now.
+    """
+    task = plan.task(task)
+    deadline = time.monotonic() + task.limit if deadline is None else deadline
+    run = Run(task, plan.queries(task), plan.evaluated, deadline)
+    samples: list[Floats] = []
+    steps: tuple[tuple[float, str, float], ...] = ()
+    for place, smaller in enumerate(plan.smaller(task)):
+        alone = replace(task, incumbent=None, keep=False, keep_scores=False, samples=())
+        behind = evaluate(smaller, alone, deadline)
+        samples.append(behind.per_query[task.metrics[0]])
+        steps += behind.steps
+        if place < len(task.incumbent_samples) and is_behind(samples[-1], task.incumbent_samples[place], run.weights):
+            return replace(behind, stopped=smaller.name(1), steps=steps, samples=tuple(samples))
+    best, stopped = 0, ""
+    for number in range(1, len(plan.parts) + 1):
+        for place, fit in enumerate(plan.fits(run, number)):
+            run.score(place, fit)
+            stopped = fit.stopped
+        run.end_part(plan.name(number))
+        best = run.best
+        if not stopped and plan.is_lost(run, number, best):
+            stopped = plan.name(number)
+        if stopped:
+            break
+    outcome = run.outcome(best, stopped)
+    return plan.finished(run, replace(outcome, steps=(*steps, *outcome.steps), samples=tuple(samples)))
+
+
+def plan_of(task: Task) -> Plan[Outcome]:
+    """Return the plan that is stored under the name in a task."""
+    stored = read_plan(task.folder, task.plan)
+    return next(plan for kind in PLANS.values() if (plan := kind.of(stored)) is not None)
+
+
+def attempt(task: Task, plan: Plan[Outcome] | None = None) -> Outcome:
+    """Return what a task scores, by default by its stored plan. A failure is an outcome too: nothing is raised."""
+    begun = time.time()
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught, compiling() as spent:
+            warnings.simplefilter("always")
+            outcome = compiled_at_last(lambda: evaluate(plan or plan_of(task), task))
+        begun += sum(spent)
+    except LimitReached:
+        outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
+    except Exception as error:  # one configuration may fail in any way; the study records why and goes on
+        outcome = Outcome(error=f"{type(error).__name__}: {error}")
+    texts = () if outcome.error else tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
+    return replace(outcome, warnings=texts, begun=begun, ended=time.time(), worker=str(os.getpid()))
+
+
+def compiled_at_last(compute: Callable[[], T]) -> T:
+    """Return what compute returns. An error of the compiler is no fault of the configuration: it is tried again.
+
+    Such errors were seen while several processes filled one cache. The last try does without what is kept there.
+    """
+    for attempted in range(1, COMPILING_TRIES):
+        try:
+            return compute()
+        except Exception as error:
+            if not is_compiling_error(error):
+                raise
+            if attempted == COMPILING_TRIES - 1:
+                compile_anew()
+    return compute()
+
+
+def check_metrics(metrics: Sequence[str], queries: Queries) -> None:
+    """Raise DataError if a metric cannot score queries, as an exponential gain cannot for very high grades."""
+    for name in metrics:
+        parse_metric(name).per_query(np.zeros(queries.n_documents), queries)

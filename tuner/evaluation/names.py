@@ -1,0 +1,21 @@
+"""The names of the plans by which configurations are evaluated."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ranktune.solvers.core.table import Entry, Table
+
+if TYPE_CHECKING:
+    from ranktune.tuner.evaluation.evaluate import Plan
+
+PLANS: Table[type[Plan[Any]]] = Table(
+    "plan",
+    {
+        "progressive": Entry("plans:Orders", "score each query before learning from it (online solvers)"),
+        "split": Entry("plans:GivenSplit", "score on the given vali only"),
+        "folds": Entry("plans:Folds", "cross-validation"),
+    },
+    package="ranktune.tuner.evaluation",
+)
+"""All kinds of plans; a stored one is of the first kind that takes it."""
