@@ -11,11 +11,10 @@ from scipy import sparse
 from ranktune.solvers.base.ranker import BaseRanker, Step
 from ranktune.solvers.core.arrays import Floats, Ids, Mask, Sizes
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.list_scaling import list_scores
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import query_factors
+from ranktune.solvers.data.scaling import list_scores, query_factors
 from ranktune.solvers.models.base import LINEAR, LIST, Model, Origin
 from ranktune.solvers.models.linear import LinearModel
 

@@ -27,7 +27,7 @@ def parse_memory(given: int | str | None, name: str) -> int | None:
     return size
 
 
-def spelled(size: float) -> str:
+def format_size(size: float) -> str:
     """Return a size in bytes as text, such as 6.5 GB."""
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{max(size, 0.0) / 1e6:.0f} MB"
 
@@ -58,10 +58,10 @@ def check_room(what: str, size: int) -> None:
     free = free_memory()
     if size <= free:
         return
-    bound = "" if _limit is None else f" of the {spelled(_limit)} that memory allows"
+    bound = "" if _limit is None else f" of the {format_size(_limit)} that memory allows"
     raise DataError(
-        f"{what} takes about {spelled(size)} of memory, and {spelled(free)}{bound} are free. Convert the data first, "
-        "which takes little memory (`ranktune convert`), or give fewer rows or columns, or more memory."
+        f"{what} takes about {format_size(size)} of memory, and {format_size(free)}{bound} are free. Convert the data "
+        "first, which takes little memory (`ranktune convert`), or give fewer rows or columns, or more memory."
     )
 
 

@@ -14,8 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.core.vectors import row_product
-from ranktune.solvers.data.products import csr_parts
+from ranktune.solvers.data.products import csr_parts, row_product
 
 
 class Rows(NamedTuple):

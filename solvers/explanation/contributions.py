@@ -16,9 +16,9 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.data.list_scaling import scaled_by_list
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import scaled_by_list
 from ranktune.solvers.explanation.sampled_contributions import sampled_contributions
 from ranktune.solvers.explanation.tree_contributions import tree_contributions
 from ranktune.solvers.models.base import Model

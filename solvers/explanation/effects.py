@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, dense
-from ranktune.solvers.data.list_scaling import MIN_RANGE
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import MIN_SPREAD
 from ranktune.solvers.explanation.contributions import check_alone, dense_columns, linear_terms, used_columns
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
@@ -73,5 +73,5 @@ def _scales(queries: Queries, column: int) -> Floats:
     values = dense_columns(queries, np.array([column])).ravel().astype(np.float64)
     low = np.fmin.reduceat(values, queries.starts[:-1])
     spread = np.fmax.reduceat(values, queries.starts[:-1]) - low
-    known = spread >= MIN_RANGE  # false where all values are missing too
+    known = spread >= MIN_SPREAD  # false where all values are missing too
     return (known / np.where(known, spread, 1.0))[queries.query_of_document]

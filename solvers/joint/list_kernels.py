@@ -16,8 +16,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.list_scaling import factor_of
 from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list
+from ranktune.solvers.data.scaling import factor_of
 from ranktune.solvers.joint.list_slopes import Losses, slopes
 from ranktune.solvers.joint.products import longest_list, scores, transposed
 from ranktune.solvers.optimizers.one_pass_kernels import adaptive_rate, fobos_step, shrunk

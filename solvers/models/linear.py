@@ -120,7 +120,7 @@ class LinearModel(Model):
             return self._scores_with_missing(queries)
         if not self.list_scaling:
             return scores(queries.features, self.weights)
-        from ranktune.solvers.data.list_scaling import scaled_by_list
+        from ranktune.solvers.data.scaling import scaled_by_list
 
         return scores(scaled_by_list(queries.features, queries.starts), self.weights)
 

@@ -21,8 +21,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.list_scaling import factor_of
 from ranktune.solvers.data.rows import Rows, add_list, close_list, no_columns, open_list, score_list
+from ranktune.solvers.data.scaling import factor_of
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule, list_loss
 
 FOBOS, RDA, PSGD, TGD = 0, 1, 2, 3

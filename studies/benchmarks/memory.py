@@ -24,7 +24,7 @@ import typer
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.arrays import stored_arrays
-from ranktune.solvers.core.memory import spelled
+from ranktune.solvers.core.memory import format_size
 from ranktune.solvers.data.disk.stored import write_queries
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.benchmarks.cases import CASES, case
@@ -179,9 +179,9 @@ def of_studies(
         allowed = FACTOR * features + EXTRA
         rows.append(
             {
-                "documents": count, "features": spelled(features), "anonymous": spelled(peak.anonymous),
-                "with features": spelled(peak.with_features), "allowed": spelled(allowed),
-                "proportional": spelled(peak.proportional), "within": peak.with_features <= allowed,
+                "documents": count, "features": format_size(features), "anonymous": format_size(peak.anonymous),
+                "with features": format_size(peak.with_features), "allowed": format_size(allowed),
+                "proportional": format_size(peak.proportional), "within": peak.with_features <= allowed,
             }
         )  # fmt: skip
     limit = f", --memory {memory}" if memory else ""

@@ -1,4 +1,7 @@
-"""A stored result: what a benchmark measured, with its command, the machine, the versions, the date and the load."""
+"""A stored result: what a benchmark measured, with its command, the machine, the versions, the date and the load.
+
+The results of the parts of a long comparison are lines of JSON in a file, so that no part is repeated.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,21 @@ import os
 import platform
 import shlex
 import time
+from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import psutil
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.studies.benchmarks.tables import Table
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 LIBRARIES = (
     "ranktune", "numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost-cpu", "xgboost", "catboost", "optuna",
@@ -107,3 +114,32 @@ def _versions() -> list[tuple[str, str]]:
         except PackageNotFoundError:
             continue
     return versions
+
+
+def stored_results(path: Path | None, of_json: Callable[[Json], V]) -> Iterator[V]:
+    """Yield the results in a file of JSON lines; truncated lines and those of another form are skipped."""
+    for line in path.read_text(encoding="utf-8").splitlines() if path is not None and path.exists() else ():
+        try:
+            yield of_json(json.loads(line))
+        except (ValueError, TypeError, KeyError):
+            continue
+
+
+def append_result(path: Path | None, result: Json) -> None:
+    """Append a result to a file of JSON lines, if any, on a new line even where the last line was truncated."""
+    if path is None:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as file:
+        truncated = file.tell() > 0 and not path.read_bytes().endswith(b"\n")
+        file.write((b"\n" if truncated else b"") + json.dumps(result).encode() + b"\n")
+
+
+def add_missing(
+    planned: Iterable[K], known: MutableMapping[K, V], run: Callable[[K], V], seconds: float = float("inf")
+) -> None:
+    """Add the results of the planned runs that are not known, in order; none begins after so many seconds."""
+    begun = time.monotonic()
+    for key in planned:
+        if key not in known and time.monotonic() - begun <= seconds:
+            known[key] = run(key)

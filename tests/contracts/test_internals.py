@@ -17,7 +17,7 @@ from optuna.trial import TrialState, create_trial
 from packaging.requirements import Requirement
 
 from ranktune.solvers.core import numba_internals
-from ranktune.solvers.core.vectors import _code
+from ranktune.solvers.data.products import _code
 from ranktune.tuner.storage import optuna_internals
 from ranktune.tuner.storage.trial_rows import TrialRows
 from tests.support.paths import ROOT

@@ -15,7 +15,7 @@ from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
-from ranktune.solvers.core.memory import spelled
+from ranktune.solvers.core.memory import format_size
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make, solver_class
@@ -126,8 +126,8 @@ def read_for_fit(task: Task, numbers: Ints) -> Queries:
     if 0 < most < documents:
         count = max(int(most / documents * len(numbers)), 1)
         warnings.warn(
-            f"{task.solver} is fitted to a sample of {count} of {len(numbers)} queries, whose bins the {spelled(room)} "
-            "of memory that are left hold. Give more memory (memory=), or fewer jobs.",
+            f"{task.solver} is fitted to a sample of {count} of {len(numbers)} queries, whose bins fit the "
+            f"{format_size(room)} of memory that are left. Give more memory (memory=), or fewer jobs.",
             RankTuneWarning,
             stacklevel=2,
         )

@@ -22,8 +22,8 @@ from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, randomisation_tes
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 
-FEW_QUERIES = 400
-"""Validation queries below which blends follow the noise of worse candidates."""
+MANY_QUERIES = 400
+"""Validation queries from which on worse candidates can help in a blend; of fewer, blends follow their noise."""
 PER_SOLVER, MAX_FINALISTS = 3, 16
 """Candidates of each solver, and the largest number of those scored on fresh folds."""
 ALPHA = 0.05
@@ -93,7 +93,7 @@ def finalists(found: Sequence[Candidate], generator: np.random.Generator, *, wor
     it does not decide between them. The best of each other solver may still help in a blend. Those that are
     significantly worse are among them only with `worse`: the best of each solver, and all where queries are many.
     """
-    few = len(found[0].vali) < FEW_QUERIES
+    few = len(found[0].vali) < MANY_QUERIES
     leader, weights = found[0].vali, found[0].vali_weights
     close = [
         k

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.memory import free_memory, spelled
+from ranktune.solvers.core.memory import format_size, free_memory
 from ranktune.solvers.data.disk.stored import read_queries, write_description, write_queries
 from ranktune.solvers.data.gathering import MIN_BYTES, gathered, is_run, n_bytes
 from ranktune.solvers.data.origins import note_selection
@@ -98,8 +98,8 @@ def read_part(folder: str, numbers: Ints) -> Queries:
         size, allowed = n_bytes(development, numbers), left()
         if size > (free_memory() if allowed is None else allowed):
             raise StudyError(
-                f"{path.parent}: a part of the data of {spelled(size)} cannot be written ({error.strerror}), and is "
-                "too large for the memory. Free as much on the disk, or choose a folder on another one (RANKTUNE_HOME)."
+                f"{path.parent}: a part of the data of {format_size(size)} cannot be written ({error.strerror}), and "
+                "is too large for the memory. Free as much on the disk, or choose a folder on another (RANKTUNE_HOME)."
             ) from None
         return development.select(numbers)
     note_selection(part, development, numbers)

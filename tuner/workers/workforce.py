@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ranktune.solvers.core.checks import check_count, check_positive
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.memory import parse_memory, spelled
+from ranktune.solvers.core.memory import format_size, parse_memory
 from ranktune.tuner.workers.executor import Executor, Limits, check_executor, make_executor
 
 COORDINATOR, WORKER = 300 << 20, 150 << 20
@@ -62,7 +62,7 @@ class Workforce:
         jobs, trial = self._shared()
         if self.memory is None or trial is None:
             return ""
-        return f"memory={self.memory}: {jobs} {'trial' if jobs == 1 else 'trials'} at once, of {spelled(trial)} each"
+        return f"memory={self.memory}: {jobs} trial{'' if jobs == 1 else 's'} at once, of {format_size(trial)} each"
 
     def assembled(self, *, apart: bool = False) -> Executor:
         """Return the executor, to be used as a context manager; with apart, even a single job gets a process."""
@@ -85,7 +85,7 @@ class Workforce:
         jobs = min(jobs, left // (WORKER + (trial or MIN_TRIAL)))
         if jobs < 1:
             least = COORDINATOR + WORKER + (trial or MIN_TRIAL)
-            raise ParameterError(f"memory={self.memory!r}: a study needs at least {spelled(least)}. Allow more.")
+            raise ParameterError(f"memory={self.memory!r}: a study needs at least {format_size(least)}. Allow more.")
         return jobs, trial or left // jobs - WORKER
 
     def _jobs(self) -> int:

@@ -22,7 +22,7 @@ import typer
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.files import cache_folder
 from ranktune.solvers.data.sources import catalogue
-from ranktune.studies.benchmarks.kept import add_missing, keep, kept
+from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
 from ranktune.studies.benchmarks.search.regret import mann_whitney, quartiles
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.evaluation.evaluate import attempt
@@ -186,7 +186,7 @@ def main(
     path = keep_in or cache_folder() / "races.jsonl"
     known = {
         (run.data, run.way, run.seed): run
-        for run in kept(path, lambda fields: Search(**fields))
+        for run in stored_results(path, lambda fields: Search(**fields))
         if run.trials in (trials, trials * MORE)
     }
     every = range(first_seed, first_seed + seeds)
@@ -197,7 +197,7 @@ def main(
         is_full = bool(WAYS[way].get("full"))
         budget = FOREVER if rival is None or is_full else share * rival.seconds[-1]
         finished = search(source, way, seed, trials if is_full else trials * MORE, budget, solver or ())
-        keep(path, asdict(finished))
+        append_result(path, asdict(finished))
         return finished
 
     add_missing(((source, way, seed) for source, seed, way in product(sources, every, wanted)), known, run, seconds)

@@ -27,7 +27,7 @@ from optuna.trial import Trial
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.files import cache_folder
-from ranktune.studies.benchmarks.kept import add_missing, keep, kept
+from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
 from ranktune.studies.benchmarks.search.fronts import hypervolume
 from ranktune.studies.benchmarks.search.problems import Problem, problems
 from ranktune.studies.benchmarks.search.regret import (
@@ -228,7 +228,7 @@ def main(
     setting = Setting(noisy, 12 if quick else trials, workers)
     every = range(first_seed, first_seed + (2 if quick else seeds))
     path = None if quick else keep_in or cache_folder() / "sampler-runs.jsonl"
-    runs = {run.key: run for run in kept(path, Run.from_json)}
+    runs = {run.key: run for run in stored_results(path, Run.from_json)}
     planned = (
         (title, name, seed, noisy, workers, setting.trials)
         for title, name, seed in product(titles, wanted, every)
@@ -238,7 +238,7 @@ def main(
     def run_and_keep(key: Key) -> Run:
         title, name, seed, *_ = key
         finished = run(known[title], title, name, seed, setting)
-        keep(path, asdict(finished))
+        append_result(path, asdict(finished))
         return finished
 
     add_missing(planned, runs, run_and_keep, seconds)

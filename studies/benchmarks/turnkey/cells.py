@@ -20,7 +20,7 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.kept import keep, kept
+from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
 from ranktune.tuner.selection.estimate import for_few_queries
@@ -149,7 +149,7 @@ def run_all(
     plan: Sequence[tuple[Cell, Split]], path: Path | None, on_line: Callable[[str], None]
 ) -> tuple[list[Finished], list[str]]:
     """Return the result of each cell, read from path, or run now and appended there; and why cells failed."""
-    known = {finished.cell: finished for finished in kept(path, Finished.from_json)}
+    known = {finished.cell: finished for finished in stored_results(path, Finished.from_json)}
     results, failures = [], []
     for number, (cell, split) in enumerate(plan, 1):
         where = f"{cell.data} {cell.fold} {cell.rival} {cell.seconds:g} s seed {cell.seed}"
@@ -162,7 +162,7 @@ def run_all(
                 failures.append(f"{where}: {error}")
                 on_line(f"{number}/{len(plan)} {failures[-1]}")
                 continue
-            keep(path, finished.as_json())
+            append_result(path, finished.as_json())
         results.append(finished)
         figures = f"test {finished.mean():.4f}, estimate {finished.estimate:.4f}, {finished.used:.1f} s"
         on_line(f"{number}/{len(plan)} {where} ({how}): {figures}")

@@ -8,7 +8,7 @@ import pytest
 
 from ranktune.solvers.core import memory
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.memory import check_room, free_memory, limited_to, parse_memory, spelled
+from ranktune.solvers.core.memory import check_room, format_size, free_memory, limited_to, parse_memory
 
 
 @pytest.mark.parametrize(
@@ -25,8 +25,8 @@ def test_what_is_no_size_is_refused(given: int | str) -> None:
         parse_memory(given, "memory")
 
 
-def test_sizes_are_spelled() -> None:
-    assert [spelled(size) for size in (6.5e9, 4e8, -1)] == ["6.5 GB", "400 MB", "0 MB"]
+def test_sizes_are_formatted() -> None:
+    assert [format_size(size) for size in (6.5e9, 4e8, -1)] == ["6.5 GB", "400 MB", "0 MB"]
 
 
 def test_the_least_of_machine_and_container_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

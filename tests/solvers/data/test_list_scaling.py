@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, dense, stored_values
-from ranktune.solvers.data.list_scaling import list_scores, scaled_by_list
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import list_scores, scaled_by_list
 
 
 def example(dtype: Any = np.float64) -> tuple[Any, Any]:

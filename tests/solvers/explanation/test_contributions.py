@@ -16,8 +16,8 @@ from scipy import sparse
 from ranktune.solvers.boosting.lightgbm.growth import trees_of as trees_of_lightgbm
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.data.list_scaling import scaled_by_list
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import scaled_by_list
 from ranktune.solvers.explanation import tree_contributions as trees_module
 from ranktune.solvers.explanation.contributions import contributions, is_exact
 from ranktune.solvers.models.base import Model

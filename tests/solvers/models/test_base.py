@@ -104,7 +104,6 @@ def test_a_lazy_frame_is_collected(model: LinearModel) -> None:
 
 
 def test_list_scaling_looks_at_each_query_alone() -> None:
-    pytest.importorskip("ranktune.solvers.data.list_scaling")
     generator = np.random.default_rng(3)
     X, qid = generator.normal(size=(12, 3)), generator.permutation(np.repeat([5, 6, 7], 4))
     scaled = LinearModel(np.array([1.0, -1.0, 2.0]), "ElasticRank", list_scaling=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ranktune.studies.benchmarks import coordinator, memory
-from ranktune.studies.benchmarks.kept import kept
+from ranktune.studies.benchmarks.results import stored_results
 from ranktune.studies.benchmarks.search import race
 
 
@@ -36,7 +36,7 @@ def test_jobs_are_compared() -> None:
 def test_searches_are_compared_by_seconds(tmp_path: Path) -> None:
     (table,) = race.main(trials=2, seeds=1, solver=["RidgeRanker"], ways="thompson", keep_in=tmp_path / "races.jsonl")
     assert [row["search"] for row in table.rows] == ["tpe", "thompson"]
-    assert len(list(kept(tmp_path / "races.jsonl", dict))) == 2
+    assert len(list(stored_results(tmp_path / "races.jsonl", dict))) == 2
 
 
 @pytest.mark.thorough

@@ -11,7 +11,7 @@ from scipy.stats import mannwhitneyu
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.kept import kept
+from ranktune.studies.benchmarks.results import stored_results
 from ranktune.studies.benchmarks.search.fronts import FRONTS, hypervolume
 from ranktune.studies.benchmarks.search.problems import PROBLEMS, TUNING, problems
 from ranktune.studies.benchmarks.search.regret import (
@@ -144,7 +144,7 @@ def test_runs_are_kept_and_not_made_again(tmp_path: Path) -> None:
     order += ["--keep", str(file), "--plot", str(page)]
     first = CliRunner().invoke(app, order, catch_exceptions=False).stdout
     text = file.read_text()
-    runs = list(kept(file, Run.from_json))
+    runs = list(stored_results(file, Run.from_json))
     assert len(runs) == 4 and json.dumps(asdict(runs[0])) == text.splitlines()[0]
     assert CliRunner().invoke(app, order, catch_exceptions=False).stdout == first
     assert file.read_text() == text and "hart6m" in page.read_text() and "Plotly.newPlot" in page.read_text()

@@ -16,7 +16,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.kept import keep, kept
+from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, PEERS, Budget
@@ -150,7 +150,7 @@ def test_what_is_kept_is_not_run_again(folder: Path, first_feature: list[str], t
     file.write_bytes(file.read_bytes()[:-20])  # an interrupt cut the last line short
     again = json.loads(invoke(*options, "--threads", 2).stdout)
     assert first_feature[40:] == ["flaml Fold2"]
-    assert len(list(kept(file, cells.Finished.from_json))) == 40 and len(again["cells"]) == 10
+    assert len(list(stored_results(file, cells.Finished.from_json))) == 40 and len(again["cells"]) == 10
     invoke(*options, "--threads", 2)
     assert len(first_feature) == 41
 
@@ -180,8 +180,8 @@ def test_a_tool_that_fails_does_not_stop_the_others(
 def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
     one = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), reported=0.4, tried=7)
     one = replace(one, detail={"trees": 8})
-    keep(tmp_path / "k", one.as_json())
-    (back,) = kept(tmp_path / "k", cells.Finished.from_json)
+    append_result(tmp_path / "k", one.as_json())
+    (back,) = stored_results(tmp_path / "k", cells.Finished.from_json)
     assert back.cell == one.cell and replace(back, values={}) == replace(one, values={})
     assert all(np.array_equal(back.values[name], one.values[name], equal_nan=True) for name in cells.METRICS)
 

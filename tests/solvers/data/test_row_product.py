@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.core import vectors
+from ranktune.solvers.data import products
 from ranktune.solvers.data.products import dense_times
 
 
@@ -19,8 +19,8 @@ def test_machine_code_and_plain_loop_leave_the_same_bits(columns: int, dtype: An
     found = np.empty(5)
     dense_times(X, w, found)
     for i in range(5):
-        expected = vectors._partial_sums(X, i, w)
-        for j in range(columns // vectors.LANES * vectors.LANES, columns):
+        expected = products._partial_sums(X, i, w)
+        for j in range(columns // products.LANES * products.LANES, columns):
             expected += float(X[i, j]) * w[j]
         assert found[i] == expected
     if columns > 32:
