@@ -28,6 +28,7 @@ from ranktune.studies.benchmarks import (
     serving,
     solvers,
 )
+from ranktune.studies.benchmarks.boosting.command import main as boosting
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
@@ -79,6 +80,7 @@ def _added(
 
 
 for name, main in (
+    ("boosting", boosting),
     ("counting", counting.main),
     ("jobs", coordinator.jobs),
     ("memory", memory.of_fits),

@@ -134,19 +134,23 @@ def planned(cases: Iterable[Case], plan: Plan) -> Iterator[tuple[Cell, Split]]:
                 )
         for split in case.splits:
             if not plan.folds or split.name in plan.folds:
-                mark = _fingerprint(split)
+                mark = fingerprint_of(split)
                 for seconds, seed, rival in product(plan.seconds, plan.seeds, plan.rivals):
                     version, dealt = versions[rival], case.split_seed
                     yield Cell(case.name, split.name, rival, seconds, plan.threads, seed, dealt, version, mark), split
 
 
-def _fingerprint(split: Split) -> str:
+def fingerprint_of(split: Split) -> str:
+    """Return what tells the queries of a split from others."""
     parts = [part.fingerprint for part in (split.train, split.vali, split.test) if part is not None]
     return blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()
 
 
 def run_all(
-    plan: Sequence[tuple[Cell, Split]], path: Path | None, on_line: Callable[[str], None]
+    plan: Sequence[tuple[Cell, Split]],
+    path: Path | None,
+    on_line: Callable[[str], None],
+    run: Callable[[Cell, Split], Finished] = run_cell,
 ) -> tuple[list[Finished], list[str]]:
     """Return the result of each cell, read from path, or run now and appended there; and why cells failed."""
     known = {finished.cell: finished for finished in stored_results(path, Finished.from_json)}
@@ -157,7 +161,7 @@ def run_all(
         how = "kept" if finished else "ran"
         if finished is None:
             try:
-                finished = run_cell(cell, split)
+                finished = run(cell, split)
             except StudyError as error:  # the other cells still run
                 failures.append(f"{where}: {error}")
                 on_line(f"{number}/{len(plan)} {failures[-1]}")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 
@@ -24,27 +24,42 @@ from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
 from ranktune.studies.benchmarks.turnkey.results import report_of
 from ranktune.studies.benchmarks.turnkey.tables import tables
 
+Data: TypeAlias = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="LETOR folders (Fold1 ... each with train, vali and test.txt); folders with train, vali and test "
+        "files; prefixes DIR/n of n.train.txt, n.vali.txt and n.test.txt; single files, whose queries are dealt "
+        "3:1:1; or api-search, the example data."
+    ),
+]
+Tasks: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        help=f"A generated task: kind and seed, such as deep-0; all-0: one of each kind. Repeatable. "
+        f"Kinds: {', '.join(KINDS)}."
+    ),
+]
+Folds: TypeAlias = Annotated[list[str] | None, typer.Option(help="A fold, such as Fold1. Repeatable. (default: all)")]
+KeptIn: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--keep",
+        help="Append results to this file (JSON lines), and do not repeat those in it. Use another file after a "
+        "change of the code that leaves the version as it is.",
+    ),
+]
+
 
 def main(
-    data: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="LETOR folders (Fold1 ... each with train, vali and test.txt); folders with train, vali and test "
-            "files; prefixes DIR/n of n.train.txt, n.vali.txt and n.test.txt; or single files, whose queries are dealt "
-            "3:1:1."
-        ),
-    ] = None,
-    task: Annotated[
-        list[str] | None,
-        typer.Option(help=f"A generated task: kind and seed, such as deep-0. Repeatable. Kinds: {', '.join(KINDS)}."),
-    ] = None,
+    data: Data = None,
+    task: Tasks = None,
     seconds: Annotated[
         list[float] | None,
         typer.Option(help="Wall time of a tool on a fold. Repeatable: a report for each. (default: 60)", min=0.1),
     ] = None,
     threads: Annotated[int, typer.Option(help="Threads of a tool; of RankTune, workers of one thread.", min=1)] = 1,
     rival: Annotated[list[str] | None, typer.Option(help=f"Of {', '.join(PEERS)}. Repeatable. (default: all)")] = None,
-    fold: Annotated[list[str] | None, typer.Option(help="A fold, such as Fold1. Repeatable. (default: all)")] = None,
+    fold: Folds = None,
     seed: Annotated[
         list[int] | None, typer.Option(help="Given to every rival. Repeatable: means over seeds are compared.", min=0)
     ] = None,
@@ -57,14 +72,7 @@ def main(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every run instead.")] = False,
-    keep_in: Annotated[
-        Path | None,
-        typer.Option(
-            "--keep",
-            help="Append results to this file (JSON lines), and do not repeat those in it. Use another file after a "
-            "change of the code that leaves the version as it is.",
-        ),
-    ] = None,
+    keep_in: KeptIn = None,
 ) -> list[Table]:
     """Compare whole tools at equal time by their models' values on test queries."""
     rivals, seeds = list(dict.fromkeys(rival or PEERS)), list(dict.fromkeys(seed or [0]))
@@ -73,9 +81,7 @@ def main(
         if name not in PEERS:
             raise ParameterError(f"there is no rival '{name}'. {nearest(name, PEERS)}")
         check_installed(name)
-    cases = [*load_cases(data or [], split_seed), *(Case(name, (task_of(name),)) for name in task or ())]
-    if not cases:
-        raise ParameterError("there is nothing to compare on: give data, or --task, such as --task deep-0.")
+    cases = cases_of(data, task, split_seed)
     cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
     results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
     reports = [report_of(of_budget(results, budget), cases, rivals, budget) for budget in budgets]
@@ -94,6 +100,19 @@ def main(
         title = f"{len(failures)} of {len(cells)} cells failed"
         printed.append(Table(title, [{"failure": text} for text in failures], failed=True))
     return printed
+
+
+def cases_of(data: Sequence[Path] | None, tasks: Sequence[str] | None, split_seed: int | None = None) -> list[Case]:
+    """Return the cases of paths and of names of generated tasks. Raises ParameterError where there are none."""
+    names = [
+        each
+        for name in tasks or ()
+        for each in ([f"{kind}-{name[4:]}" for kind in KINDS] if name.startswith("all-") else [name])
+    ]
+    cases = [*load_cases(data or [], split_seed), *(Case(name, (task_of(name),)) for name in names)]
+    if not cases:
+        raise ParameterError("there is nothing to compare on: give data, or --task, such as --task deep-0.")
+    return cases
 
 
 def _how(seconds: float, threads: int, seeds: Sequence[int], cases: Sequence[Case]) -> str:

@@ -5,6 +5,7 @@ A path is one of these:
 LETOR folder   Fold1 ... each with train, vali and test
 folder         files named by their part: train.txt, n.vali.csv, rank_test.gz; one case for each beginning (n, rank)
 prefix         DIR/n stands for DIR/n.train.txt, DIR/n.vali.txt and DIR/n.test.txt
+api-search     the example data
 file           any file that `ranktune.tune` reads: its queries are dealt 3 : 1 : 1 at random
 """
 
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.api_search import NAME
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import is_letor_folder
 from ranktune.solvers.data.sources import catalogue
@@ -75,6 +77,8 @@ def _cases_of(path: Path, split_seed: int | None) -> list[Case]:
         queries, seed = catalogue.read(path), split_seed or 0
         dealt = redealt([Split(DEALT, queries)], seed)[0]
         return [Case(path.name.split(".")[0], (replace(dealt, name=DEALT),), seed)]
+    if str(path) == NAME:
+        return [_dealt_case(Case(NAME, tuple(catalogue.load(NAME))), split_seed)]
     groups = _groups(path)
     if not groups and is_letor_folder(path):
         dataset = load_dataset(path)

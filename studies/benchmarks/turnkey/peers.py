@@ -47,6 +47,7 @@ from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 if TYPE_CHECKING:
     import optuna
+    from catboost import CatBoost
     from lightgbm import LGBMRanker
     from lightgbm.callback import CallbackEnv
 
@@ -125,7 +126,7 @@ def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
     def objective(trial: optuna.Trial) -> float:
-        ranker = _fitted_trees(_tree_parameters(trial) | fixed, train, vali, until)
+        ranker = fitted_lightgbm(_tree_parameters(trial) | fixed, train, vali, until)
         trees.append(ranker.best_iteration_ or ranker.n_estimators_)
         return best.offer(ranker, _value(ranker, vali))
 
@@ -143,7 +144,7 @@ def lightgbm_defaults(split: Split, budget: Budget, folder: Path) -> Delivered:
     train, vali = split.train, given(split, "vali")
     until = time.perf_counter() + budget.seconds
     fixed = {"n_estimators": _DEFAULTS_TREES, "n_jobs": budget.threads, "random_state": budget.seed}
-    ranker = _fitted_trees(fixed, train, vali, until)
+    ranker = fitted_lightgbm(fixed, train, vali, until)
     detail = {"trees": ranker.best_iteration_ or ranker.n_estimators_, "cut_by_deadline": time.perf_counter() > until}
     return Delivered(lambda queries: ranker.predict(queries.features), _value(ranker, vali), tried=1, detail=detail)
 
@@ -178,41 +179,48 @@ def _tree_parameters(trial: optuna.Trial) -> Json:
     }
 
 
-def _fitted_trees(parameters: JsonView, train: Queries, vali: Queries, until: float) -> LGBMRanker:
-    """Return LGBMRanker fitted on train, stopped early by vali, and at the latest at the time until."""
+def fitted_lightgbm(
+    parameters: JsonView, train: Queries, vali: Queries | None, until: float = float("inf")
+) -> LGBMRanker:
+    """Return LGBMRanker fitted on train, stopped early by vali, if given, and at the latest at the time until."""
     import lightgbm
 
     def stop_in_time(env: CallbackEnv) -> None:
         if time.perf_counter() > until:
             raise lightgbm.callback.EarlyStopException(env.iteration, env.evaluation_result_list or [])
 
-    ranker = lightgbm.LGBMRanker(objective="lambdarank", verbosity=-1, **parameters)
+    ranker = lightgbm.LGBMRanker(**{"objective": "lambdarank", "verbosity": -1, **parameters})
+    watched: Json = {}
+    if vali is not None:
+        watched = {
+            "eval_set": [(vali.features, vali.grades)], "eval_group": [vali.lengths], "eval_at": [10],
+            "eval_metric": "ndcg",
+            "callbacks": [lightgbm.early_stopping(_PATIENCE, verbose=False), stop_in_time],
+        }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        ranker.fit(
-            train.features, train.grades, group=train.lengths, eval_set=[(vali.features, vali.grades)],
-            eval_group=[vali.lengths], eval_at=[10], eval_metric="ndcg",
-            callbacks=[lightgbm.early_stopping(_PATIENCE, verbose=False), stop_in_time],
-        )  # fmt: skip
+        ranker.fit(train.features, train.grades, group=train.lengths, **watched)
     return ranker
 
 
 def catboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
     """Fit CatBoost's YetiRank once, stopped early by validation NDCG@10, or at the deadline."""
+    until, vali = time.perf_counter() + budget.seconds, given(split, "vali")
+    fixed = {"iterations": _DEFAULTS_TREES, "thread_count": budget.threads, "random_seed": budget.seed}
+    ranker = fitted_catboost(fixed, split.train, vali, until)
+    value = parse_metric(METRIC).mean(np.asarray(ranker.predict(vali.features)), vali)
+    detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
+    return Delivered(lambda queries: ranker.predict(queries.features), value, tried=1, detail=detail)
+
+
+def fitted_catboost(
+    parameters: JsonView, train: Queries, vali: Queries | None, until: float = float("inf")
+) -> CatBoost:
+    """Return CatBoost fitted on train, stopped early by vali, if given, and at the latest at the time until."""
     import catboost
 
-    until = time.perf_counter() + budget.seconds
-    pools = [
-        catboost.Pool(part.features, label=part.grades, group_id=part.query_of_document)
-        for part in (split.train, given(split, "vali"))
-    ]
-    ranker = catboost.CatBoost(
-        {
-            "loss_function": "YetiRank", "eval_metric": "NDCG:top=10;type=Exp", "learning_rate": 0.1,
-            "iterations": _DEFAULTS_TREES, "early_stopping_rounds": 100, "thread_count": budget.threads,
-            "random_seed": budget.seed, "allow_writing_files": False, "logging_level": "Silent",
-        }
-    )  # fmt: skip
+    def pool(part: Queries) -> catboost.Pool:
+        return catboost.Pool(part.features, label=part.grades, group_id=part.query_of_document)
 
     class InTime:
         """Ends the fit at the deadline."""
@@ -220,10 +228,14 @@ def catboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
         def after_iteration(self, info: object) -> bool:
             return time.perf_counter() < until
 
-    ranker.fit(pools[0], eval_set=pools[1], callbacks=[InTime()])
-    value = parse_metric(METRIC).mean(np.asarray(ranker.predict(given(split, "vali").features)), given(split, "vali"))
-    detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
-    return Delivered(lambda queries: ranker.predict(queries.features), value, tried=1, detail=detail)
+    quiet = {"allow_writing_files": False, "logging_level": "Silent"}
+    ranker = catboost.CatBoost({"loss_function": "YetiRank", "learning_rate": 0.1, **quiet, **parameters})
+    if vali is None:
+        ranker.fit(pool(train), callbacks=[InTime()])
+    else:
+        ranker.set_params(eval_metric="NDCG:top=10;type=Exp", early_stopping_rounds=100)
+        ranker.fit(pool(train), eval_set=pool(vali), callbacks=[InTime()])
+    return ranker
 
 
 def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:

@@ -146,16 +146,18 @@ def _solver(name: str, details: Sequence[Json], available: float) -> Json:
     }
 
 
-def compared(results: Results, rival: str, data: Sequence[str], *, letor: bool = True) -> Comparison | None:
-    """Return the comparison with a rival over all queries of the folds that both ran; None where there are none.
+def compared(
+    results: Results, rival: str, data: Sequence[str], *, letor: bool = True, ours: str = OURS
+) -> Comparison | None:
+    """Return the comparison of ours with a rival over all queries of the folds that both ran; None without any.
 
     A query's value is the mean over the seeds that both ran, which removes the variance of single runs.
     """
     folds: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
     for (case, fold, name, seed), theirs in results.items():
-        if case in data and name == rival and (case, fold, OURS, seed) in results:
-            ours = results[case, fold, OURS, seed]
-            folds.setdefault((case, fold), []).append((ours.values[METRIC], theirs.values[METRIC]))
+        if case in data and name == rival and (case, fold, ours, seed) in results:
+            values = results[case, fold, ours, seed].values[METRIC]
+            folds.setdefault((case, fold), []).append((values, theirs.values[METRIC]))
     if not folds:
         return None
     means = [np.mean(pairs, axis=0) for pairs in folds.values()]
