@@ -23,6 +23,7 @@ import typer
 import ranktune
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, StudyError, nearest
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.boosting.variants import MOST_ROUNDS, VARIANTS, averaged, chosen, fitted
@@ -55,6 +56,8 @@ def main(
         list[int] | None, typer.Option(help="Repeatable: means over seeds are compared. (default: 0)", min=0)
     ] = None,
     fold: Folds = None,
+    qid: Annotated[str | None, typer.Option(help="The column of query ids of a table.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column that is left out of a table. Repeatable.")] = None,
     keep_in: KeptIn = None,
 ) -> list[Table]:
     """Compare configurations of boosted rankers on many tasks."""
@@ -62,8 +65,11 @@ def main(
     first = reference or next(iter(variants))
     if first not in variants:
         raise ParameterError(f"the reference '{first}' is none of the variants. {nearest(first, variants)}")
-    seeds, splits = list(dict.fromkeys(seed or [0])), {}
-    for case in cases_of(data, task):
+    seeds, splits = list(dict.fromkeys(seed or [0])), dict[tuple[str, str], Split]()
+    options: ReadOptions = {} if qid is None else {"qid": qid}
+    if drop:
+        options["drop"] = drop
+    for case in cases_of(data, task, **options):
         kept = [split for split in case.splits if not fold or split.name in fold]
         splits |= {(case.name, split.name): with_validation(split.allowing_missing()) for split in kept}
     plan: dict[tuple[str, str, str, int], Cell] = {}
@@ -139,7 +145,7 @@ def _together(members: Sequence[Finished], split: Split) -> Finished:
 
 def tables(results: Results, reference: str) -> list[Table]:
     """Return the variants over all tasks, and a table of each by task, less the reference."""
-    tasks, names = (list(dict.fromkeys(key[place] for key in results)) for place in (0, 2))
+    tasks, names = list(dict.fromkeys(key[0] for key in results)), list(dict.fromkeys(key[2] for key in results))
     summary: list[Row] = []
     by_task = []
     for name in names:

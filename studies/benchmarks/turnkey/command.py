@@ -10,12 +10,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, Unpack
 
 import typer
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.studies.benchmarks.tables import Table
 from ranktune.studies.benchmarks.tasks import KINDS, task_of
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Finished, Plan, of_budget, planned, run_all
@@ -102,14 +103,19 @@ def main(
     return printed
 
 
-def cases_of(data: Sequence[Path] | None, tasks: Sequence[str] | None, split_seed: int | None = None) -> list[Case]:
+def cases_of(
+    data: Sequence[Path] | None,
+    tasks: Sequence[str] | None,
+    split_seed: int | None = None,
+    **options: Unpack[ReadOptions],
+) -> list[Case]:
     """Return the cases of paths and of names of generated tasks. Raises ParameterError where there are none."""
     names = [
         each
         for name in tasks or ()
         for each in ([f"{kind}-{name[4:]}" for kind in KINDS] if name.startswith("all-") else [name])
     ]
-    cases = [*load_cases(data or [], split_seed), *(Case(name, (task_of(name),)) for name in names)]
+    cases = [*load_cases(data or [], split_seed, **options), *(Case(name, (task_of(name),)) for name in names)]
     if not cases:
         raise ParameterError("there is nothing to compare on: give data, or --task, such as --task deep-0.")
     return cases

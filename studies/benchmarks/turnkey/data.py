@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Unpack
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.api_search import NAME
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import is_letor_folder
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.split import Split
 from ranktune.studies.papers.protocols import all_queries
@@ -53,15 +55,17 @@ class Case:
     letor: bool = False
 
 
-def load_cases(paths: Sequence[Path], split_seed: int | None = None) -> list[Case]:
+def load_cases(paths: Sequence[Path], split_seed: int | None = None, **options: Unpack[ReadOptions]) -> list[Case]:
     """Return the cases of the paths; with a seed, all queries of each are dealt anew: a folder's into five folds.
+
+    options are those of reading tables, for single files.
 
     Raises DataError where a path holds no such data, ParameterError where two cases have one name.
     """
     taken: dict[str, Path] = {}
     cases = []
     for path in paths:
-        for case in _cases_of(path, split_seed):
+        for case in _cases_of(path, split_seed, options):
             if case.name in taken:
                 raise ParameterError(
                     f"{taken[case.name]} and {path} are both called {case.name}: give each data set once, or rename "
@@ -72,9 +76,9 @@ def load_cases(paths: Sequence[Path], split_seed: int | None = None) -> list[Cas
     return cases
 
 
-def _cases_of(path: Path, split_seed: int | None) -> list[Case]:
+def _cases_of(path: Path, split_seed: int | None, options: ReadOptions) -> list[Case]:
     if path.is_file():
-        queries, seed = catalogue.read(path), split_seed or 0
+        queries, seed = catalogue.read(path, **options), split_seed or 0
         dealt = redealt([Split(DEALT, queries)], seed)[0]
         return [Case(path.name.split(".")[0], (replace(dealt, name=DEALT),), seed)]
     if str(path) == NAME:
