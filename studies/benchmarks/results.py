@@ -131,7 +131,7 @@ def append_result(path: Path | None, result: Json) -> None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
-        truncated = file.tell() > 0 and not path.read_bytes().endswith(b"\n")
+        truncated = file.tell() > 0 and file.seek(-1, os.SEEK_END) >= 0 and file.read(1) != b"\n"
         file.write((b"\n" if truncated else b"") + json.dumps(result).encode() + b"\n")
 
 
