@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Protocol, TypeAlias
+
+import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
+from ranktune.solvers.losses.smoothed import kernels
+from ranktune.solvers.losses.smoothed.weights import PairWeights
 
 
 class Objective(Protocol):
-    """A loss of the scores of some documents."""
+    """A loss of the scores of some documents, which may be another in each round."""
 
-    def derivatives(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient and the curvature by each score, (n_documents,)."""
+    def derivatives(self, scores: Floats, number: int) -> tuple[Floats, Floats]:
+        """Return the gradient and the curvature by each score, (n_documents,), in the round of that number, from 0."""
 
 
-MakeObjective: TypeAlias = Callable[[Queries, Floats], Objective]
-"""Makes the objective of queries, whose lengths and weights are used, and the target of each document."""
+MakeObjective: TypeAlias = Callable[[Queries, Floats, int], Objective]
+"""Makes the objective of queries, whose lengths and weights are used, the target of each document, (n_documents,), and
+the seed of all that is random in it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +45,44 @@ class QueryError:
         residuals = without_level(scores - self.targets, self.queries)
         return float(0.5 * self.queries.weight_of_document @ residuals**2)
 
-    def derivatives(self, scores: Floats) -> tuple[Floats, Floats]:
-        """Return the gradient and the curvature by each score, (n_documents,).
+    def derivatives(self, scores: Floats, number: int = 0) -> tuple[Floats, Floats]:
+        """Return the gradient and the curvature by each score, (n_documents,), the same in each round.
 
         The curvature is the weight, as for a plain squared error: an upper bound.
         """
         weights = self.queries.weight_of_document
         return weights * without_level(scores - self.targets, self.queries), weights
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedPairs:
+    """The logistic loss of pairs whose weights are means over noisy rankings by the scores; threads compute it."""
+
+    queries: Queries
+    weights: PairWeights
+    samples: int
+    seed: int
+    threads: int = 1
+
+    @cached_property
+    def _lists(self) -> kernels.Lists:
+        return self.weights.lists(self.queries)
+
+    def derivatives(self, scores: Floats, number: int) -> tuple[Floats, Floats]:
+        """Return the gradient and the curvature by each score, (n_documents,), the weights of pairs held constant.
+
+        The weight of a document multiplies both. The result does not depend on the number of threads.
+        """
+        queries, rule, lists = self.queries, self.weights.rule(self.samples, self.seed), self._lists
+        gradient, curvature = np.empty(queries.n_documents), np.empty(queries.n_documents)
+        shares = np.linspace(0, queries.n_documents, int(self.threads) + 1)
+        ends = np.searchsorted(queries.starts, shares).tolist()
+        with ThreadPoolExecutor(int(self.threads)) as pool:
+            parts = [
+                pool.submit(kernels.derivatives, rule, lists, number, first, last, scores, gradient, curvature)
+                for first, last in pairwise(ends)
+            ]
+        for part in parts:
+            part.result()
+        weights = queries.weight_of_document
+        return weights * gradient, weights * curvature

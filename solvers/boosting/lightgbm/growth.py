@@ -49,7 +49,7 @@ class LightGBMData(TrainingData):
     def growth(self, seed: int) -> LightGBMGrowth:
         """Return the growth of trees on the data."""
         booster = Booster(self._described, {**self.parameters, "seed": seed})
-        objective = None if self.objective is None else self.objective(self.queries, self.targets)
+        objective = None if self.objective is None else self.objective(self.queries, self.targets, seed)
         return LightGBMGrowth(booster, self.factor, self.queries.has_missing, objective)
 
 
@@ -67,7 +67,7 @@ class LightGBMGrowth:
         if self._objective is None:
             self._over = self._booster.update()
         else:
-            self._over = self._booster.update_by(*self._objective.derivatives(self._booster.scores()))
+            self._over = self._booster.update_by(*self._objective.derivatives(self._booster.scores(), self._rounds))
         if self._over and self._rounds > 0:
             return False
         self._rounds += 1  # a first tree without splits is kept: its value is a constant

@@ -11,12 +11,15 @@ import numpy as np
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.lightgbm.ranker import SMALL, LightGBMRanker, bagging
 from ranktune.solvers.boosting.limits import Gain, check_share, gains_of
+from ranktune.solvers.boosting.objectives import MakeObjective, Objective, SmoothedPairs
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.losses.smoothed.weights import GAINED, KINDS, changes, neighbours
+from ranktune.solvers.metrics.metrics import Metric, chosen_metric, parse_metric
 
 MAX_QUERY_LENGTH = 10_000
 """The limit of LightGBM on the documents of a query with lambdarank."""
@@ -26,7 +29,9 @@ MAX_GRADES = 10_000
 """Different gains with lambdarank, which LightGBM keeps in a table, and counts for each query; of more, neighbours
 are merged."""
 
-LAMBDARANK, XENDCG = LOSSES = ("lambdarank", "xendcg")
+LAMBDARANK, XENDCG, YETIRANK, SMOOTHED = LOSSES = ("lambdarank", "xendcg", "yetirank", "smoothed")
+NOISY = (YETIRANK, SMOOTHED)
+"""The losses whose pairs have weights that are means over noisy rankings."""
 
 
 @with_parameters
@@ -64,7 +69,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     query_share: Annotated[
         float,
         Param(
-            "The share of the queries that is drawn for each tree; with xendcg of the documents.",
+            "The share of the queries that is drawn for each tree; with other losses than lambdarank of the documents.",
             low=0.4,
             high=1.0,
             check=check_share,
@@ -75,7 +80,9 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         Param(
             '"lambdarank": pairs of documents. "xendcg": cross-entropy of the softmax of a query\'s scores, with '
             "targets drawn around 2^grade for each tree; much faster on long queries. `gain` does not change it; "
-            "grades that are not whole numbers from 0 to 30 are replaced by their order.",
+            "grades that are not whole numbers from 0 to 30 are replaced by their order. "
+            '"smoothed": pairs, weighted by the mean change of `metric` if the two documents swap places in a noisy '
+            'ranking. "yetirank": pairs of neighbours in noisy rankings, weighted by the difference of their grades.',
             choices=LOSSES,
         ),
     ] = LAMBDARANK
@@ -83,7 +90,8 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         int,
         Param(
             "With lambdarank the ranks whose swaps count: the better placed document of a pair is among the first "
-            "truncation ones.",
+            "truncation ones. With yetirank the ranks whose neighbours count, with smoothed those of a metric without "
+            "a cutoff.",
             low=5,
             high=50,
             log=True,
@@ -98,11 +106,27 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         ),
     ] = True
     gain: Gain = "auto"
+    samples: Annotated[int, Param("The noisy rankings of each round, with smoothed and yetirank.")] = 10
+    decay: Annotated[
+        float,
+        Param(
+            "With yetirank what a rank counts, as a factor of what the one above it counts.",
+            low=0.6,
+            high=0.98,
+            when=When("loss", (YETIRANK,)),
+            check=check_share,
+        ),
+    ] = 0.85
 
     needs_pairs: ClassVar[bool] = True
     portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({}, SMALL)
 
     def _targets(self, queries: Queries) -> tuple[Floats, Json]:
+        if self.loss == YETIRANK:
+            return queries.grades / np.ptp(queries.grades), {}
+        if self.loss == SMOOTHED:
+            metric = self._smoothed_metric(queries)
+            return self._gains(queries.grades, metric) if metric.name in GAINED else queries.grades, {}
         longest = int(queries.lengths.argmax())
         if queries.lengths[longest] > MAX_QUERY_LENGTH:
             raise DataError(
@@ -113,6 +137,26 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
             return whole_grades(queries.grades), {}
         levels, number = shared_levels(gains_of(queries.grades, self.gain), MAX_GRADES)
         return number.astype(np.float64), {"label_gain": levels.tolist()}
+
+    def _gains(self, grades: Floats, metric: Metric) -> Floats:
+        """Return the gain of each grade: that of the metric, where gain does not say it."""
+        named = {"exp2": "exponential", "linear": "linear"}.get(str(metric.gain), "auto")
+        return gains_of(grades, named if self.gain == "auto" else self.gain)
+
+    def _smoothed_metric(self, queries: Queries) -> Metric:
+        """Return the metric whose change weights pairs: ndcg@10 in place of one that is no sum over ranks."""
+        metric = chosen_metric(self.metric, queries)
+        return metric if metric.name in KINDS else parse_metric("ndcg@10")
+
+    def _derivatives(self) -> MakeObjective | None:
+        return self._smoothed_pairs if self.loss in NOISY else None
+
+    def _smoothed_pairs(self, queries: Queries, targets: Floats, seed: int) -> Objective:
+        if self.loss == YETIRANK:
+            weights = neighbours(queries, targets, int(self.truncation), float(self.decay))
+        else:
+            weights = changes(queries, self._smoothed_metric(queries), targets, int(self.truncation))
+        return SmoothedPairs(queries, weights, int(self.samples), seed, int(self.threads))
 
     def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:
         return start  # only differences count
@@ -134,8 +178,8 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
                 "lambdarank_norm": bool(self.norm),
                 "bagging_by_query": self.query_share < 1.0,
             }
-        else:  # drawing queries, LightGBM ends after the first tree
-            loss = {"objective": "rank_xendcg"}
+        else:  # drawing queries, LightGBM ends after the first tree, or fits wrong ones with an objective of ours
+            loss = {"objective": "none" if self.loss in NOISY else "rank_xendcg"}
         return {**loss, "learning_rate": float(self.learning_rate), **bagging(self.query_share)}
 
 

@@ -65,7 +65,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         return targets if self.centre == "none" else without_level(targets, queries), more
 
     def _derivatives(self) -> MakeObjective | None:
-        return QueryError if self.centre == "rounds" else None
+        return _query_error if self.centre == "rounds" else None
 
     def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:
         if self.centre != "none":
@@ -78,6 +78,10 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
             "learning_rate": float(self.learning_rate),
             **bagging(self.row_share),  # of documents: with this objective, LightGBM 4.7 fits wrong trees by query
         }
+
+
+def _query_error(queries: Queries, targets: Floats, seed: int) -> QueryError:
+    return QueryError(queries, targets)
 
 
 def _check_less(name: str, value: float) -> None:

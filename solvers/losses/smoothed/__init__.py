@@ -1,0 +1,1 @@
+"""Losses of pairs whose weights are means over noisy rankings."""
