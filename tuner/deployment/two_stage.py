@@ -27,7 +27,7 @@ from ranktune.tuner.deployment.copying import DEFAULT_METRIC
 from ranktune.tuner.evaluation.feature_costs import GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import ordered
 from ranktune.tuner.evaluation.feature_sets import FeatureBudget
-from ranktune.tuner.evaluation.refit import microseconds_a_document
+from ranktune.tuner.evaluation.models import microseconds_a_document
 from ranktune.tuner.splits.plans import query_folds
 from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 

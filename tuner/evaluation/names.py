@@ -15,7 +15,8 @@ PLANS: Table[type[Plan[Any]]] = Table(
         "progressive": Entry("plans:Orders", "score each query before learning from it (online solvers)"),
         "split": Entry("plans:GivenSplit", "score on the given vali only"),
         "folds": Entry("plans:Folds", "cross-validation"),
+        "final": Entry("plans:Final", "one fit to all queries, scored on test queries"),
     },
     package="ranktune.tuner.evaluation",
 )
-"""All kinds of plans; a stored one is of the first kind that takes it."""
+"""All kinds of plans; a stored one is of the first kind that takes it. A sample, and a final fit, are not stored."""

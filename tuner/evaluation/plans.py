@@ -1,9 +1,9 @@
-"""The plans of a study's trials: folds, a given split and samples of it, and orders of all queries."""
+"""The plans of a study's trials: folds, a given split samples of it, and orders of all queries; and the final fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
@@ -13,15 +13,16 @@ from ranktune.solvers.boosting.early_stopping import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
+from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.evaluate import Plan
 from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, sample, unfitted
+from ranktune.tuner.evaluation.models import as_model, keep_model, keep_scores, kept_model
 from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse, still_racing
-from ranktune.tuner.evaluation.refit import as_model, keep_model, keep_scores
-from ranktune.tuner.evaluation.run import Fit, Run
+from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan
-from ranktune.tuner.splits.store import read_part
+from ranktune.tuner.splits.store import read_part, training_numbers
 
 LEARNING_POINTS = 20
 """Points of a learning curve."""
@@ -181,6 +182,75 @@ class Orders(PlanOfFolds):
         orders = [part.train for part in self.parts[: len(run.by_part)]]
         weighed = None if weights is None else [weights[order] for order in orders]
         return replace(outcome, learning_curve=learning_curve(run.by_part, weighed))
+
+
+@dataclass(frozen=True)
+class Delivered(Outcome):
+    """The outcome of a final fit, with its model, and whether that was fitted to all development queries."""
+
+    model: Model = field(kw_only=True)
+    on_everything: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class Final(Plan[Delivered]):
+    """One fit to all that a delivered model learns from. The model is scored on test queries, where these are given.
+
+    on_everything  whether it learns from all development queries, not only from the training queries of a given split
+    instead        the trial whose model is delivered once the limit is over; without one that it left, the fit goes on
+    model          a model to deliver as it is, such as a blend
+    """
+
+    on_everything: bool = True
+    instead: Task | None = None
+    model: Model | None = None
+    test: Queries | None = None
+    parts = ("all queries",)
+
+    def queries(self, task: Task) -> Queries:
+        """Return the test queries."""
+        return super().queries(task) if self.test is None else self.test
+
+    @property
+    def evaluated(self) -> Ints:
+        """The numbers of all test queries."""
+        return np.arange(0 if self.test is None else self.test.n_queries)
+
+    def task(self, task: Task) -> Task:
+        """Return a task without a limit where there is nothing to deliver once it is over."""
+        endless = self.instead is not None and task.limit < float("inf") and kept_model(self.instead) is None
+        return replace(task, limit=float("inf")) if endless else task
+
+    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+        """Yield the model."""
+        task, stopped = run.task, ""
+        run.model = self.model
+        if run.model is None and not self.on_everything:
+            run.model = kept_model(task)
+        if run.model is None:
+            try:
+                run.model = self._fitted(run)
+            except LimitReached:
+                if self.instead is None:
+                    raise
+                run.model, stopped = kept_model(self.instead), "its time"
+        assert run.model is not None
+        test = None if self.test is None else replace(self.test, rows=None)
+        yield Fit(run.model, test, self.evaluated, stopped=stopped)
+
+    def _fitted(self, run: Run) -> Model:
+        task = run.task
+        numbers = np.arange(super().queries(task).n_queries) if self.on_everything else training_numbers(task.folder)
+        whole = read_for_fit(task, numbers)
+        columns = selected_columns(task.folder, numbers, task.budget, task.parameters)
+        (ranker,) = fitted(run, whole.with_columns(columns))
+        return as_model(ranker, task, whole, columns)
+
+    def finished(self, run: Run, outcome: Outcome) -> Delivered:
+        """Return the outcome with the model, without values by query where there are no test queries."""
+        assert run.model is not None
+        known = vars(outcome) if self.test is not None else {**vars(outcome), "per_query": {}}
+        return Delivered(**known, model=run.model, on_everything=self.on_everything and not outcome.stopped)
 
 
 def learning_curve(

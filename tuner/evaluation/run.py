@@ -26,15 +26,15 @@ class LimitReached(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A fitted ranker and the queries that it scores.
+    """A fitted ranker, or a model, and the queries that it scores, if any.
 
     numbers  of these among the queries of the plan; columns: the features that it was fitted on, None for all
     scores   (n_documents,) of the queries, where they were given while it learned; None: it predicts them
     stopped  after what the fit was ended because it cannot become as good as the incumbent, "" where it was not
     """
 
-    ranker: BaseRanker
-    queries: Queries
+    ranker: BaseRanker | Model
+    queries: Queries | None
     numbers: Ints
     columns: Ints | None = None
     scores: Floats | None = None
@@ -97,26 +97,30 @@ class Run:
 
     def score(self, place: int, fit: Fit) -> None:
         """Add what a fit scores on its queries, and the size of its model."""
-        scores = self._predicted(place, fit) if fit.scores is None else fit.scores
-        self._times[place, fit.numbers] += 1.0
-        for name, metric in self._metrics.items():
-            values = metric.per_query(scores, fit.queries)
-            self._sums[name][place, fit.numbers] += values
-            if name == self.task.metrics[0]:
-                self.latest = values
-                self.parts[place].append(mean_of(values, fit.queries.query_weights))
-        model = fit.ranker.as_model()
+        mean = float("nan") if fit.queries is None else self._measured(place, fit, fit.queries)
+        self.parts[place].append(mean)
+        model = fit.ranker if isinstance(fit.ranker, Model) else fit.ranker.as_model()
         cost = float("nan")
         if self._features is not None:
             used = model.used_features if fit.columns is None else fit.columns[model.used_features]
             cost = self._features.cost_of(used)
         self._sizes[place].append((model.nonzeros, model.bytes, cost))
 
-    def _predicted(self, place: int, fit: Fit) -> Floats:
+    def _measured(self, place: int, fit: Fit, queries: Queries) -> float:
+        """Add the metrics of a fit by query, and return the mean of the first one."""
+        scores = self._predicted(place, fit, queries) if fit.scores is None else fit.scores
+        self._times[place, fit.numbers] += 1.0
+        by_query = {name: metric.per_query(scores, queries) for name, metric in self._metrics.items()}
+        for name, values in by_query.items():
+            self._sums[name][place, fit.numbers] += values
+        self.latest = by_query[self.task.metrics[0]]
+        return mean_of(self.latest, queries.query_weights)
+
+    def _predicted(self, place: int, fit: Fit, queries: Queries) -> Floats:
         begun = time.process_time()
-        scores = fit.ranker.predict(fit.queries)
+        scores = fit.ranker.predict(queries)
         self._scoring[place] += time.process_time() - begun
-        self._scored[place] += fit.queries.n_documents
+        self._scored[place] += queries.n_documents
         if self._scores is not None:
             self._scores[place, self.queries.documents_of(fit.numbers)] += scores
         return scores

@@ -32,7 +32,7 @@ class Task:
         Whether to return the scores of the validation documents too. Blends are made of them.
     keep : bool
         Whether to leave the scores, and on a given split the model, for the end of the study
-        (`ranktune.tuner.evaluation.kept`).
+        (`ranktune.tuner.evaluation.models`).
     limit : float
         Seconds that the evaluation may take. The fit ends between two steps once they are over; boosting on a given
         split then counts with the rounds that it has.

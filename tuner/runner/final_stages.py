@@ -26,12 +26,12 @@ from ranktune.tuner.selection.finals import (
     blended_candidates,
     keep_within,
     refit_all,
-    save_entries,
 )
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default, failures
 from ranktune.tuner.selection.leaderboard import DefaultModel, default_model
 from ranktune.tuner.selection.rescoring import RESCORED, read_rescored, rescored, write_rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure
+from ranktune.tuner.selection.saving import save_entries
 from ranktune.tuner.selection.serving import Served, served, warn_if_unserved
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of

@@ -1,47 +1,35 @@
-"""The final stage of a split: candidates are rescored on fresh folds, blended, refitted, tested and saved."""
+"""The final stage of a split: candidates are rescored on fresh folds, blended, refitted and tested."""
 
 from __future__ import annotations
 
-import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import RankTuneWarning, StudyError, or_left_out
+from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
-from ranktune.tuner.evaluation.feature_costs import FeatureCosts
-from ranktune.tuner.evaluation.refit import Refitted, as_trialled, microseconds_a_document, refit, score_on
+from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.models import microseconds_a_document
+from ranktune.tuner.evaluation.plans import Delivered, Final
 from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
-from ranktune.tuner.selection.evidence import (
-    EVIDENCE,
-    EXPLANATIONS,
-    Evidence,
-    query_documents,
-    select_queries,
-    write_evidence,
-)
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds
-from ranktune.tuner.splits.sealing import remove_sealed, sealing
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.baseline import covers
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.executor import Executor
 
@@ -49,8 +37,6 @@ FOLDS = 5
 """Folds on which blends are chosen."""
 ONE_COLUMN = "BestFeature"
 """The solver of one column, which is the floor that models are compared with and no part of a blend."""
-MODELS = "models"
-"""Folder of the models of all rows of a split's leaderboard."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,19 +174,19 @@ def refit_all(
     limit, threads = deadline.left - reporting(problem) / 2.0, 1
     if deadline.left < float("inf"):
         threads = max(1, executor.jobs // max(len(refitted), 1))
-    jobs: dict[Candidate, Future[Refitted]] = {}
-    for own in refitted:
+    jobs: dict[Candidate, Future[Delivered]] = {}
+    for own in (*refitted, *as_left):
         task = replace(task_of(study, problem, used[own], study.seed), limit=limit, threads=threads)
         left = task_of(study, problem, own, study.seed)
-        jobs[own] = executor.submit(partial(refit, on_everything=on_everything, instead=left), task)
-    for own in as_left:
-        jobs[own] = executor.submit(as_trialled, task_of(study, problem, own, study.seed), own.seconds)
-    models: dict[Candidate, Refitted] = {}
+        plan = Final(on_everything, instead=left) if own in refitted else Final(on_everything=False)
+        jobs[own] = executor.submit(evaluate, plan, task)
+    models: dict[Candidate, Delivered] = {}
     unfit = []
     for candidate, job in jobs.items():
         error = job.exception()
         if error is None:
-            models[candidate] = job.result()
+            took = candidate.seconds if candidate in as_left else job.result().seconds
+            models[candidate] = replace(job.result(), seconds=took)
         else:
             unfit.append(Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}"))
     entries = executor.call(_entries, study, problem, chosen, used, models)
@@ -214,7 +200,7 @@ def _entries(
     problem: Problem,
     chosen: Sequence[Candidate],
     used: Mapping[Candidate, Candidate],
-    models: Mapping[Candidate, Refitted],
+    models: Mapping[Candidate, Delivered],
 ) -> list[Entry]:
     """Return the entries of the candidates whose refit succeeded, with test scores."""
     built = [(candidate, _build_model(candidate, models, problem)) for candidate in chosen]
@@ -249,7 +235,7 @@ def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
     return replace(candidate, params=params)
 
 
-def _build_model(candidate: Candidate, models: Mapping[Candidate, Refitted], problem: Problem) -> Refitted | None:
+def _build_model(candidate: Candidate, models: Mapping[Candidate, Delivered], problem: Problem) -> Delivered | None:
     """Return the model of a candidate, blended from its members; None if the refit of one failed."""
     if not candidate.members:
         return models.get(candidate)
@@ -260,23 +246,22 @@ def _build_model(candidate: Candidate, models: Mapping[Candidate, Refitted], pro
     shares = [float(share) for share in candidate.params.values()]  # type: ignore[arg-type]
     factors = [share / spread if spread > 0.0 else 0.0 for share, spread in zip(shares, spreads, strict=True)]
     model = blended([made.model for made in own], factors, candidate.solver, candidate.params)
-    return Refitted(model, sum(made.seconds for made in own), all(made.on_everything for made in own))
+    seconds = sum(made.seconds for made in own)
+    return Delivered(model=model, seconds=seconds, on_everything=all(made.on_everything for made in own))
 
 
-def _spread(made: Refitted, problem: Problem) -> float:
+def _spread(made: Delivered, problem: Problem) -> float:
     """Return the spread of a model's scores, on the validation queries where it was not fitted to them."""
     queries = problem.development if made.on_everything else problem.validation_queries
     return scale(made.model.predict(replace(queries, rows=None)), queries)
 
 
-def entry_of(study: Study, problem: Problem, candidate: Candidate, made: Refitted) -> Entry:
+def entry_of(study: Study, problem: Problem, candidate: Candidate, made: Delivered) -> Entry:
     """Return a candidate with its model, which is scored on the test queries and timed."""
-    test = {} if problem.test is None else score_on(made.model, problem.test, study.metrics)
+    scored = evaluate(Final(model=made.model, test=problem.test), task_of(study, problem, candidate, study.seed))
     timed = microseconds_a_document(made.model, problem.test or problem.development)
-    cost = None
-    if study.costs:
-        cost = FeatureCosts.parse(study.costs).of(made.model).cost_of(made.model.used_features)
-    return Entry(candidate, test, problem.test_weights, made.model, timed, made.seconds, cost)
+    cost = scored.cost if study.costs else None
+    return Entry(candidate, scored.per_query, problem.test_weights, made.model, timed, made.seconds, cost)
 
 
 def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
@@ -295,54 +280,3 @@ def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
         vali_weights=queries.query_weights, again_weights=development.query_weights,
     )  # fmt: skip
     return Scored(candidate, tested, problem.test_weights)
-
-
-def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline: Scored | None = None) -> None:
-    """Save the chosen model, those of all rows, and what they and the baseline scored by query.
-
-    What was found of former models is removed.
-    """
-    with writing(own):
-        for name in (EVIDENCE, EXPLANATIONS):
-            remove_sealed(own / name)
-        with sealing(own / "model.json"):
-            entries[0].model.save(own / "model.json")
-        shutil.rmtree(own / MODELS, ignore_errors=True)
-        (own / MODELS).mkdir()
-        labels = [entry.candidate.solver for entry in entries]
-        for label, entry in zip(labels, entries, strict=True):
-            with sealing(own / MODELS / f"{label}.json"):
-                entry.model.save(own / MODELS / f"{label}.json")
-        files = tuple(f"{MODELS}/{label}.json" for label in labels)
-        if baseline is not None:
-            labels, files = [*labels, BASELINE], (*files, "")
-        evidence = partial(_evidence, entries, problem, tuple(labels), files, baseline)
-        if (found := or_left_out("what each model scores by query", evidence, None)) is not None:
-            write_evidence(found, own / EVIDENCE)
-
-
-def _evidence(
-    entries: Sequence[Entry],
-    problem: Problem,
-    labels: tuple[str, ...],
-    files: tuple[str, ...],
-    baseline: Scored | None,
-) -> Evidence:
-    """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
-    if problem.test is not None:
-        tests = [entry.test for entry in entries] + ([] if baseline is None else [baseline.test])
-        values = {name: np.stack([own[name] for own in tests]) for name in entries[0].test}
-        (main, *_) = values.values()
-        scores = [entry.model.predict(replace(problem.test, rows=None)) for entry in entries]
-        scores += [] if baseline is None or problem.test.baseline is None else [problem.test.baseline]
-        closely = query_documents(problem.test, select_queries(main), labels, scores)
-        names = tuple(str(name) for name in problem.test.query_ids)
-        return Evidence("test", labels, files, names, values, closely, problem.test_weights)
-    own = [entry.candidate.values for entry in entries]
-    if baseline is not None:
-        own.append(baseline.candidate.vali)
-    columns = problem.validation
-    rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
-    names = tuple(str(name) for name in problem.development.query_ids[columns])
-    values = {entries[0].model.metric or "": np.stack(rows)}
-    return Evidence("vali", labels, files, names, values, (), problem.validation_weights)

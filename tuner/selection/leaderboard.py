@@ -16,7 +16,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.solvers.models.blend import needs_of
-from ranktune.tuner.evaluation.refit import refit, score_on
+from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.selection.candidates import ALPHA, Candidate, task_of
 from ranktune.tuner.selection.finals import Entry, Scored
 from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row, TuningGain
@@ -245,7 +246,5 @@ def _without_bag(chosen: Candidate, default: Candidate) -> dict[str, Value]:
 
 def _scored(study: Study, problem: Problem, default: Candidate) -> Floats:
     """Fit a default to the queries that the delivered model is fitted to, and return its values by test query."""
-    on_everything = study.refit or not problem.given_split
-    made = refit(task_of(study, problem, default, study.seed), on_everything=on_everything)
-    assert problem.test is not None
-    return score_on(made.model, problem.test, (study.metric,))[study.metric]
+    plan = Final(study.refit or not problem.given_split, test=problem.test)
+    return evaluate(plan, task_of(study, problem, default, study.seed)).per_query[study.metric]

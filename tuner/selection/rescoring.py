@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ranktune.tuner.evaluation.evaluate import attempt
-from ranktune.tuner.evaluation.refit import kept_scores
+from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.selection.candidates import Candidate, finalists, task_of
 from ranktune.tuner.selection.time_reserve import MARGIN, fit_in_time, reporting
 from ranktune.tuner.splits.plans import FRESH

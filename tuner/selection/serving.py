@@ -21,7 +21,7 @@ from ranktune.solvers.models.base import IN_WORDS
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard
 from ranktune.tuner.deployment.copying import copy_loss, copy_of, is_significant
-from ranktune.tuner.evaluation.refit import Refitted
+from ranktune.tuner.evaluation.plans import Delivered
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.finals import Entry, entry_of
 from ranktune.tuner.selection.results import DISTILLED, Restriction
@@ -99,7 +99,7 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
     vali = one.vali - loss[problem.validation] if len(one.vali) == len(problem.validation) else one.vali
     again = None if one.again is None else one.again - loss
     candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali, one.vali_weights))
-    return loss, entry_of(study, problem, candidate, Refitted(model, best.seconds, on_everything=True))
+    return loss, entry_of(study, problem, candidate, Delivered(model=model, seconds=best.seconds))
 
 
 def warn_if_unserved(study: Study, entries: Sequence[Entry]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.refit import has_model
+from ranktune.tuner.evaluation.models import has_model
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import MAX_FINALISTS, PER_SOLVER, Candidate, task_of
 from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score

@@ -16,8 +16,8 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.evaluate import attempt, evaluate
 from ranktune.tuner.evaluation.fitting import sample
+from ranktune.tuner.evaluation.models import kept_model, kept_scores
 from ranktune.tuner.evaluation.plans import Sample
-from ranktune.tuner.evaluation.refit import kept_model, kept_scores
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import read_development, write_problem

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.evaluation.refit import KEPT, has_model, keep_model, keep_scores, kept_model, kept_scores
+from ranktune.tuner.evaluation.models import KEPT, has_model, keep_model, keep_scores, kept_model, kept_scores
 from ranktune.tuner.evaluation.task import Task
 
 SCORES = np.linspace(-1.0, 1.0, 50, dtype=np.float32)

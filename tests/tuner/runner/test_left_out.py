@@ -18,7 +18,7 @@ from ranktune.dashboards.web.report import write_report
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.runner import final_stages
-from ranktune.tuner.selection import explaining, finals
+from ranktune.tuner.selection import explaining, saving
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_explanations
 
 LIST_SCALED = {
@@ -77,7 +77,7 @@ FAILURES: dict[str, tuple[object, str]] = {
     "the spread of contributions": (explaining, "contribution_spread"),
     "the explanation of single queries": (explaining, "contributions"),
     "the explanation of the models": (final_stages, "save_explanations"),
-    "what each model scores by query": (finals, "_evidence"),
+    "what each model scores by query": (saving, "_evidence"),
 }
 
 

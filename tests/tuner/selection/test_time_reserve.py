@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.evaluation.refit import keep_model
+from ranktune.tuner.evaluation.models import keep_model
 from ranktune.tuner.selection.blending import FEW_QUERIES
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.time_reserve import (

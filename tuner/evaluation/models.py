@@ -1,4 +1,4 @@
-"""The final fit of a configuration, its scores on the test queries, and what its trial left for that.
+"""The models of configurations: how they are made, scored and timed, and what trials leave for the end of a study.
 
 A trial leaves the scores that its models gave, and the model of a given split, in the folder of the problem, under a
 name that depends on the configuration alone, so that neither has to be computed again. They are a shortcut: where one
@@ -13,7 +13,7 @@ import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,12 +26,10 @@ from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
-from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
-from ranktune.tuner.evaluation.fitting import read_for_fit, unfitted
+from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import located
 from ranktune.tuner.splits.proof import read_archive
-from ranktune.tuner.splits.store import read_development, training_numbers
 
 KEPT = "kept"
 """Subfolder of a problem's folder."""
@@ -80,42 +78,6 @@ def _path(task: Task, kind: str) -> Path:
     about = json.dumps([task.solver, sorted(task.parameters.items()), task.seed, task.plan], default=float)
     digest = hashlib.blake2b(about.encode(), digest_size=16).hexdigest()
     return located(task.folder) / KEPT / f"{digest}.{kind}"
-
-
-@dataclass(frozen=True)
-class Refitted:
-    """A final model, the processor time of its fit, and whether it was fitted to all development queries."""
-
-    model: Model
-    seconds: float
-    on_everything: bool = True
-
-
-def refit(task: Task, *, on_everything: bool, instead: Task | None = None) -> Refitted:
-    """Fit a configuration to all development queries, or to the training queries of a given split.
-
-    Where the limit is reached, the result is the model that the trial `instead` left; else the fit goes on.
-    """
-    if not on_everything and (left := kept_model(task)) is not None:
-        return Refitted(left, 0.0, on_everything)
-    development = read_development(task.folder)
-    numbers = np.arange(development.n_queries) if on_everything else training_numbers(task.folder)
-    whole = read_for_fit(task, numbers)
-    columns = selected_columns(task.folder, numbers, task.budget, task.parameters)
-    train, ranker = whole.with_columns(columns), unfitted(task)
-    begun, deadline = time.process_time(), time.monotonic() + task.limit
-    for _ in ranker.fit_steps(train):
-        if time.monotonic() > deadline and instead is not None and (left := kept_model(instead)) is not None:
-            return Refitted(left, time.process_time() - begun, on_everything=False)
-    return Refitted(as_model(ranker, task, whole, columns), time.process_time() - begun, on_everything)
-
-
-def as_trialled(task: Task, seconds: float) -> Refitted:
-    """Return the model that the trial of a task left, which took that many seconds."""
-    model = kept_model(task)
-    if model is None:
-        raise StudyError(f"the model of {task.solver} is not among what the trials left.")
-    return Refitted(model, seconds, on_everything=False)
 
 
 def as_model(ranker: BaseRanker, task: Task, train: Queries, columns: Ints | None) -> Model:

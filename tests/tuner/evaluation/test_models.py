@@ -1,4 +1,4 @@
-"""Refitting: the time of scoring is measured with as few repetitions as are needed."""
+"""The time of scoring is measured with as few repetitions as are needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.tuner.evaluation import refit
+from ranktune.tuner.evaluation.models import microseconds_a_document
 from tests.support.engine_samples import judged
 
 
@@ -38,5 +38,5 @@ def test_a_slow_model_is_timed_once_a_fast_one_by_the_median(
     TAKES[:] = takes
     queries = judged(10, 0)
     model = Timed(np.ones(5), solver="x")
-    assert refit.microseconds_a_document(model, queries) == pytest.approx(seconds / queries.n_documents * 1e6)
+    assert microseconds_a_document(model, queries) == pytest.approx(seconds / queries.n_documents * 1e6)
     assert len(CALLS) == calls

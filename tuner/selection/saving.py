@@ -1,0 +1,80 @@
+"""The files of a split's result: the chosen model, those of all rows of the leaderboard, and what they scored."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.errors import or_left_out
+from ranktune.tuner.selection.evidence import (
+    EVIDENCE,
+    EXPLANATIONS,
+    Evidence,
+    query_documents,
+    select_queries,
+    write_evidence,
+)
+from ranktune.tuner.selection.finals import Entry, Scored
+from ranktune.tuner.selection.results import BASELINE
+from ranktune.tuner.splits.sealing import remove_sealed, sealing
+from ranktune.tuner.study.home import writing
+from ranktune.tuner.study.problem import Problem
+
+MODELS = "models"
+"""Folder of the models of all rows of a split's leaderboard."""
+
+
+def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline: Scored | None = None) -> None:
+    """Save the chosen model, those of all rows, and what they and the baseline scored by query.
+
+    What was found of former models is removed.
+    """
+    with writing(own):
+        for name in (EVIDENCE, EXPLANATIONS):
+            remove_sealed(own / name)
+        with sealing(own / "model.json"):
+            entries[0].model.save(own / "model.json")
+        shutil.rmtree(own / MODELS, ignore_errors=True)
+        (own / MODELS).mkdir()
+        labels = [entry.candidate.solver for entry in entries]
+        for label, entry in zip(labels, entries, strict=True):
+            with sealing(own / MODELS / f"{label}.json"):
+                entry.model.save(own / MODELS / f"{label}.json")
+        files = tuple(f"{MODELS}/{label}.json" for label in labels)
+        if baseline is not None:
+            labels, files = [*labels, BASELINE], (*files, "")
+        evidence = partial(_evidence, entries, problem, tuple(labels), files, baseline)
+        if (found := or_left_out("what each model scores by query", evidence, None)) is not None:
+            write_evidence(found, own / EVIDENCE)
+
+
+def _evidence(
+    entries: Sequence[Entry],
+    problem: Problem,
+    labels: tuple[str, ...],
+    files: tuple[str, ...],
+    baseline: Scored | None,
+) -> Evidence:
+    """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
+    if problem.test is not None:
+        tests = [entry.test for entry in entries] + ([] if baseline is None else [baseline.test])
+        values = {name: np.stack([own[name] for own in tests]) for name in entries[0].test}
+        (main, *_) = values.values()
+        scores = [entry.model.predict(replace(problem.test, rows=None)) for entry in entries]
+        scores += [] if baseline is None or problem.test.baseline is None else [problem.test.baseline]
+        closely = query_documents(problem.test, select_queries(main), labels, scores)
+        names = tuple(str(name) for name in problem.test.query_ids)
+        return Evidence("test", labels, files, names, values, closely, problem.test_weights)
+    own = [entry.candidate.values for entry in entries]
+    if baseline is not None:
+        own.append(baseline.candidate.vali)
+    columns = problem.validation
+    rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
+    names = tuple(str(name) for name in problem.development.query_ids[columns])
+    values = {entries[0].model.metric or "": np.stack(rows)}
+    return Evidence("vali", labels, files, names, values, (), problem.validation_weights)
