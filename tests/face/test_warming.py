@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import pytest
 
 import ranktune
+from ranktune.command_line.warming import _choices, compile_solver, small_queries
 from ranktune.solvers.registry import SOLVERS
-from ranktune.tuner.evaluation.warming import _choices, compile_solver, small_queries
 from ranktune.tuner.search.progress import Silent
 
 

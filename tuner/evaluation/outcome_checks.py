@@ -49,7 +49,7 @@ def comparable_outcome(
     if metric not in outcome.per_query:
         names = ", ".join(sorted(map(str, outcome.per_query))) or "nothing"
         return failed_outcome(outcome, f"{metric} is not among what the objective returned: {names}")
-    known = counted_queries(outcome.per_query[metric])
+    known = ~np.isnan(outcome.per_query[metric])
     if not known.any():
         return failed_outcome(outcome, f"{metric} is not a finite number on the validation queries")
     lengths = {len(values) for values in (*outcome.per_query.values(), counted) if values is not None}
@@ -67,11 +67,6 @@ def comparable_outcome(
             f"and one on {int((known & ~counted).sum())} that it skips there",
         )
     return outcome
-
-
-def counted_queries(values: Floats) -> NDArray[np.bool_]:
-    """Return which queries a metric does not skip, (n_queries,), by its values."""
-    return ~np.isnan(values)
 
 
 def failed_outcome(outcome: Outcome, error: str) -> Outcome:

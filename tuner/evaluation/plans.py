@@ -223,19 +223,16 @@ class Final(Plan[Delivered]):
 
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the model."""
-        task, stopped = run.task, ""
-        run.model = self.model
-        if run.model is None and not self.on_everything:
-            run.model = kept_model(task)
-        if run.model is None:
-            try:
-                run.model = self._fitted(run)
-            except LimitReached:
-                if self.instead is None:
-                    raise
-                run.model, stopped = kept_model(self.instead), "its time"
-        assert run.model is not None
-        test = None if self.test is None else replace(self.test, rows=None)
+        model, stopped = self.model, ""
+        if model is None and not self.on_everything:
+            model = kept_model(run.task)
+        try:
+            run.model = model or self._fitted(run)
+        except LimitReached:
+            run.model, stopped = None if self.instead is None else kept_model(self.instead), "its time"
+            if run.model is None:
+                raise
+        test = None if self.test is None else replace(self.test, rows=None)  # scores in their order, not the caller's
         yield Fit(run.model, test, self.evaluated, stopped=stopped)
 
     def _fitted(self, run: Run) -> Model:

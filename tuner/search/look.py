@@ -259,7 +259,8 @@ class _Looking:
 
     def _fit(self, arms: Sequence[_Arm], size: int) -> None:
         """Fit the arms to a sample; one that fails has no more scores."""
-        plan, weights = Sample.of_fold(self._fold, self._tasks.seed, size, self._vali), self._development.query_weights
+        plan = Sample.of_fold(self._fold, self._tasks.study.seed, size, self._vali)
+        weights = self._development.query_weights
         jobs = [self._executor.submit(attempt, self._task(arm), plan) for arm in arms]
         for arm, job in zip(arms, jobs, strict=True):
             outcome = Outcome(error="lost") if job.exception() is not None else job.result()
@@ -267,7 +268,7 @@ class _Looking:
             self._left -= took
             if outcome.error is None and not outcome.given_up:
                 arm.sizes.append(size)
-                arm.scores.append(outcome.per_query[self._tasks.metric])
+                arm.scores.append(outcome.per_query[self._tasks.study.metric])
                 arm.seconds.append(took)
                 arm.weights = None if weights is None else weights[plan.evaluated]
 

@@ -15,7 +15,6 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.outcome_checks import counted_queries
 from ranktune.tuner.evaluation.racing import Estimate, estimate_by_sample, estimate_in_full
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.samplers.first import is_first
@@ -73,7 +72,7 @@ class FinishedTrials:
         if per_query is None:
             return
         if self.counted is None:
-            self.counted = counted_queries(per_query)
+            self.counted = ~np.isnan(per_query)
         self._complete.add(solver)
         scores = per_query
         if self._study.plan == "progressive":

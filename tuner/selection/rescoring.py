@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.models import kept_scores
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.selection.candidates import Candidate, finalists, task_of
 from ranktune.tuner.selection.time_reserve import MARGIN, fit_in_time, reporting
 from ranktune.tuner.splits.plans import FRESH
@@ -45,24 +46,22 @@ def rescored(
     return _of_trials(study, problem, found, every, executor, deadline)
 
 
+def _evaluated(executor: Executor, tasks: Mapping[int, Task]) -> Iterator[tuple[int, Outcome]]:
+    """Yield the places of tasks, and the outcomes of those that did not fail."""
+    jobs = {k: executor.submit(attempt, task) for k, task in tasks.items()}
+    done = ((k, job.result()) for k, job in jobs.items() if job.exception() is None)
+    yield from ((k, outcome) for k, outcome in done if outcome.error is None)
+
+
 def _on_fresh_folds(
     study: Study, problem: Problem, found: list[Candidate], places: Sequence[int], executor: Executor
 ) -> list[Candidate]:
-    jobs = [
-        executor.submit(
-            attempt, replace(task_of(study, problem, found[k], study.seed + 1), plan=FRESH, keep_scores=True)
-        )
-        for k in places
-    ]
-    for k, job in zip(places, jobs, strict=True):
-        if job.exception() is None and job.result().error is None:
-            outcome = job.result()
-            found[k] = replace(
-                found[k],
-                again=outcome.per_query[study.metric],
-                again_weights=problem.development.query_weights,
-                scores=outcome.scores,
-            )
+    tasks = {k: task_of(study, problem, found[k], study.seed + 1) for k in places}
+    fresh = {k: replace(task, plan=FRESH, keep_scores=True) for k, task in tasks.items()}
+    weights = problem.development.query_weights
+    for k, outcome in _evaluated(executor, fresh):
+        again = outcome.per_query[study.metric]
+        found[k] = replace(found[k], again=again, again_weights=weights, scores=outcome.scores)
     return found
 
 
@@ -77,7 +76,7 @@ def _of_trials(
     """Return found with the scores that the trials left; a trial that left none is repeated if there is time."""
     documents = problem.development.documents_of(problem.validation)
     count = int(problem.development.lengths[problem.validation].sum())
-    jobs = {}
+    repeated: dict[int, Task] = {}
     left = (deadline.left - reporting(problem)) * executor.jobs
     for k in places:
         task = task_of(study, problem, found[k], study.seed)
@@ -86,11 +85,9 @@ def _of_trials(
             found[k] = replace(found[k], scores=scores)
         elif MARGIN * found[k].seconds < left:
             left -= MARGIN * found[k].seconds
-            jobs[k] = executor.submit(attempt, replace(task, keep_scores=True))
-    for k, job in jobs.items():
-        if job.exception() is None and job.result().error is None:
-            scores = job.result().scores
-            found[k] = replace(found[k], scores=None if scores is None else scores[documents])
+            repeated[k] = replace(task, keep_scores=True)
+    for k, outcome in _evaluated(executor, repeated):
+        found[k] = replace(found[k], scores=None if outcome.scores is None else outcome.scores[documents])
     return found
 
 

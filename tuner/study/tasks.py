@@ -25,21 +25,11 @@ class Tasks:
     """The tasks of a study on the problem in folder."""
 
     def __init__(self, study: Study, folder: Path) -> None:
-        self._study, self._folder, self._space = study, str(folder), study.union_space()
-
-    @property
-    def metric(self) -> str:
-        """The metric that is maximised."""
-        return self._study.metric
-
-    @property
-    def seed(self) -> int:
-        """The seed of all tasks."""
-        return self._study.seed
+        self.study, self._folder, self._space = study, str(folder), study.union_space()
 
     def __call__(self, solver: str, parameters: Mapping[str, Value]) -> Task:
         """Return the task of these parameters, with the path of values that one fit can evaluate too."""
-        study = self._study
+        study = self.study
         name, path = self._path(solver, parameters)
         bound, least = self._bounds(solver, name)
         path = rounds_between(least, bound) if bound else path
@@ -74,9 +64,9 @@ class Tasks:
 
     def _path(self, solver: str, parameters: Mapping[str, Value]) -> tuple[str, tuple[float, ...]]:
         """Return the path parameter and its values, "" and () if there is none."""
-        if self._study.full or self._study.plan == "progressive":
+        if self.study.full or self.study.plan == "progressive":
             return "", ()
-        name = make(solver, solver_parameters(parameters), self._study.seed).path_parameter
+        name = make(solver, solver_parameters(parameters), self.study.seed).path_parameter
         if name is None or name not in parameters:
             return "", ()
         parameter, value = self._space.parameter(f"{solver}.{name}"), parameters[name]
