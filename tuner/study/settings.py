@@ -1,7 +1,7 @@
 """The settings of a study, declared once: name, type, default, help text and bounds of each.
 
 ranktune.tune, the options of `ranktune tune`, Study and its TOML keys take their fields from Settings: a new setting is
-one field here. The module imports the standard library alone, because `ranktune --help` reads it.
+one field here. The module loads the standard library alone, because `ranktune --help` reads it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from ranktune.solvers.core.declared import Meaning, declared
+from ranktune.tuner.evaluation.names import PLANS
 
 NO_TEST = "none"
 
@@ -149,8 +150,8 @@ class Settings(ColumnSettings):
     plan: Annotated[
         str,
         Setting(
-            "auto: cross-validation. split: score on the given vali only. nested: auto, judged by outer folds. "
-            "progressive: score each query before learning from it (online solvers).",
+            f"auto: {PLANS.help('folds')}. split: {PLANS.help('split')}. nested: auto, evaluated by outer folds. "
+            f"progressive: {PLANS.help('progressive')}.",
             python="With auto, 300 given validation queries or more replace cross-validation.",
             choices=("auto", "split", "nested", "progressive"),
         ),

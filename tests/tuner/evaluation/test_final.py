@@ -1,0 +1,56 @@
+"""The final fit: of all queries or of a split, within a limit, or a model as it is; it is scored on test queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.data.queries import concatenate
+from ranktune.solvers.linear.rank_svm import RankSVM
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.models import keep_model
+from ranktune.tuner.evaluation.plans import Final
+from ranktune.tuner.evaluation.run import LimitReached
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.plans import PLAN, Fold
+from ranktune.tuner.splits.store import write_problem
+from tests.support.engine_samples import judged
+
+TRAIN, VALI, TEST = judged(40, 0), judged(15, 1), judged(20, 2)
+METRIC = "ndcg@10"
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    write_problem(concatenate([TRAIN, VALI]), {PLAN: (Fold(np.arange(40), np.arange(40, 55)),)}, tmp_path)
+    return Task(str(tmp_path), (METRIC,), "RankSVM", {"C": 0.1}, 0)
+
+
+@pytest.mark.parametrize("on_everything", [True, False])
+def test_its_model_is_that_of_all_it_learns_from_and_scored_on_the_test_queries(
+    task: Task, on_everything: bool
+) -> None:
+    expected = RankSVM(C=0.1).fit(concatenate([TRAIN, VALI]) if on_everything else TRAIN)
+    outcome = evaluate(Final(on_everything, test=TEST), task)
+    np.testing.assert_array_equal(outcome.model.predict(TEST), expected.predict(TEST))
+    values = parse_metric(METRIC).per_query(expected.predict(TEST), TEST)
+    np.testing.assert_array_equal(outcome.per_query[METRIC], values)
+    assert outcome.on_everything is on_everything
+    delivered = evaluate(Final(model=outcome.model, test=TEST), replace(task, solver="no solver"))
+    np.testing.assert_array_equal(delivered.per_query[METRIC], values)
+    assert evaluate(Final(model=outcome.model), task).per_query == {}
+
+
+def test_once_the_limit_is_over_it_is_the_model_of_the_trial_if_there_is_one(task: Task) -> None:
+    late, other = replace(task, limit=0.0), replace(task, parameters={"C": 7.0})
+    with pytest.raises(LimitReached):
+        evaluate(Final(), late)
+    full = evaluate(Final(instead=other), late)
+    assert full.on_everything and full.model.parameters == task.parameters
+    keep_model(other, full.model.replaced(parameters={"C": 7.0}))
+    left = evaluate(Final(instead=other), late)
+    assert not left.on_everything and left.model.parameters == other.parameters
