@@ -69,7 +69,7 @@ class Estimator:
     def __new__(cls, *_: object, **parameters: object) -> Self:
         """Raise TypeError for an unknown parameter, with the name that it has here."""
         known = inspect.signature(cls.__init__).parameters if parameters else {}
-        takes_any = any(own.kind is own.VAR_KEYWORD for own in known.values())
+        takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
         for name in parameters:
             if name not in known and name not in cls.former.names and not takes_any:
                 raise TypeError(cls._unknown(name))
@@ -77,10 +77,10 @@ class Estimator:
 
     @classmethod
     def _unknown(cls, name: str) -> str:
-        """Return that there is no such parameter, with what it is called here."""
+        """Return the error for an unknown parameter, with the name that it has in this library."""
         known = cls._parameter_names()
-        ours = next((own for own in known if name in SAME_AS.get(own, ())), None)
-        hint = nearest(name, known) if ours is None else f"Here it is called '{ours}'."
+        here = next((parameter for parameter in known if name in SAME_AS.get(parameter, ())), None)
+        hint = nearest(name, known) if here is None else f"Here it is called '{here}'."
         return f"{cls.__name__} has no parameter '{name}'. {hint}"
 
     @classmethod
@@ -180,7 +180,7 @@ class Estimator:
         return mean_of(parse_metric(metric).per_query(self.predict(queries), queries), queries.query_weights)
 
     def _check_one_query(self, n_rows: int) -> None:
-        """Raise DataError where rows that come without their queries are hardly of one query."""
+        """Raise DataError where rows without query ids are unlikely to be a single query."""
         if n_rows <= MANY_ROWS and not self._knows_queries:
             return
         why = "this ranker learned from several queries" if self._knows_queries else "so many are hardly of one query"

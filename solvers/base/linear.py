@@ -19,7 +19,7 @@ from ranktune.solvers.models.base import LINEAR, LIST, Model, Origin
 from ranktune.solvers.models.linear import LinearModel
 
 SHARE_LEFT_OUT = 4
-"""Of the features with weights of the wrong sign, one in this number is left out at once."""
+"""One in this number of the features with weights of the wrong sign is left out at once."""
 
 
 class LinearRanker(BaseRanker):

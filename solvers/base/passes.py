@@ -48,9 +48,9 @@ class PassRanker(LinearRanker):
         """Learn from each block by itself, with features scaled as of all blocks, and average the weights."""
         scaling = "none" if self.scaling == "list" else self.scaling
         shared = factors_of(data, scaling, within_queries=self.scaled_within_queries)
-        found = data.workers.map(_learnt, type(self), self.get_params(), shared)
-        counts = np.array([count for count, _ in found], dtype=np.float64)
-        self.coef_ = (counts / counts.sum()) @ np.array([weights for _, weights in found])
+        results = data.workers.map(_learnt, type(self), self.get_params(), shared)
+        counts = np.array([count for count, _ in results], dtype=np.float64)
+        self.coef_ = (counts / counts.sum()) @ np.array([weights for _, weights in results])
         self._averaged = True
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class PathParameter:
-    """A path_parameter that depends on other parameters: on a class the usual name, on a ranker its own, or None."""
+    """A path_parameter that depends on other parameters: a class has the usual name, a ranker its name, or None."""
 
     def __init__(self, usual: str, of: Callable[[Any], str | None]) -> None:
         self._usual, self._of = usual, of

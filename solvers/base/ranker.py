@@ -122,7 +122,7 @@ class BaseRanker(QueryEstimator):
             How often each document counts, besides the weight of its query.
         monotone : mapping or sequence of int, optional
             1 where the score may only rise with a feature, -1 where it may only fall: by name, glob or column number
-            from 0, or one sign a feature. What a missing value adds is exempt.
+            from 0, or one sign per feature. What a missing value adds is exempt.
         vali : Queries, optional
             Validation queries for early stopping; solvers without early stopping ignore them.
 
@@ -317,8 +317,8 @@ class BaseRanker(QueryEstimator):
         if parameters is None:
             kept = self.get_params().items()
             parameters = {name: value for name, value in kept if isinstance(value, float | int | str | bool | None)}
-        found = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
-        names = None if found is None else tuple(str(name) for name in found)
+        names_given = getattr(self, "feature_names_in_", None) if feature_names is None else feature_names
+        names = None if names_given is None else tuple(str(name) for name in names_given)
         return self._model(
             solver=solver or type(self).__name__,
             parameters=dict(parameters),

@@ -35,7 +35,7 @@ class About:
     monotone: Monotone | None = None
 
     def added_to(self, queries: Queries) -> Queries:
-        """Return queries with what is given in place of their own."""
+        """Return queries with the given values in place of their values."""
         if self.query_weights is not None:
             queries = queries.weighted_by(self.query_weights)
         if self.document_weights is not None:

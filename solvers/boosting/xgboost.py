@@ -34,7 +34,7 @@ from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.data.missing import lacking_of
+from ranktune.solvers.data.missing import features_with_missing
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
@@ -63,7 +63,7 @@ class XGBoostData(TrainingData):
         if self.start is not None:
             data.set_base_margin(self.start)
         booster = self.library.Booster({**self.parameters, **limits, "seed": seed}, [data])
-        return XGBoostGrowth(booster, data, lacking_of(queries))
+        return XGBoostGrowth(booster, data, features_with_missing(queries))
 
     def _binned(self, queries: Queries) -> Any:
         """Return queries in the bins of XGBoost, a byte per cell; sparse rows are made dense in batches."""

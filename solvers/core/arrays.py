@@ -36,13 +36,13 @@ Features: TypeAlias = "Matrix | csr_array"
 """(n_documents, n_features): a C-ordered float32 or float64 array, or a scipy.sparse.csr_array of them."""
 
 Ids: TypeAlias = Sequence[Hashable] | Array
-"""One id a row, such as qid or document_ids."""
+"""One id per row, such as qid or document_ids."""
 
 Sizes: TypeAlias = Sequence[int] | Array
 """The number of rows of each query, such as group."""
 
 Json: TypeAlias = dict[str, Any]
-"""A JSON object. What reads one from a file checks the types of its values."""
+"""A JSON object. Code that reads it from a file checks the types of its values."""
 
 JsonView: TypeAlias = Mapping[str, Any]
 """A JSON object that is only read."""
@@ -51,7 +51,7 @@ JsonView: TypeAlias = Mapping[str, Any]
 def as_floats(values: ArrayLike) -> Floats:
     """Return values as a writable C-ordered float64 array, copied only if needed.
 
-    To numba a read-only array, such as one mapped from a file, is another type, for which it compiles a kernel again.
+    To numba a read-only array, such as a mapped file, is another type, for which it compiles a kernel once more.
     """
     return np.require(values, np.float64, ["C", "A", "W", "E"])
 
@@ -62,7 +62,7 @@ def as_ints(values: ArrayLike) -> Ints:
 
 
 def dense(features: Features) -> Matrix:
-    """Return features as a dense array; dense ones are not copied."""
+    """Return features as a dense array; a dense array is not copied."""
     return features if isinstance(features, np.ndarray) else features.toarray()
 
 

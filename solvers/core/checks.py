@@ -1,4 +1,4 @@
-"""What a parameter must be, said in one sentence where it is not."""
+"""Checks of parameter values, whose messages say what was given and the rule."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_flag(name: str, value: object) -> None:
 
 
 def check_choice(name: str, value: object, known: Iterable[str]) -> None:
-    """Raise ParameterError, with the nearest spelling, unless value is one of known."""
+    """Raise ParameterError, with the nearest spelling, unless value is among known."""
     known = tuple(known)
     if not (isinstance(value, str) and value in known):
         raise ParameterError(f"{name}={value!r} is unknown. {nearest(str(value), known)}")

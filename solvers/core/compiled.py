@@ -1,4 +1,4 @@
-"""The one way a kernel is compiled: numba, cached on disk, IEEE arithmetic kept, at the first call.
+"""Compiling of kernels by numba: at the first call, with IEEE arithmetic, cached on disk.
 
 The machine code is kept in the user's cache folder (`ranktune.solvers.core.files`), by version and processor, or where
 NUMBA_CACHE_DIR says. Where that cannot be written, each process compiles what it needs.
@@ -6,7 +6,7 @@ NUMBA_CACHE_DIR says. Where that cannot be written, each process compiles what i
 fastmath stays off: it would let the compiler assume that no NaN or infinity exists and reorder sums, so that
 results would differ between machines. Kernels are serial, because joblib already fills the cores with trials.
 
-Declaring a kernel does not import numba: the command line's own process, which only starts workers, never loads it.
+Declaring a kernel does not import numba: the process of the command line, which only starts workers, never loads it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from ranktune.solvers.core.numba_internals import stamp, type_of_dispatcher, typ
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_CHOOSING = threading.Lock()
-_made: list[Kernel] = []
-_said = _compiles_anew = False
-_REMARK = (
+_CONFIGURATION = threading.Lock()
+_kernels: list[Kernel] = []
+_warned = _ignores_cache = False
+_WARNING = (
     "compiled code cannot be kept, so that each process compiles what it uses: set RANKTUNE_CACHE to a folder that can "
     "be written."
 )
@@ -53,13 +53,13 @@ class Kernel:
         """Numba's dispatcher: it loads or compiles the machine code of a signature when called with it."""
         import numba
 
-        _made.append(self)
-        folder = None if _compiles_anew else code_folder()
+        _kernels.append(self)
+        folder = None if _ignores_cache else code_folder()
         if folder is None:
             if line := remark_on_cache():
                 warnings.warn(line, RankTuneWarning, stacklevel=3)
             return numba.njit(nogil=True)(self.function)
-        with _CHOOSING:  # numba takes the folder from its configuration when it makes the dispatcher
+        with _CONFIGURATION:  # numba takes the folder from its configuration when it makes the dispatcher
             config: Any = numba.config  # whose settings have no types
             before, config.CACHE_DIR = config.CACHE_DIR, folder
             try:
@@ -81,7 +81,7 @@ class Kernel:
 
 
 class Instruction:
-    """A function that kernels run as LLVM code of its own; called from Python, it runs as written."""
+    """A function that kernels run as given LLVM code; called from Python, it runs as written."""
 
     def __init__(self, function: FunctionType, code: Callable[..., object]) -> None:
         update_wrapper(self, function)
@@ -122,8 +122,8 @@ def compiling() -> Iterator[list[float]]:
 def code_folder() -> str | None:
     """Return the folder of the machine code, made if it is missing, None if none can be written.
 
-    Each release has a folder: numba reads what is kept there before it compares the files that it came from, and fails
-    where an earlier release kept a type whose module is no more.
+    Each release has a folder: numba reads the cached code before it compares the source files, and fails where an
+    earlier release cached a type whose module was removed.
     """
     import numba
     from llvmlite import binding
@@ -134,7 +134,7 @@ def code_folder() -> str | None:
             return chosen if is_writable(Path(chosen)) else None
         cpu = f"{binding.get_host_cpu_name()}-{zlib.crc32(str(binding.get_host_cpu_features()).encode()):08x}"
         return str(private_folder("kernels", f"ranktune-{_release()}-numba-{numba.__version__}-{cpu}"))
-    except (OSError, RuntimeError):  # RuntimeError: there is no home folder
+    except (OSError, RuntimeError):  # RuntimeError: no home folder
         return None
 
 
@@ -148,26 +148,26 @@ def _release() -> str:
 def remark_on_cache() -> str:
     """Return the line to show where machine code cannot be kept, "" where it can, or where it was returned before.
 
-    It does not load numba. A worker asks for it too and drops it: its coordinator has shown it.
+    It does not load numba. A worker calls it too and ignores the line, which its coordinator has shown.
     """
-    global _said
-    if _said:
+    global _warned
+    if _warned:
         return ""
-    _said = True
+    _warned = True
     try:
         chosen = os.environ.get("NUMBA_CACHE_DIR")
         keeps = is_writable(Path(chosen) if chosen else cache_folder() / "kernels")
-    except RuntimeError:  # there is no home folder
+    except RuntimeError:  # no home folder
         keeps = False
-    return "" if keeps else _REMARK
+    return "" if keeps else _WARNING
 
 
 def compile_anew() -> None:
     """Forget all machine code of this process, and compile from now on without what is kept, which may be damaged."""
-    global _compiles_anew, _said
-    _compiles_anew = _said = True
-    while _made:
-        _made.pop().__dict__.pop("machine", None)
+    global _ignores_cache, _warned
+    _ignores_cache = _warned = True
+    while _kernels:
+        _kernels.pop().__dict__.pop("machine", None)
 
 
 def is_compiling_error(error: BaseException) -> bool:
@@ -180,15 +180,15 @@ def is_compiling_error(error: BaseException) -> bool:
 
 
 def files_of(kernel: Kernel) -> frozenset[str]:
-    """Return the files that the machine code of kernel comes from: its own, and those of the kernels it may call."""
-    found: set[str] = set()
+    """Return the source files of the machine code of kernel: of the kernel, and of the kernels that it may call."""
+    files: set[str] = set()
     waiting: list[Kernel | Instruction] = [kernel]
     while waiting:
         source = waiting.pop()
-        if source.function.__code__.co_filename not in found:
-            found.add(source.function.__code__.co_filename)
+        if source.function.__code__.co_filename not in files:
+            files.add(source.function.__code__.co_filename)
             waiting += _named(source.function)
-    return frozenset(found)
+    return frozenset(files)
 
 
 def _named(function: FunctionType) -> Iterator[Kernel | Instruction]:
@@ -197,6 +197,6 @@ def _named(function: FunctionType) -> Iterator[Kernel | Instruction]:
     Only modules of this package are searched: others hold none, and reading their attributes could load lazy ones.
     """
     for value in list(function.__globals__.values()):
-        ours = isinstance(value, ModuleType) and value.__name__.startswith(_PACKAGE)
-        inner = list(vars(value).values()) if ours else [value]
+        of_package = isinstance(value, ModuleType) and value.__name__.startswith(_PACKAGE)
+        inner = list(vars(value).values()) if of_package else [value]
         yield from (value for value in inner if isinstance(value, Kernel | Instruction))

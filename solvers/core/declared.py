@@ -23,7 +23,7 @@ class Meaning:
 
     help     for --help and docstrings
     python   a sentence that docstrings add
-    choices  what it can be, where that is one of a few texts
+    choices  the values it can have, where they are a few texts
     kind     its type in docstrings, where that of the field does not say it
     """
 
@@ -91,14 +91,15 @@ class Former:
         """What turns names and values of today into former ones."""
         names = {today: former for former, today in self.names.items()}
         values = {
-            names.get(name, name): {today: former for former, today in own.items()} for name, own in self.values.items()
+            names.get(name, name): {today: former for former, today in former_values.items()}
+            for name, former_values in self.values.items()
         }
         return Former(names, values)
 
     def value(self, name: str, value: Any) -> Any:
         """Return a value of a parameter of today, or a sequence of values, as it is called today."""
         if isinstance(value, list | tuple):
-            return type(value)(self.value(name, one) for one in value)
+            return type(value)(self.value(name, item) for item in value)
         return self.values.get(name, {}).get(value, value) if isinstance(value, str) else value
 
 
@@ -116,10 +117,10 @@ def _word(kind: Any) -> str:
 
 def declared(declaration: type) -> Iterator[Declared]:
     """Yield the fields of a dataclass whose annotations are Annotated[type, Meaning(...)], positional ones first."""
-    for own in sorted(fields(declaration), key=lambda own: own.kw_only is True):
-        kind, setting = get_args(own.type)
-        default = own.default if own.default_factory is MISSING else own.default_factory()
-        yield Declared(own.name, kind, default, setting, own.kw_only is True)
+    for each in sorted(fields(declaration), key=lambda each: each.kw_only is True):
+        kind, setting = get_args(each.type)
+        default = each.default if each.default_factory is MISSING else each.default_factory()
+        yield Declared(each.name, kind, default, setting, each.kw_only is True)
 
 
 def documented(declaration: type) -> Callable[[Documented], Documented]:
@@ -149,10 +150,10 @@ def with_attributes(cls: type) -> None:
 
     Below {attributes}, the docstring describes those that cls adds, and those that mean something else in it.
     """
-    own, inherited = _fitted(cls), dict[str, str]()
+    attributes, inherited = _fitted(cls), dict[str, str]()
     for base in reversed(cls.__mro__[1:]):
         inherited |= _fitted(base)
-    kept = [entry for names, entry in inherited.items() if names not in own]
+    kept = [entry for names, entry in inherited.items() if names not in attributes]
     cls.__doc__ = _filled(cls.__doc__, "attributes", "\n".join(("Attributes", "----------", *kept)))
 
 

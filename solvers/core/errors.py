@@ -47,7 +47,7 @@ class DataError(RankTuneError, ValueError):
     >>> from ranktune.solvers import Queries
     >>> Queries.from_arrays([[1.0], [2.0]], [0, 1, 2])
     Traceback (most recent call last):
-    ranktune.solvers.core.errors.DataError: y has shape (3,) for 2 rows of X: it needs one grade a row.
+    ranktune.solvers.core.errors.DataError: y has shape (3,) for 2 rows of X: it needs one grade per row.
     """
 
 
@@ -171,7 +171,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 MOST = 300
-"""Characters of an error's own text in the warning."""
+"""Characters of the text of an error in the warning."""
 
 
 def or_left_out(
@@ -197,10 +197,10 @@ def or_left_out(
 
 def _cause(error: Exception) -> str:
     """Return an error in one line; one that was not raised on purpose with its kind and place."""
-    own = " ".join(str(error).split())
-    own = own if len(own) <= MOST else f"{own[: MOST - 3]}..."
-    if isinstance(error, RankTuneError) and own:
-        return own
+    text = " ".join(str(error).split())
+    text = text if len(text) <= MOST else f"{text[: MOST - 3]}..."
+    if isinstance(error, RankTuneError) and text:
+        return text
     (*_, last) = traceback.extract_tb(error.__traceback__)
     where = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
-    return f"{where}: {own.rstrip('.')}." if own else f"{where}."
+    return f"{where}: {text.rstrip('.')}." if text else f"{where}."

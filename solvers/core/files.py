@@ -1,4 +1,4 @@
-"""Writing files so that a reader sees the old content or the new one, whatever happens in between."""
+"""Writing files atomically: a reader sees the old or the new content, whatever happens meanwhile."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Content: TypeAlias = bytes | str | Callable[[BinaryIO], object]
 
 
 def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:
-    """Make content the whole file at path: a crash, an error or a power cut leaves the old file or the new one.
+    """Write content as the file at path: a crash, an error or a power cut leaves the old or the new file.
 
     Parameters
     ----------
@@ -69,8 +69,7 @@ def sync_folder(path: Path) -> None:
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Yield a new folder beside path, which becomes path when the block ends, or is removed when it fails.
 
-    Raises FileExistsError, at the end, if there is something at path by then. Files are to be synchronised by whoever
-    writes them.
+    Raises FileExistsError, at the end, if path exists by then. The caller synchronises the files that it writes.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     draft.mkdir(mode=0o777)

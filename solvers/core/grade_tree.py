@@ -1,9 +1,9 @@
-"""Sums of the numbers added so far whose grade lies below a given one: a tree with 32 children a node, in one array.
+"""Sums of the numbers added so far to the grades below a given grade: a tree of 32 children per node, in an array.
 
-Grades are numbered from 0. Level 0 holds one number a grade, each level above one for 32 of the level below; a number
-is the sum of its siblings BEFORE it. Adding to a grade therefore changes the later siblings on every level, and the sum
-below a grade is one number a level: two for 1,000 grades, four for a million. A Fenwick tree needs 5 to 10 dependent
-steps for both, and where it outgrows the cache each is a miss.
+Grades are numbered from 0. Level 0 holds a number per grade, each level above a number per 32 of the level below; a
+number is the sum of the siblings BEFORE it. Adding to a grade therefore changes the later siblings on every level, and
+the sum below a grade is one number per level: two for 1,000 grades, four for a million. A Fenwick tree needs 5 to 10
+dependent steps for both, and where it outgrows the cache each is a miss.
 
 tree  1-dimensional float64, level after level, whole nodes
 """

@@ -1,6 +1,6 @@
 """Libraries of models that are loaded when they are first needed, and what to do where they cannot be.
 
-A package may be missing, or be there without the shared libraries that it needs itself, such as OpenMP's.
+A package may be missing, or be installed without the shared libraries that it needs, such as OpenMP's.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPENMP = "apt install libgomp1, or brew install libomp on a Mac"
 
 @lru_cache
 def is_installed(library: str) -> bool:
-    """Return whether the package is there. Cheap: it is not imported."""
+    """Return whether the package is installed. Cheap: it is not imported."""
     return find_spec(library) is not None
 
 
@@ -44,17 +44,17 @@ def is_installed(library: str) -> bool:
 def why_not(library: str) -> str | None:
     """Return in one line why a library cannot be loaded and what to install, or None where it can.
 
-    Only its shared library is loaded, if it is in the package: a hundredth of the time of importing the package.
+    Only the shared library of the package is loaded, if any, which takes a hundredth of the time of the import.
     """
     if not is_installed(library):
         return f"{NAMES[library]} is not installed: {INSTALL[library]}"
     try:
-        found = _shared_libraries(library)
-        for place in found:
+        places = _shared_libraries(library)
+        for place in places:
             ctypes.CDLL(str(place))
-        if not found:  # only importing the package finds it
+        if not places:  # no shared library: only the import shows an error
             import_module(library)
-    except Exception as error:  # each has errors of its own for a shared library that is missing
+    except Exception as error:  # libraries raise different errors where a shared library is missing
         return _cannot(library, error)
     return None
 
@@ -71,11 +71,11 @@ def load(library: str) -> Any:
 
 def shared(library: str) -> ctypes.CDLL:
     """Return the shared library of a package, which is not imported. Raises ParameterError, with what to install."""
-    found = _shared_libraries(library)
-    reason = why_not(library) if found else _cannot(library, OSError("its package holds no shared library"))
+    places = _shared_libraries(library)
+    reason = why_not(library) if places else _cannot(library, OSError("its package holds no shared library"))
     if reason:
         raise ParameterError(f"{reason}.")
-    return ctypes.CDLL(str(found[0]))
+    return ctypes.CDLL(str(places[0]))
 
 
 def _shared_libraries(library: str) -> list[Path]:

@@ -1,4 +1,4 @@
-"""How much memory there is: of the machine, of the container that this process is in, and by a limit of the user's."""
+"""The memory of the machine, of the container of this process, and of a limit that the user sets."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def parse_memory(given: int | str | None, name: str) -> int | None:
     """Return a size in bytes: a number, or text such as 4GB, 512M, 2GiB. Raises ParameterError where it is no size."""
     if given is None:
         return None
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
-    size = int(float(found[1]) * _UNITS[found[2]]) if found and found[2] in _UNITS else 0
+    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?\s*", str(given).lower())
+    size = int(float(match[1]) * _UNITS[match[2]]) if match and match[2] in _UNITS else 0
     if size <= 0 or isinstance(given, bool):
         raise ParameterError(f"{name}={given!r}: it must be a number of bytes, such as 4GB or 512M.")
     return size
@@ -34,7 +34,7 @@ def format_size(size: float) -> str:
 
 @contextmanager
 def limited_to(size: int | None) -> Iterator[None]:
-    """Let check_room count with at most so many bytes in the block, None for all that there are."""
+    """Let check_room assume at most so many bytes in the block, all free bytes for None."""
     global _limit
     before, _limit = _limit, size
     try:
@@ -45,12 +45,12 @@ def limited_to(size: int | None) -> Iterator[None]:
 
 def free_memory() -> int:
     """Return the bytes that this process may still take."""
-    import psutil  # it imports for 10 ms
+    import psutil  # the import takes 10 ms
 
-    found = [int(psutil.virtual_memory().available), *_left_in_container()]
+    sizes = [int(psutil.virtual_memory().available), *_left_in_container()]
     if _limit is not None:
-        found.append(_limit - int(psutil.Process().memory_info().rss))
-    return max(min(found), 0)
+        sizes.append(_limit - int(psutil.Process().memory_info().rss))
+    return max(min(sizes), 0)
 
 
 def check_room(what: str, size: int) -> None:
@@ -66,23 +66,23 @@ def check_room(what: str, size: int) -> None:
 
 
 def release_freed() -> None:
-    """Give the system back what was freed and is kept for further use: glibc keeps tens of megabytes after reading."""
-    with suppress(AttributeError, OSError):  # of another library, whose free does what it does
+    """Return freed memory to the system: glibc keeps tens of megabytes after reading."""
+    with suppress(AttributeError, OSError):  # another C library has no such function
         ctypes.CDLL(None).malloc_trim(0)
 
 
 def _left_in_container() -> list[int]:
     """Return the bytes that the control group of this process leaves, if it has a limit: version 2, or 1."""
-    own = {""}
+    groups = {""}
     with suppress(OSError):
-        own |= {line.rsplit(":", 1)[1].strip() for line in Path("/proc/self/cgroup").read_text().splitlines()}
-    found = []
-    for group in own:
+        groups |= {line.rsplit(":", 1)[1].strip() for line in Path("/proc/self/cgroup").read_text().splitlines()}
+    sizes = []
+    for group in groups:
         for folder, limit, used in (
             (_CGROUPS, "memory.max", "memory.current"),
             (_CGROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
         ):
             place = folder / group.lstrip("/")
             with suppress(OSError, ValueError):  # "max" is no limit
-                found.append(int((place / limit).read_text()) - int((place / used).read_text()))
-    return found
+                sizes.append(int((place / limit).read_text()) - int((place / used).read_text()))
+    return sizes

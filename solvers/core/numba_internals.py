@@ -1,9 +1,9 @@
-"""Everything taken from numba that it does not document, in one place.
+"""The private parts of numba that are used, all in this module.
 
 Dispatcher._numba_type_                       the type of a function that kernels call
 registry.cpu_target.typing_context            the types of intrinsics; refresh makes it take notice of new ones
 registry.cpu_target.target_context            the code of intrinsics, likewise
-Dispatcher._cache._cache_file._source_stamp   what kept machine code depends on
+Dispatcher._cache._cache_file._source_stamp   what cached machine code depends on
 
 A test checks that they exist in the installed numba, and do what they are used for.
 """
@@ -38,7 +38,7 @@ def load_types() -> None:
 
 
 def stamp(dispatcher: Any, source: tuple[object, ...]) -> None:
-    """Let kept machine code of a compiled function be used only where it was stamped so."""
+    """Use the cached machine code of a compiled function only where it has this stamp."""
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if cache_file is not None:
         cache_file._source_stamp = source

@@ -37,7 +37,7 @@ def unchecked(name: str, value: object) -> None:
 
 
 CHECKS: dict[Any, Check] = {bool: check_flag, int: check_count, float: check_positive}
-"""What values of a type must be, unless a parameter has a check of its own: floats and counts are above zero."""
+"""What values of a type must be, unless a parameter declares a check: floats and counts are above zero."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Range:
 class Param(Meaning):
     """What the declaration of a parameter says besides its type and default.
 
-    choices   what it can be, where that is one of a few texts
+    choices   the values it can have, where they are a few texts
     searched  those of the choices that a search tries, by default all
     low, high what a search tries of a number, on a logarithmic scale if log; it is not searched without them
     when      conditions under which the search tries it
@@ -102,24 +102,24 @@ class Param(Meaning):
 
 def space_of(declaration: type) -> tuple[Parameter, ...]:
     """Return the search space that the fields of declaration say, in their order or that of its space_order."""
-    known = {own.name: own for own in declared(declaration)}
+    known = {parameter.name: parameter for parameter in declared(declaration)}
     order: tuple[str, ...] = getattr(declaration, "space_order", ())
-    ordered = [known[name] for name in order] + [own for name, own in known.items() if name not in order]
-    return tuple(tried.parameter(own.name, own.kind, own.default) for own in ordered for tried in own.setting.tried())
+    ordered = [known[name] for name in order] + [parameter for name, parameter in known.items() if name not in order]
+    return tuple(tried.parameter(p.name, p.kind, p.default) for p in ordered for tried in p.setting.tried())
 
 
 def check_declared(parts: object) -> None:
     """Raise ParameterError if a declared parameter of parts is not valid."""
-    for own in declared(type(parts)):
-        value = getattr(parts, own.name)
-        if value is None and own.is_optional:
+    for parameter in declared(type(parts)):
+        value = getattr(parts, parameter.name)
+        if value is None and parameter.is_optional:
             continue
-        if own.setting.check is not None:
-            own.setting.check(own.name, value)
-        elif own.setting.choices:
-            check_choice(own.name, value, own.setting.choices)
+        if parameter.setting.check is not None:
+            parameter.setting.check(parameter.name, value)
+        elif parameter.setting.choices:
+            check_choice(parameter.name, value, parameter.setting.choices)
         else:
-            CHECKS[own.kind](own.name, value)
+            CHECKS[parameter.kind](parameter.name, value)
 
 
 @dataclass_transform()
@@ -150,7 +150,7 @@ def part(cls: C) -> C:
 
 def _accept(cls: Any, former: Former) -> None:
     """Let the constructor of cls take former names and values, with a warning that has those of today."""
-    constructor, names = cls.__init__, [own.name for own in declared(cls)]
+    constructor, names = cls.__init__, [parameter.name for parameter in declared(cls)]
 
     @wraps(constructor)
     def __init__(self: object, *values: Any, **parameters: Any) -> None:
@@ -178,9 +178,9 @@ def _declare(cls: type, *, frozen: bool) -> None:
                 cls.__annotations__[name] = inherited.type
                 setattr(cls, name, field(default=vars(cls)[name], kw_only=inherited.kw_only))
     dataclass(frozen=frozen, eq=frozen, repr=frozen)(cls)
-    for own in declared(cls):
-        if own.setting.check is None and not own.setting.choices and own.kind not in CHECKS:
-            raise TypeError(f"{cls.__name__}.{own.name} has no check: give Param one, or choices.")
-    vars(cls)["__init__"].__annotations__ = {own.name: own.type for own in declared(cls)}
+    for parameter in declared(cls):
+        if parameter.setting.check is None and not parameter.setting.choices and parameter.kind not in CHECKS:
+            raise TypeError(f"{cls.__name__}.{parameter.name} has no check: give Param one, or choices.")
+    vars(cls)["__init__"].__annotations__ = {parameter.name: parameter.type for parameter in declared(cls)}
     documented(cls)(cls)
     with_attributes(cls)

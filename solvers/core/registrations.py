@@ -1,4 +1,4 @@
-"""Solvers that the user registered: how an estimator is made, what is searched, how it is saved and loaded.
+"""Solvers that the user registered: how an estimator is made, saved and loaded, and its search space.
 
 An installed package offers solvers by the entry-point group ranktune.solvers: the class under the name of the solver,
 with its search space as the attribute space.
@@ -38,7 +38,7 @@ Hook: TypeAlias = Callable[..., Any] | str | None
 
 @dataclass(frozen=True)
 class Registration:
-    """A solver of the user's.
+    """A solver of the user.
 
     name       what studies call it
     make       make(**parameters) returns an estimator with fit(X, y) and predict(X); or an estimator to copy
@@ -70,11 +70,11 @@ class Registration:
                     "or a mapping of names to Optuna's distributions."
                 )
         known = parameters_of(self.make)
-        object.__setattr__(self, "space", tuple(_with_default(own, known) for own in self.space))
+        object.__setattr__(self, "space", tuple(_with_default(parameter, known) for parameter in self.space))
 
     @property
     def path(self) -> str:
-        """The import path of make, module:Name; empty where another process cannot import it by one."""
+        """The import path of make, module:Name; empty where another process cannot import it."""
         return path_of(self.make)
 
 
@@ -95,11 +95,11 @@ def _with_default(parameter: Parameter, known: Mapping[str, object]) -> Paramete
 
 
 def parameters_of(make: Any) -> dict[str, object]:
-    """Return the parameters of a class, function or estimator, with their defaults where they have one."""
+    """Return the parameters of a class, function or estimator, with their defaults, if any."""
     if not isinstance(make, type) and hasattr(make, "get_params"):
         return dict(make.get_params())
     try:
-        return {name: own.default for name, own in inspect.signature(make).parameters.items()}
+        return {name: parameter.default for name, parameter in inspect.signature(make).parameters.items()}
     except (TypeError, ValueError):  # neither callable nor described
         return {}
 
@@ -133,7 +133,7 @@ def declared_space(name: str, make: Any) -> tuple[Parameter, ...]:
 
 
 def described(registration: Registration) -> Json:
-    """Return a registration as JSON; what has no import path is empty there."""
+    """Return a registration as JSON; what has no import path is an empty text."""
     hooks = {name: getattr(registration, name) for name in ("save", "load")}
     return {
         "make": registration.path,
@@ -146,13 +146,13 @@ def described(registration: Registration) -> Json:
 def space_of(description: JsonView) -> tuple[Parameter, ...]:
     """Return the search space in a description. Raises ParameterError where it is none."""
     try:
-        return tuple(_parameter(own) for own in description["space"])
+        return tuple(_parameter(each) for each in description["space"])
     except (KeyError, TypeError, ValueError) as error:
         raise ParameterError(f"a declared search space cannot be read: {error!r}.") from None
 
 
 def restore(name: str, description: JsonView) -> None:
-    """Make a described solver known again, unless it is. Raises ParameterError that says what is missing."""
+    """Register a described solver unless it is registered. Raises ParameterError that says what is missing."""
     if find(name) is not None:
         return
     paths = {key: description.get(key) for key in ("make", "save", "load")}
@@ -187,8 +187,8 @@ def _parameter(plain: JsonView) -> Parameter:
 
 
 def _conditions(plain: Iterable[JsonView]) -> tuple[When, ...] | None:
-    found: Sequence[When] = [When(own["name"], tuple(own["values"])) for own in plain]
-    return tuple(found) or None
+    when: Sequence[When] = [When(each["name"], tuple(each["values"])) for each in plain]
+    return tuple(when) or None
 
 
 SEEDS = ("random_state", "random_seed", "seed")
@@ -209,7 +209,7 @@ def made(registration: Registration, parameters: Mapping[str, Value], seed: int 
             from sklearn.base import clone
 
             estimator = clone(make).set_params(**given)
-    except Exception as error:  # it is the user's
+    except Exception as error:  # code of the user
         shown = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
         raise ParameterError(f"{registration.name}({shown}) fails: {type(error).__name__}: {error}") from error
     for method in ("fit", "predict"):
@@ -227,14 +227,14 @@ def made_of_each_kind(registration: Registration) -> list[Any]:
     Raises ParameterError where none can be made with the defaults.
     """
     usual = defaults(registration.space)
-    found = [made(registration, usual)]
-    for choice in (own for own in registration.space if isinstance(own, Choice)):
+    estimators = [made(registration, usual)]
+    for choice in (parameter for parameter in registration.space if isinstance(parameter, Choice)):
         for value in choice.choices:
             try:
-                found.append(made(registration, {**usual, choice.name: value}))
+                estimators.append(made(registration, {**usual, choice.name: value}))
             except ParameterError:  # it goes with other values of the other parameters
                 continue
-    return found
+    return estimators
 
 
 def _with_seed(known: Mapping[str, object], parameters: Mapping[str, Value], seed: int | None) -> dict[str, Value]:

@@ -25,7 +25,7 @@ OF_CONSTRUCTOR: Any = inspect.Parameter.empty
 
 @dataclass(frozen=True)
 class When:
-    """A condition of a parameter: it is active only while another one has one of some values.
+    """A condition of a parameter: it is active only while another parameter has one of some values.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ class Int:
 
 @dataclass(frozen=True)
 class Choice:
-    """A parameter that is one of a few values without an order.
+    """A parameter with a few values without an order.
 
     Parameters
     ----------
     name : str
         Its name, as the constructor of the solver has it.
     choices : tuple of float, int, str, bool or None
-        What it can be.
+        Its values.
     default : float, int, str, bool or None, optional
         What is tried first; by default that of the constructor.
     when : When or tuple of When, optional
@@ -144,11 +144,11 @@ def conditions(parameter: Parameter) -> tuple[When, ...]:
 def with_defaults(space: Sequence[Parameter], constructor: Callable[..., object]) -> tuple[Parameter, ...]:
     """Return space with the defaults of constructor, so that the first trial of a solver is the solver as it is made.
 
-    A further declaration of a name, which is not active in that trial, keeps a default of its own. Raises TypeError for
+    A further declaration of a name, which is not active in that trial, keeps its default. Raises TypeError for
     a parameter without a default.
     """
     signature = inspect.signature(constructor).parameters
-    given = {name: one.default for name, one in signature.items() if one.default is not inspect.Parameter.empty}
+    given = {name: each.default for name, each in signature.items() if each.default is not inspect.Parameter.empty}
     for parameter in space:
         if parameter.default is OF_CONSTRUCTOR and parameter.name not in given:
             raise TypeError(f"the search space declares '{parameter.name}', for which __init__ has no default.")
@@ -164,7 +164,7 @@ def with_defaults(space: Sequence[Parameter], constructor: Callable[..., object]
 def up_to(parameter: Float | Int, value: float, most: int, *, rising: bool = True) -> tuple[float | int, ...]:
     """Return at most so many values of parameter, value last, evenly spaced on its scale from one end of its range.
 
-    That is its low end, or its high end unless rising. Where value lies beyond that end, it is the only one.
+    That is its low end, or its high end unless rising. Where value lies beyond that end, it is the only value.
     """
     first = parameter.low if rising else parameter.high
     if most < 2 or (first >= value if rising else first <= value):
@@ -179,8 +179,8 @@ def up_to(parameter: Float | Int, value: float, most: int, *, rising: bool = Tru
 def middle(parameter: Float | Int) -> float:
     """Return the middle of the range of parameter, on its scale."""
     ends = float(parameter.low), float(parameter.high)
-    found = float(np.sqrt(ends[0]) * np.sqrt(ends[1])) if parameter.log else ends[0] / 2.0 + ends[1] / 2.0
-    return min(max(found, ends[0]), ends[1])
+    centre = float(np.sqrt(ends[0]) * np.sqrt(ends[1])) if parameter.log else ends[0] / 2.0 + ends[1] / 2.0
+    return min(max(centre, ends[0]), ends[1])
 
 
 def is_active(parameter: Parameter, values: Params) -> bool:

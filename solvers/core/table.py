@@ -1,6 +1,7 @@
-"""Tables of named things: solvers, losses, metrics, formats, readers, plans, samplers, views.
+"""Tables of named entries: solvers, losses, metrics, formats, readers, plans, samplers, views.
 
-What a table holds is listed, completed, looked up, documented and tested from it, so that adding a thing is one line.
+What a table holds is listed, completed, looked up, documented and tested from it, so that adding an entry takes one
+line.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _PATH = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*
 class Entry(Generic[T]):
     """What a table knows of a thing before it is imported.
 
-    place    its module, below the package of the table; after a colon its name there, where it has another
+    place    its module, below the package of the table; after a colon its name in the module, where it differs
     help     what it is, in a line; else the first line of its docstring
     library  the optional library that it needs, a name of `libraries.INSTALL`
     """
@@ -49,7 +50,7 @@ class Table(MutableMapping[str, T]):
     remedy   the last sentence of the message about an unknown name
     error    the error that is raised for an unknown name
 
-    Iteration leaves out what needs a library that is not installed, and what packages offer and nobody has looked up;
+    Iteration leaves out what needs a library that is not installed, and what packages offer until it is looked up;
     `names` has all.
     """
 
@@ -78,7 +79,7 @@ class Table(MutableMapping[str, T]):
         return self.imported(name)
 
     def __setitem__(self, name: str, value: T | Entry[T]) -> None:
-        """Add a thing in this process; one of that name is replaced."""
+        """Add an entry in this process, or replace the entry of that name."""
         self._rows[name] = value
 
     def __delitem__(self, name: str) -> None:
@@ -119,7 +120,7 @@ class Table(MutableMapping[str, T]):
         return self[known]
 
     def hint(self, name: str, *more: str) -> str:
-        """Return what follows in a message about an unknown name: the nearest one, all with more, and what to do."""
+        """Return the end of a message about an unknown name: the nearest name, all names with more, and what to do."""
         return f"{nearest(name[:40], (*self, *more))} {self._remedy}".rstrip()
 
     def spelling(self, name: str) -> str | None:
@@ -136,7 +137,7 @@ class Table(MutableMapping[str, T]):
             return known
         value = _loaded(point)
         thing = named(self._adopt)(point.name, value) if self._adopt else value
-        known = getattr(thing, "name", point.name)  # some kinds have one spelling of a name
+        known = getattr(thing, "name", point.name)  # some kinds normalise the name
         self[known] = thing
         return known
 
@@ -174,7 +175,7 @@ class Table(MutableMapping[str, T]):
         return row.library if isinstance(row, Entry) else None
 
     def completions(self, *more: str) -> Callable[[str], list[str]]:
-        """Return the function by which a shell completes a name, or one of more."""
+        """Return the function by which a shell completes a name, or one of `more`."""
 
         def complete(incomplete: str) -> list[str]:
             return [name for name in (*more, *self._rows) if name.startswith(incomplete)]
@@ -211,7 +212,7 @@ def is_path(text: str) -> bool:
 
 
 def named(path: str) -> Any:
-    """Return the object at an import path, module:Name. Raises ParameterError where there is none."""
+    """Return the object at an import path, module:Name. Raises ParameterError where it cannot be imported."""
     module, _, name = path.partition(":")
     try:
         return reduce(getattr, name.split("."), import_module(module))
@@ -223,7 +224,7 @@ def named(path: str) -> Any:
 
 
 def path_of(value: Any) -> str:
-    """Return the import path of a class or function, empty where another process cannot import it by one."""
+    """Return the import path of a class or function, empty where another process cannot import it."""
     module, name = getattr(value, "__module__", None), getattr(value, "__qualname__", None)
     path = f"{module}:{name}"
     if module in (None, "__main__") or not is_path(path):

@@ -1,1 +1,1 @@
-"""Solvers that the user registered: how they are fitted, and what of other libraries becomes our own models."""
+"""Solvers that the user registered: how they are fitted, and which estimators of other libraries are converted."""

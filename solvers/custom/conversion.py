@@ -1,9 +1,9 @@
-"""Fitted estimators of known libraries as our own models: linear ones, and sums of trees.
+"""Fitted estimators of known libraries converted to linear models and sums of trees.
 
 A converted model needs no file format of another library, can be exported, and adds to blends of its kind. It is
 compared with its estimator on training queries: where they differ by more than a constant, the estimator is kept.
 
-scikit-learn's trees and XGBoost's compare in single precision; ours in double precision send every number, rounded to
+scikit-learn's trees and XGBoost's compare in single precision; Trees in double precision send every number, rounded to
 single precision, the same way (see boosting.xgboost.last_below).
 """
 
@@ -19,7 +19,7 @@ from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.boosting.xgboost import trees_of as trees_of_xgboost
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
-from ranktune.solvers.data.missing import lacking_of
+from ranktune.solvers.data.missing import features_with_missing
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import base as models
 from ranktune.solvers.models.base import CUSTOM, TREES, Model, Origin
@@ -49,7 +49,7 @@ class _Kind(NamedTuple):
 
 
 def is_convertible(estimator: Any) -> bool:
-    """Return whether a fitted estimator of that kind is likely to become a model of ours."""
+    """Return whether a fitted estimator of that kind can probably be converted."""
     return _conversion(estimator) is not None
 
 
@@ -68,13 +68,13 @@ def converted(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
         model = convert(estimator, sample, origin)
         if model is None:
             return None
-        ours = model.predict(sample)
-        ours = ours if sample.rows is None else ours[sample.rows]
+        predicted = model.predict(sample)
+        predicted = predicted if sample.rows is None else predicted[sample.rows]
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, RankTuneError):  # an unusual estimator
         return None
-    theirs = estimator_scores(estimator, sample.features, sample)
-    difference = ours - theirs
-    return model if np.ptp(difference) <= TOLERANCE * max(np.ptp(theirs), np.abs(theirs).max(initial=0.0)) else None
+    expected = estimator_scores(estimator, sample.features, sample)
+    difference = predicted - expected
+    return model if np.ptp(difference) <= TOLERANCE * max(np.ptp(expected), np.abs(expected).max(initial=0.0)) else None
 
 
 def _conversion(estimator: Any) -> Callable[[Any, Queries, Origin], Model | None] | None:
@@ -87,7 +87,7 @@ def _conversion(estimator: Any) -> Callable[[Any, Queries, Origin], Model | None
         return None
     if kind.name == "Pipeline":
         *scalers, last = (step for _, step in estimator.steps)
-        scale = all(_kind(one) in {("sklearn", name) for name in SCALERS} for one in scalers)
+        scale = all(_kind(scaler) in {("sklearn", name) for name in SCALERS} for scaler in scalers)
         return _of_linear if scale and _is_linear(last) else None
     if kind.name in SINGLE_TREES | FORESTS or kind.name == "GradientBoostingRegressor":
         return _of_trees
@@ -103,7 +103,7 @@ def _is_linear(estimator: Any) -> bool:
 
 
 def _of_linear(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
-    """Return the weights of a linear estimator, behind scalers, found from what these make of 0 and 1.
+    """Return the weights of a linear estimator, behind scalers, computed from what these make of 0 and 1.
 
     None where values are missing: what they add is not known.
     """
@@ -124,7 +124,7 @@ def _of_lightgbm(estimator: Any, sample: Queries, origin: Origin) -> Model:
 
 
 def _of_xgboost(estimator: Any, sample: Queries, origin: Origin) -> Model:
-    trees = trees_of_xgboost(estimator.get_booster().save_raw("json"), lacking_of(sample))
+    trees = trees_of_xgboost(estimator.get_booster().save_raw("json"), features_with_missing(sample))
     return TreeModel(trees, sample.n_features, **origin)
 
 
@@ -135,8 +135,8 @@ def _of_trees(estimator: Any, sample: Queries, origin: Origin) -> Model:
     else:
         trees = list(np.ravel(estimator.estimators_))
         factor = 1.0 / len(trees) if _kind(estimator).name in FORESTS else float(estimator.learning_rate)
-    ours = joined([_tree(one.tree_).scaled(factor) for one in trees]).with_sides_of(lacking_of(sample))
-    return TreeModel(ours, sample.n_features, **origin)
+    copies = joined([_tree(tree.tree_).scaled(factor) for tree in trees]).with_sides_of(features_with_missing(sample))
+    return TreeModel(copies, sample.n_features, **origin)
 
 
 def _tree(tree: Any) -> Trees:

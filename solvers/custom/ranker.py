@@ -76,9 +76,9 @@ class CustomRanker(BaseRanker):
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("estimator_")
         constraints = origin.pop("monotone", {})
-        found = converted(self.estimator_, self._sample, origin)
-        if found is not None:
-            return found.replaced(monotone=constraints)
+        model = converted(self.estimator_, self._sample, origin)
+        if model is not None:
+            return model.replaced(monotone=constraints)
         check_swept(self.predict, self._sample, signs_of(constraints, self.n_features_in_, origin["feature_names"]))
         model = CustomModel(self.estimator_, self.n_features_in_, self.registration.name, **origin)
         return model.replaced(monotone=constraints)

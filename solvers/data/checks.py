@@ -33,7 +33,7 @@ def check_queries(queries: Queries, *, features_checked: bool = False) -> None:
 def check_id_type(ids: Array, name: str) -> None:
     """Raise DataError for an array that cannot hold ids: of another shape than (n,), of complex numbers or records."""
     if ids.ndim != 1:
-        raise DataError(f"{name} has shape {ids.shape}: it must be flat, one id a row.")
+        raise DataError(f"{name} has shape {ids.shape}: it must be flat, one id per row.")
     if ids.dtype.kind in "cV":
         raise DataError(f"{name} holds {KINDS[ids.dtype.kind]} ({ids.dtype}): ids are numbers, text or dates.")
 
@@ -47,7 +47,7 @@ def _check_documents(queries: Queries) -> None:
     if queries.grades.shape != (n_documents,):
         raise DataError(
             f"{len(queries.grades)} grades of shape {queries.grades.shape} for {n_documents} documents: there must be "
-            "one grade a row."
+            "one grade per row."
         )
     if n_documents == 0:
         raise DataError("there are no documents: at least one row is needed.")
@@ -67,7 +67,7 @@ def _check_starts(queries: Queries) -> None:
     )
     if not rising or starts[0] != 0 or starts[-1] != queries.n_documents:
         raise DataError(
-            "starts must rise from 0 to the number of documents, with at least one document a query, as int64."
+            "starts must rise from 0 to the number of documents, with at least one document per query, as int64."
         )
 
 

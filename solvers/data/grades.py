@@ -16,7 +16,7 @@ MAX_TABLE_GRADES = 7
 """Up to this number of grades in a query, loops over all grades beat trees: a row of 8 sums is one cache line."""
 
 _MAX_LEVELS = 64
-"""Up to this number of grades in all, a table with a row a query tells which of them it has: no sorting."""
+"""Up to this number of grades in all, a table with a row per query tells which of them it has: no sorting."""
 
 
 def number_grades(grades: Floats, starts: Ints) -> tuple[Codes, Codes]:

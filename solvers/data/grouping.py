@@ -13,7 +13,7 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.checks import check_id_type
 
 MANY_ROWS = 1000
-"""Rows that are hardly of one query."""
+"""Rows from which on a single query is unlikely."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Grouping:
 def group_rows(n_rows: int, qid: Ids | None = None, group: Sizes | None = None) -> Grouping:
     """Return the grouping of n_rows rows; with neither qid nor group, all rows are one query.
 
-    qid is one id a row, of any hashable type and in any order. group is the number of rows of each query, in
+    qid is one id per row, of any hashable type and in any order. group is the number of rows of each query, in
     the order of the rows (LightGBM's and XGBoost's convention).
     """
     if qid is None and group is None and n_rows > MANY_ROWS:
@@ -44,7 +44,7 @@ def group_rows(n_rows: int, qid: Ids | None = None, group: Sizes | None = None) 
             stacklevel=4,
         )
     if qid is not None and group is not None:
-        raise DataError("both qid= and group= were given: they say the same thing twice. Pass one of them.")
+        raise DataError("both qid= and group= were given: they say the same. Pass only one of them.")
     if group is not None:
         return _from_sizes(n_rows, group)
     if qid is None:
@@ -56,7 +56,7 @@ def _from_sizes(n_rows: int, group: Sizes) -> Grouping:
     sizes = np.asarray(group)
     if sizes.ndim != 1 or len(sizes) == 0 or not np.issubdtype(sizes.dtype, np.integer):
         raise DataError(
-            "group= must be a flat list of whole numbers, the rows of each query. For one id a row use qid=."
+            "group= must be a flat list of whole numbers, the rows of each query. For one id per row use qid=."
         )
     if (sizes <= 0).any():
         where = int(np.flatnonzero(sizes <= 0)[0])
@@ -65,7 +65,7 @@ def _from_sizes(n_rows: int, group: Sizes) -> Grouping:
         )
     total = sum(sizes.tolist())  # of Python's integers, which do not overflow
     if total != n_rows:
-        hint = " It has one entry a row: did you mean qid=?" if len(sizes) == n_rows else ""
+        hint = " It has one entry per row: did you mean qid=?" if len(sizes) == n_rows else ""
         raise DataError(f"group= sums to {total}, but there are {n_rows} rows: the sizes must cover them all.{hint}")
     starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
     return Grouping(starts, np.arange(len(sizes), dtype=np.int64), None)
@@ -88,7 +88,7 @@ def _codes(n_rows: int, qid: Ids) -> tuple[Ints, Array]:
         check_id_type(array, "qid=")
     length = len(qid)
     if length != n_rows:
-        raise DataError(f"qid= has {length} entries, but there are {n_rows} rows: it needs one id a row.")
+        raise DataError(f"qid= has {length} entries, but there are {n_rows} rows: it needs one id per row.")
     if array is None or array.dtype == object:
         return _codes_of_objects(qid)
     heads = np.flatnonzero(np.concatenate([[True], array[1:] != array[:-1]])) if n_rows else np.zeros(0, dtype=np.int64)

@@ -47,7 +47,7 @@ class Imputation:
         The fill is 0 for a feature that no document lacks, or all documents lack. A document counts by its weight
         and that of its query.
         """
-        absent = np.flatnonzero(is_lacking(queries.features))
+        absent = np.flatnonzero(has_missing_by_feature(queries.features))
         informative = _informative(queries, absent) if indicators else np.zeros(0, dtype=np.int64)
         return cls(_medians(queries, absent), informative)
 
@@ -190,12 +190,12 @@ def _informative(queries: Queries, absent: Ints) -> Ints:
     return np.concatenate([np.zeros(0, dtype=np.int64), *informative])
 
 
-def lacking_of(queries: Queries) -> Mask | None:
+def features_with_missing(queries: Queries) -> Mask | None:
     """Return whether some document lacks each feature, (n_features,); None for data without missing values."""
-    return is_lacking(queries.features) if queries.has_missing else None
+    return has_missing_by_feature(queries.features) if queries.has_missing else None
 
 
-def is_lacking(features: Features) -> Mask:
+def has_missing_by_feature(features: Features) -> Mask:
     """Return whether some document lacks each feature, (n_features,)."""
     if isinstance(features, np.ndarray):
         lacking = np.zeros(features.shape[1], dtype=np.bool_)

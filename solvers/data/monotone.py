@@ -16,7 +16,7 @@ from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, nearest
 
 Monotone: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | int, int] | Sequence[int] | Array
-"""Signs by the name or number of a feature, or one sign a feature."""
+"""Signs by the name or number of a feature, or one sign per feature."""
 
 SIGNS = (-1, 0, 1)
 _GIVE = "Give 1 (the score may only rise with the feature) or -1 (only fall)"
@@ -37,7 +37,7 @@ def signs_of(given: Monotone, n_features: int, names: Sequence[str] | None = Non
     else:
         if len(given) != n_features:
             raise ParameterError(
-                f"monotone has {len(given)} signs for {n_features} features: give one a feature, 0 where there is no "
+                f"monotone has {len(given)} signs for {n_features} features: give one per feature, 0 where there is no "
                 "constraint, or a mapping from name to sign."
             )
         signs[:] = [_sign(column, sign) for column, sign in enumerate(given)]

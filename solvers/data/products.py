@@ -1,7 +1,7 @@
 """The two products that every linear solver is made of: X w and X' v, dense or CSR, summed in float64.
 
 X  (n_documents, n_features) features, float32 or float64, C-ordered or scipy.sparse.csr_array
-w  (n_features,) weights             v  (n_documents,) one number a document
+w  (n_features,) weights             v  (n_documents,) one number per document
 
 block gives the products of a range of rows, so that a caller can do both on a part of X while it is in cache.
 
@@ -183,7 +183,7 @@ def _add_csr_squares(data: Matrix, indices: Indices, indptr: Indices, v: Floats,
 
 
 def blocks(starts: Ints, rows: int) -> list[tuple[int, int]]:
-    """Return ranges of queries of about so many rows; a longer query is in a range of its own or ends one."""
+    """Return ranges of queries of about so many rows; a longer query is a separate range or ends a range."""
     marks = np.searchsorted(starts, np.arange(rows, starts[-1] + rows, rows), side="right") - 1
     ends = np.unique(np.append(marks[marks > 0], len(starts) - 1))
     return [(int(a), int(b)) for a, b in zip(np.append(0, ends[:-1]), ends, strict=True)]

@@ -137,13 +137,13 @@ class Queries:
         feature_names : sequence of str, optional
             One name a column.
         query_weights : sequence of float or mapping, optional
-            How often each query counts: one number a query in the order of their first rows, or a mapping from query
+            How often each query counts: one number per query in the order of their first rows, or a mapping from query
             id to weight (1 for ids that it lacks).
         document_weights : array-like of shape (n_documents,), optional
             How often each document counts, besides the weight of its query.
         monotone : mapping or sequence of int, optional
             1 where scores may only rise with a feature, -1 where they may only fall: by name, glob or column number
-            from 0, or one sign a feature.
+            from 0, or one sign per feature.
 
         Returns
         -------
@@ -167,7 +167,9 @@ class Queries:
         features = as_features(X)
         grades = np.ascontiguousarray(numeric(y, "y"), dtype=np.float64)
         if grades.ndim != 1 or len(grades) != features.shape[0]:
-            raise DataError(f"y has shape {grades.shape} for {features.shape[0]} rows of X: it needs one grade a row.")
+            raise DataError(
+                f"y has shape {grades.shape} for {features.shape[0]} rows of X: it needs one grade per row."
+            )
         finite = sums_up(stored_values(features))  # a pass without a temporary array, the only one in most cases
         has_missing = not finite and has_missing_values(features)
         grouping = group_rows(features.shape[0], qid, group)

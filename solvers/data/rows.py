@@ -130,7 +130,7 @@ def score_list(rows: Rows, a: int, b: int, at: ListColumns, weights: Floats, out
 
 @compiled
 def add_list(rows: Rows, a: int, b: int, at: ListColumns, by_document: Floats, out: Floats) -> None:
-    """Add the rows of a list, times by_document, (b - a,), to out, a number a column of the list."""
+    """Add the rows of a list, times by_document, (b - a,), to out, a number per column of the list."""
     X, data, indices, indptr, is_sparse = rows
     if is_sparse:
         place = at.place

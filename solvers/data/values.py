@@ -45,7 +45,9 @@ def as_features(X: Features | ArrayLike) -> Features:
     """Return X as a C-ordered array, or a CSR array in canonical form. Raises DataError where it cannot be."""
     if isinstance(X, sparse.sparray | sparse.spmatrix):
         if X.ndim != 2:
-            raise DataError(f"X has shape {X.shape}: it must be two-dimensional, a row a document, a column a feature.")
+            raise DataError(
+                f"X has shape {X.shape}: it must be two-dimensional, a row per document, a column per feature."
+            )
         matrix = sparse.csr_array(X)
         check_layout(matrix)
         if matrix.dtype.kind == "c":
@@ -58,7 +60,9 @@ def as_features(X: Features | ArrayLike) -> Features:
         return _with_short_indices(matrix)
     array = numeric(X, "X")
     if array.ndim != 2:
-        raise DataError(f"X has shape {array.shape}: it must be two-dimensional, a row a document, a column a feature.")
+        raise DataError(
+            f"X has shape {array.shape}: it must be two-dimensional, a row per document, a column per feature."
+        )
     return np.ascontiguousarray(array)
 
 
@@ -133,7 +137,7 @@ def check_weights(weights: Floats, count: int, kind: str) -> None:
     """Raise DataError unless there is one positive, finite weight for each query or document."""
     many = {"query": "queries", "document": "documents"}[kind]
     if weights.shape != (count,):
-        raise DataError(f"{kind}_weights has shape {weights.shape} for {count} {many}: give one weight a {kind}.")
+        raise DataError(f"{kind}_weights has shape {weights.shape} for {count} {many}: give one weight per {kind}.")
     bad = ~(np.isfinite(weights) & (weights > 0.0))
     if bad.any():
         at = int(np.flatnonzero(bad)[0])

@@ -104,12 +104,12 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
         copy = blended([ridge], [spread], "", {})
         return LinearModel(**{name: getattr(copy, name) for name in ("weights", "missing")}, **_origin(model))
     if trees is None and not parts & {LIST, CUSTOM}:
-        found = _as_trees(model, queries, spread / STEPS)
+        trees_of_copy = _as_trees(model, queries, spread / STEPS)
     else:
-        found = _learnt(model, queries, spread, trees or LEARNT_TREES)
-    if model.takes_missing and found.missing_left is None:
-        found = replace(found, missing_left=found.zero_left)
-    return TreeModel(found, model.n_features, **_origin(model))
+        trees_of_copy = _learnt(model, queries, spread, trees or LEARNT_TREES)
+    if model.takes_missing and trees_of_copy.missing_left is None:
+        trees_of_copy = replace(trees_of_copy, missing_left=trees_of_copy.zero_left)
+    return TreeModel(trees_of_copy, model.n_features, **_origin(model))
 
 
 def _sampled(queries: Queries) -> Queries:
@@ -135,16 +135,16 @@ def _origin(model: Model) -> Origin:
 
 def _as_trees(model: Model, queries: Queries, step: float) -> Trees:
     """Return the trees of a model, and a staircase for each of its weights."""
-    found: list[Trees] = []
+    trees_of_copy: list[Trees] = []
     for part in model.parts if isinstance(model, BlendModel) else (model,):
         if isinstance(part, TreeModel):
-            found.append(part.trees)
+            trees_of_copy.append(part.trees)
         elif isinstance(part, LinearModel):
-            found += [
+            trees_of_copy += [
                 _staircase(part, column, _column(queries.features, column), step)
                 for column in part.used_features.tolist()
             ]
-    return joined(found)
+    return joined(trees_of_copy)
 
 
 def _staircase(part: LinearModel, column: int, values: Floats, step: float) -> Trees:

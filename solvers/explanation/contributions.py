@@ -79,8 +79,8 @@ def linear_terms(model: LinearModel, queries: Queries) -> Floats:
 
 def _scaled(queries: Queries, X: Matrix) -> Matrix:
     """Return features of the documents of queries as the model scales them, missing values filled in."""
-    own = replace(queries, features=X, feature_names=None)
-    completed = Imputation.within_queries().completed(own) if queries.has_missing else own
+    as_dense = replace(queries, features=X, feature_names=None)
+    completed = Imputation.within_queries().completed(as_dense) if queries.has_missing else as_dense
     return dense(scaled_by_list(completed.features, queries.starts))
 
 
@@ -101,6 +101,6 @@ def check_alone(model: Model) -> None:
     if isinstance(model, CustomModel) and takes_queries(model.estimator):
         raise ParameterError(
             f"the predict of {type(model.estimator).__name__} takes qid: a document's score depends on the other "
-            "documents of its query, and cannot be divided among its own features. What can be computed is the "
+            "documents of its query, and cannot be divided among its features. What can be computed is the "
             "importance of features over all queries."
         )

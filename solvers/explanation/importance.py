@@ -1,7 +1,7 @@
 """The importance of features: what a metric loses when a feature's values are shuffled among the documents of a query.
 
-Shuffled within queries, a feature keeps its distribution there, and says nothing any more of which document is better.
-What depends on the query alone stays as it is, and can lose nothing. Features that stand for one thing, such as the
+Shuffled within queries, a feature keeps its distribution there, and no longer says which document is better.
+What depends on the query alone stays as it is, and can lose nothing. Features that measure the same, such as the
 columns of a category, can be shuffled together. Source: Breiman 2001; Fisher, Rudin & Dominici 2019.
 """
 
@@ -32,14 +32,14 @@ def shuffling_losses(
     shuffles of a group depend on the seed and its first column alone. Cost: repeats times scoring for each group.
     """
     queries = replace(queries, rows=None)
-    judged = Judgements.of(queries)
-    before = metric.per_query(model.predict(queries), judged)
+    judgements = Judgements.of(queries)
+    before = metric.per_query(model.predict(queries), judgements)
     losses = np.empty((len(groups), queries.n_queries))
     shuffle = _shuffler(queries)
     for k, columns in enumerate(groups):
         generator = np.random.default_rng([seed, int(columns[0])])
         after = [
-            metric.per_query(model.predict(shuffle(columns, shuffled_rows(queries, generator))), judged)
+            metric.per_query(model.predict(shuffle(columns, shuffled_rows(queries, generator))), judgements)
             for _ in range(repeats)
         ]
         losses[k] = before - np.mean(after, axis=0)

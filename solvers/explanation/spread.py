@@ -34,12 +34,12 @@ def contribution_spread(
     count = min(int(seconds / (SECONDS * max(cost, 1.0))), queries.n_queries)
     squares = np.zeros((count, model.n_features))
     for k, q in enumerate(generator.choice(queries.n_queries, count, replace=False)):
-        one = queries.select([int(q)])
-        rows = _drawn(one, generator)
+        query = queries.select([int(q)])
+        rows = _drawn(query, generator)
         if isinstance(model, LinearModel):
-            squares[k, model.used_features] = _variance(linear_terms(model, one))
+            squares[k, model.used_features] = _variance(linear_terms(model, query))
         else:
-            squares[k] = (contributions(model, one, rows, rows) ** 2).mean(axis=0)
+            squares[k] = (contributions(model, query, rows, rows) ** 2).mean(axis=0)
     spread: Floats = np.sqrt(squares.mean(axis=0)) if count else np.full(model.n_features, np.nan)
     return spread
 
@@ -47,15 +47,15 @@ def contribution_spread(
 def _variance(terms: Floats) -> Floats:
     """Return the variance of each column, infinite where squares overflow."""
     with np.errstate(over="ignore"):
-        found: Floats = terms.var(axis=0)
-    return found
+        variances: Floats = terms.var(axis=0)
+    return variances
 
 
 def _trees(model: LinearModel | TreeModel) -> int:
     return model.trees.n_trees if isinstance(model, TreeModel) else 1
 
 
-def _drawn(one: Queries, generator: np.random.Generator) -> Ints:
-    if one.n_documents <= DOCUMENTS:
-        return np.arange(one.n_documents)
-    return generator.choice(one.n_documents, DOCUMENTS, replace=False)
+def _drawn(query: Queries, generator: np.random.Generator) -> Ints:
+    if query.n_documents <= DOCUMENTS:
+        return np.arange(query.n_documents)
+    return generator.choice(query.n_documents, DOCUMENTS, replace=False)

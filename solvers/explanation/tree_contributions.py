@@ -1,7 +1,7 @@
 """Shapley values of trees: how much each feature contributes to the difference of the scores of two documents.
 
 The game: a coalition of features has its values from a document, all other features theirs from a document of the
-background, and its worth is the score. A leaf is reached by a coalition that holds the p features of its path where
+background, and its value is the score. A leaf is reached by a coalition that holds the p features of its path where
 only the document takes the way to the leaf, and none of the q features where only the other does. So a leaf of value v
 gives each of the first v (p - 1)! q! / (p + q)!, and takes v p! (q - 1)! / (p + q)! from each of the others. The search
 goes down both ways only where the two documents part. Source: Laberge & Pequignot 2022, "Understanding interventional
@@ -42,8 +42,8 @@ def tree_contributions(trees: Trees, X: Matrix, documents: Ints, background: Int
     while first < trees.n_trees:
         last = int(np.searchsorted(trees.starts, trees.starts[first] + most, side="right")) - 1
         last = max(last, first + 1)
-        own = slice(trees.starts[first], trees.starts[last])
-        goes_right = _ways(trees, X, own)
+        splits = slice(trees.starts[first], trees.starts[last])
+        goes_right = _ways(trees, X, splits)
         add_contributions(
             goes_right, documents, background, trees.feature, trees.children, trees.value, trees.starts,
             first, last, longest, total,
@@ -52,12 +52,12 @@ def tree_contributions(trees: Trees, X: Matrix, documents: Ints, background: Int
     return total / len(background)
 
 
-def _ways(trees: Trees, X: Matrix, own: slice) -> Mask:
+def _ways(trees: Trees, X: Matrix, splits: slice) -> Mask:
     """Return whether each row goes right at each split of a slice, (n_rows, n_splits)."""
-    values = np.take(X, trees.feature[own], axis=1)
-    right: Mask = ~(values <= trees.threshold[own])
+    values = np.take(X, trees.feature[splits], axis=1)
+    right: Mask = ~(values <= trees.threshold[splits])
     if trees.missing_left is not None:
-        right &= ~(np.isnan(values) & trees.missing_left[own])
+        right &= ~(np.isnan(values) & trees.missing_left[splits])
     return right
 
 
@@ -95,18 +95,18 @@ def add_contributions(
                 while True:
                     while node >= 0:
                         j = column[node]
-                        own = children[node, np.int64(a[node - offset])]
-                        other = children[node, np.int64(b[node - offset])]
-                        if own == other or taken[j] == OWN:
-                            node = own
+                        of_document = children[node, np.int64(a[node - offset])]
+                        of_background = children[node, np.int64(b[node - offset])]
+                        if of_document == of_background or taken[j] == OWN:
+                            node = of_document
                         elif taken[j] == OTHERS:
-                            node = other
+                            node = of_background
                         else:
-                            waiting[size], lengths[size] = other, length
+                            waiting[size], lengths[size] = of_background, length
                             size += 1
                             taken[j], path[length] = OWN, j
                             length += 1
-                            node = own
+                            node = of_document
                     _add_leaf(value[~node], taken, path[:length], total[k])
                     if size == 0:
                         break

@@ -65,18 +65,18 @@ def agreement(model: Model, format: str, content: str | bytes, queries: Queries)
     """
     check_evaluator(format)
     evaluator, evaluate = EVALUATORS[format]
-    ours = model.predict(replace(queries, rows=None, features_checked=True))
-    theirs = np.concatenate([np.zeros(0), *evaluate(content, _blocks(model, queries))])
-    largest = float(np.abs(ours).max(initial=0.0)) or 1.0
-    difference = float(np.abs(theirs - ours).max(initial=0.0)) / largest
+    scores = model.predict(replace(queries, rows=None, features_checked=True))
+    exported = np.concatenate([np.zeros(0), *evaluate(content, _blocks(model, queries))])
+    largest = float(np.abs(scores).max(initial=0.0)) or 1.0
+    difference = float(np.abs(exported - scores).max(initial=0.0)) / largest
     pairs = zip(queries.starts[:-1].tolist(), queries.starts[1:].tolist(), strict=True)
-    same = sum(ranks_alike(ours[a:b], theirs[a:b]) for a, b in pairs)
+    same = sum(ranks_alike(scores[a:b], exported[a:b]) for a, b in pairs)
     return Agreement(evaluator, queries.n_queries, same, difference)
 
 
-def ranks_alike(ours: Floats, theirs: Floats) -> bool:
-    """Return whether a stable sort of the documents by theirs is sorted by ours too."""
-    return bool((np.diff(ours[np.argsort(-theirs, kind="stable")]) <= 0.0).all())
+def ranks_alike(scores: Floats, exported: Floats) -> bool:
+    """Return whether a stable sort of the documents by exported is sorted by scores too."""
+    return bool((np.diff(scores[np.argsort(-exported, kind="stable")]) <= 0.0).all())
 
 
 def _blocks(model: Model, queries: Queries) -> Iterator[Block]:

@@ -2,7 +2,7 @@
 
 Solr sends a document left where x <= threshold + 1e-6, the plugins where x < threshold; both add single-precision
 numbers. The written thresholds compensate for this, so that a single-precision x takes the same path as in the model.
-A feature that a document lacks is 0, unless training documents lacked it: then a tree sends it to its own side, in Solr
+A feature that a document lacks is 0, unless training documents lacked it: then a tree has a side for it, in Solr
 (9.2 and later) where the feature has "defaultValue": "NaN" in the feature store. Weights cannot tell. A feature that no
 training document lacked is 0 to trees even where it is NaN.
 

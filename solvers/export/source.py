@@ -26,7 +26,7 @@ from ranktune.solvers.models.trees import ANY_VALUE, Trees
 MAX_DEPTH = 200
 """Splits above each other in formats that nest a node in its parent: their parsers stop at 500 levels or more."""
 MAX_IDENTIFIER = 120
-"""Characters of an identifier made of a feature's name; a longer one is replaced by the feature's number."""
+"""Characters of an identifier made of a feature's name; a longer name is replaced by the number of the feature."""
 IN_DOUBLE = "json, python, pmml or vespa, which keep double precision"
 OTHER_MODELS = (
     "In the folder models beside its model.json, a study keeps the model of each solver, and LinearBlend.json where it "

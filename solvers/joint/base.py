@@ -19,7 +19,7 @@ class Learners(Generic[R]):
     numbers  the number that each has in the whole pass, in the order of the columns
     rankers  the configurations in the same order
     scales   (n_features,) the factor of each feature, by the name of a scaling
-    state    arrays by name: those of two dimensions have a column a configuration, the others are of all of them
+    state    arrays by name: those of two dimensions have a column per configuration, the others are of all of them
     """
 
     def __init__(

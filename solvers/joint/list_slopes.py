@@ -8,7 +8,7 @@ S, slope  (n, m) scores, and the derivatives      codes  (n,) numbers of the gra
 bounds    (G + 1,) the first column of each of G groups, and m: a group has one weight, and is logistic or has hinges
 phis      (m,) the loss of each column            margins, means  (m,) its margin, and whether it is the mean of pairs
 cuts      (G,) K, 0 where all pairs weigh 1       ranks     (G, K) v, what a rank counts
-worths    (G, n_documents) u, what a document is worth
+worths    (G, n_documents) u, the value of a document
 
 A hinge has the slope -(flat + steep short) where it is short of its margin: 1 and 0, or squared 0 and 2.
 """

@@ -65,9 +65,9 @@ def learn_pairs(K: Floats, better: Ints, worse: Ints, first: int, extra: Floats,
         if begin + size < len(better):
             np.dot(moves[:size].T, steps[:size], change)
             for r in range(n):
-                row, own = s[r], change[r]
+                row, change_of_row = s[r], change[r]
                 for c in range(m):
-                    row[c] += own[c]
+                    row[c] += change_of_row[c]
 
 
 @compiled
@@ -77,24 +77,24 @@ def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats
     Cost beside the pairs: the stored values, and for the Gram matrix the pairs of those in a column.
     """
     d, m = W.shape
-    at, own, roots = no_columns(rows, d), np.empty((d, m)), np.sqrt(stretch)
+    at, of_list, roots = no_columns(rows, d), np.empty((d, m)), np.sqrt(stretch)
     room = np.empty((longest_list(starts), d if not rows.is_sparse else 0))
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
         k = open_list(rows, a, b, at)
         for r in range(k):
             for c in range(m):
-                own[r, c] = W[at.columns[r], c]
-        scores(rows, a, b, at, own[:k], before[a:b])
+                of_list[r, c] = W[at.columns[r], c]
+        scores(rows, a, b, at, of_list[:k], before[a:b])
         first, last = pairs.ends[q], pairs.ends[q + 1]
         if first < last:
             gram = sparse_gram(rows, a, b, at, k, stretch) if rows.is_sparse else dense_gram(rows.dense[a:b] * roots)
             s, taken = before[a:b].copy(), np.zeros((b - a, m))
             learn_pairs(gram, pairs.better[first:last], pairs.worse[first:last], a, extra, s, taken)
-            transposed(rows, a, b, at, taken, room, own[:k])
+            transposed(rows, a, b, at, taken, room, of_list[:k])
             for r in range(k):
                 for c in range(m):
-                    W[at.columns[r], c] += stretch[at.columns[r]] * own[r, c]
+                    W[at.columns[r], c] += stretch[at.columns[r]] * of_list[r, c]
         close_list(rows, k, at)
 
 
@@ -130,9 +130,9 @@ def sparse_gram(rows: Rows, a: int, b: int, at: ListColumns, k: int, stretch: Fl
         factor = stretch[at.columns[r]]
         for p in range(ends[r], ends[r + 1]):
             x = factor * values[p]
-            own = gram[documents[p]]
+            products_of_row = gram[documents[p]]
             for e in range(ends[r], p + 1):
-                own[documents[e]] += x * values[e]
+                products_of_row[documents[e]] += x * values[e]
     for i in range(b - a):
         for j in range(i):
             gram[j, i] = gram[i, j]

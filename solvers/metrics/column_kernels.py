@@ -2,7 +2,7 @@
 
 A sum needs the k greatest values of a column in a query, and where they stand. The values of all columns are sorted
 into their k greatest row by row, so that one comparison of the machine serves several columns; a second look at the
-rows adds the worth of each document to the rank of its value.
+rows adds the value of each document to the rank of its feature.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ ROWS = 4
 
 @compiled
 def column_sums(
-    X: Matrix, columns: Ints, sign: np.floating[Any], starts: Ints, worth: Floats, discounts: Floats, sums: Floats
+    X: Matrix, columns: Ints, sign: np.floating[Any], starts: Ints, values: Floats, discounts: Floats, sums: Floats
 ) -> None:
     """Overwrite sums, (n_queries, len(columns)), with those of the documents ranked by sign times each column of X.
 
-    A sum is that of worth times discount over the first len(discounts) ranks, as kernels.discounted_sums has it with
+    A sum is that of values times discounts over the first len(discounts) ranks, as kernels.discounted_sums has it with
     ties averaged, to the bit. sign is 1 or -1 in the type of X. Cost: k comparisons a value.
     """
     k, width = len(discounts), len(columns)
     greatest, rows = np.empty((k, width), X.dtype), np.empty((ROWS, width), X.dtype)
-    counts, worths = np.empty((k, width)), np.empty((k, width))  # of the documents whose value first has that rank
+    counts, value_sums = np.empty((k, width)), np.empty((k, width))  # of the documents whose value first has that rank
     for q in range(len(starts) - 1):
         first, stop = starts[q], starts[q + 1]
         top = min(k, stop - first)
         _greatest(X, columns, sign, first, stop, rows, greatest)
         for r in range(top):
             for c in range(width):
-                counts[r, c] = worths[r, c] = 0.0
+                counts[r, c] = value_sums[r, c] = 0.0
         for i in range(first, stop):
             for c in range(width):
                 value = sign * X[i, columns[c]]
@@ -45,11 +45,11 @@ def column_sums(
                     while greatest[rank, c] > value:
                         rank += 1
                     counts[rank, c] += 1.0
-                    worths[rank, c] += worth[i]
+                    value_sums[rank, c] += values[i]
         for c in range(width):
             total, b = 0.0, 0
             while b < top:
-                mean, end = worths[b, c] / counts[b, c], min(b + int(counts[b, c]), top)
+                mean, end = value_sums[b, c] / counts[b, c], min(b + int(counts[b, c]), top)
                 for r in range(b, end):
                     total += mean * discounts[r]
                 b = end

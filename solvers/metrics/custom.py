@@ -55,17 +55,17 @@ class CustomMetric:
             raise ParameterError(f"cutoff={self.cutoff!r}: it must be one of {', '.join(CUTOFFS)}.")
         object.__setattr__(self, "name", spelt)
 
-    def per_query(self, scores: Floats, judged: Judgements, at: int | None, ties: str) -> Floats:
+    def per_query(self, scores: Floats, judgements: Judgements, at: int | None, ties: str) -> Floats:
         """Return the value of each query, (n_queries,), NaN where the function returned it.
 
         Raises DataError where it returned no number, or infinity.
         """
-        order = rank(scores, judged.tiebreak(ties), judged.starts, WHOLE)
-        ranked = judged.grades[order]
+        order = rank(scores, judgements.tiebreak(ties), judgements.starts, WHOLE)
+        ranked = judgements.grades[order]
         ranked.setflags(write=False)
         more = () if self.cutoff == "none" else (at,)
-        values = np.empty(len(judged.lengths))
-        for q, (first, stop) in enumerate(zip(judged.starts[:-1], judged.starts[1:], strict=True)):
+        values = np.empty(len(judgements.lengths))
+        for q, (first, stop) in enumerate(zip(judgements.starts[:-1], judgements.starts[1:], strict=True)):
             values[q] = self._checked(self.function(ranked[first:stop], *more))
         return values
 

@@ -81,25 +81,25 @@ def table_parts(metric: Metric, queries: Queries, chosen: Ints, signs: tuple[flo
 
     A part has at least one feature. Metrics that need no more than the first ranks take one pass over X.
     """
-    judged = Judgements.of(queries)
+    judgements = Judgements.of(queries)
     if metric.name in SUMS and metric.ties == "average":
-        terms = SUMS[metric.name].terms(metric, judged)
+        terms = SUMS[metric.name].terms(metric, judgements)
         if len(terms.discounts) <= MOST_RANKS and len(chosen) >= FEWEST:
             for X, places in _parts(queries, chosen):
-                yield _from_sums(metric, terms, judged, X, places, signs)
+                yield _from_sums(metric, terms, judgements, X, places, signs)
             return
     for column in columns(queries, chosen):
-        yield np.stack([metric.per_query(sign * column, judged) for sign in signs])[:, :, None]
+        yield np.stack([metric.per_query(sign * column, judgements) for sign in signs])[:, :, None]
 
 
 def _from_sums(
-    metric: Metric, terms: Terms, judged: Judgements, X: Matrix, places: Ints, signs: tuple[float, ...]
+    metric: Metric, terms: Terms, judgements: Judgements, X: Matrix, places: Ints, signs: tuple[float, ...]
 ) -> Floats:
-    part = np.empty((len(signs), len(judged.lengths), len(places)))
+    part = np.empty((len(signs), len(judgements.lengths), len(places)))
     for values, sign in zip(part, signs, strict=True):
-        column_sums(X, places, X.dtype.type(sign), judged.starts, terms.worth, terms.discounts, values)
+        column_sums(X, places, X.dtype.type(sign), judgements.starts, terms.values, terms.discounts, values)
         for at in range(len(places)):
-            values[:, at] = of_sums(metric, values[:, at], judged)
+            values[:, at] = of_sums(metric, values[:, at], judgements)
     return part
 
 

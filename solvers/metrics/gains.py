@@ -1,4 +1,4 @@
-"""What a grade is worth and what a rank is worth: the two factors of every discounted cumulative gain."""
+"""The gain of a grade and the discount of a rank: the two factors of every discounted cumulative gain."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def gains(grades: Floats, kind: str = "auto") -> Floats:
     rule = "gain=exp2 (2^grade - 1) needs"
     high = grades > HIGHEST_GRADE
     _refuse(grades, high, f"{rule} grades of at most {HIGHEST_GRADE}. Use gain=linear, or number the grades from 0 up")
-    worth: Floats = np.exp2(grades) - 1.0
-    return worth
+    gain: Floats = np.exp2(grades) - 1.0
+    return gain
 
 
 def relative_gains(grades: Floats) -> Floats:

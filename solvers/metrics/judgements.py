@@ -39,7 +39,7 @@ class Judgements:
             raise DataError(f"the grade of document {row} is {self.grades[row]}: grades must be finite.")
         self.lengths = np.diff(self.starts)
         if len(self.starts) < 2 or self.starts[0] != 0 or self.starts[-1] != len(self.grades) or self.lengths.min() < 1:
-            raise DataError("starts must rise from 0 to the number of documents, with at least one document a query.")
+            raise DataError("starts must rise from 0 to the number of documents, with at least one document per query.")
         self._known: dict[Hashable, object] = {}
 
     @staticmethod
@@ -71,12 +71,12 @@ class Judgements:
         return self._remember(("discounts", discount, k), lambda: discounts(k, discount))
 
     def ideal(self, gain: str, discount: str, at: int | None) -> Floats:
-        """Return the highest DCG@at there can be, (n_queries,)."""
-        k, worth, by_rank = self.ranks(at), self.gains(gain), self.discounts(discount, at)
+        """Return the highest possible DCG@at, (n_queries,)."""
+        k, gains, by_rank = self.ranks(at), self.gains(gain), self.discounts(discount, at)
 
         def make() -> Floats:
             return discounted_sums(
-                worth, rank(worth, _NO_TIEBREAK, self.starts, k), worth, self.starts, k, by_rank, False
+                gains, rank(gains, _NO_TIEBREAK, self.starts, k), gains, self.starts, k, by_rank, False
             )
 
         return self._remember(("ideal", gain, discount, k), make)

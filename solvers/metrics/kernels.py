@@ -2,10 +2,10 @@
 
 n        documents of a query                  starts   (n_queries + 1,) first document of each query, and the end
 k        ranks that count                      order    (n_documents,) the documents of each query, best first
-values   (n_documents,) what a document is worth: a gain, or 1 if it is relevant and 0 if not
+values   (n_documents,) the value of a document: a gain, or 1 if it is relevant and 0 if not
 
 A block is a run of documents with equal scores. Under average ties a metric is its expected value over all orders of
-every block; otherwise each document is a block of its own, in the order that rank chose.
+every block; otherwise each document is a block, in the order that rank chose.
 Source of the expected values: McSherry & Najork 2008, "Computing information retrieval performance measures
 efficiently in the presence of tied scores".
 """
@@ -46,7 +46,7 @@ def _before(i: int, j: int, scores: Floats, tiebreak: Floats) -> bool:
 
 @compiled
 def _select(scores: Floats, tiebreak: Floats, starts: Ints, k: int, order: Ints) -> None:
-    """Fill the first k places of each query: one comparison a document that is not among the k best so far."""
+    """Fill the first k places of each query: one comparison per document that is not among the k best so far."""
     for q in range(len(starts) - 1):
         first, filled = starts[q], 0
         for i in range(first, starts[q + 1]):
@@ -133,7 +133,7 @@ def _block(
 def discounted_sums(
     scores: Floats, order: Ints, values: Floats, starts: Ints, k: int, discount: Floats, average: bool
 ) -> Floats:
-    """Return sum over the first k ranks r of values(r) discount[r], a number a query; discount starts at rank 1."""
+    """Return sum over the first k ranks r of values(r) discount[r], a number per query; discount starts at rank 1."""
     sums = np.zeros(len(starts) - 1)
     for q in range(len(sums)):
         first, stop = starts[q], starts[q + 1]
@@ -159,7 +159,7 @@ def mean_normalised_sums(
     discount: Floats,
     average: bool,
 ) -> Floats:
-    """Return the mean over m = 1..min(k, n) of DCG@m / ideal DCG@m, a number a query; 0 where no value is positive."""
+    """Return the mean over m = 1..min(k, n) of DCG@m / ideal DCG@m, (n_queries,); 0 where no value is positive."""
     means = np.zeros(len(starts) - 1)
     for q in range(len(means)):
         first, stop = starts[q], starts[q + 1]
@@ -182,7 +182,7 @@ def mean_normalised_sums(
 def precision_sums(
     scores: Floats, order: Ints, relevant: Floats, starts: Ints, k: int, average: bool, threshold: bool
 ) -> Floats:
-    """Return the sum of the precisions at the ranks of relevant documents up to rank k, a number a query.
+    """Return the sum of the precisions at the ranks of relevant documents up to rank k, a number per query.
 
     In a block of size s with r relevant documents, the one at place j (from 1) is relevant with probability r / s,
     and then (r - 1)(j - 1) / (s - 1) of those above it in the block are, on average. With threshold, the precision at
@@ -191,23 +191,23 @@ def precision_sums(
     sums = np.zeros(len(starts) - 1)
     for q in range(len(sums)):
         first, stop = starts[q], starts[q + 1]
-        top, b, found = min(k, stop - first), 0, 0.0
+        top, b, before = min(k, stop - first), 0, 0.0
         while b < top:
             size, here = _block(b, first, stop, k, order, scores, relevant, average)
             if here > 0.0 and threshold:
-                sums[q] += here * (found + here) / (b + size) * (min(b + size, top) - b) / size
+                sums[q] += here * (before + here) / (b + size) * (min(b + size, top) - b) / size
             elif here > 0.0:
                 slope = (here - 1.0) / (size - 1.0) if size > 1 else 0.0
                 for j in range(min(size, top - b)):
-                    sums[q] += here / size * (found + 1.0 + slope * j) / (b + j + 1.0)
-            found += here
+                    sums[q] += here / size * (before + 1.0 + slope * j) / (b + j + 1.0)
+            before += here
             b += size
     return sums
 
 
 @compiled
 def reciprocal_ranks(scores: Floats, order: Ints, relevant: Floats, starts: Ints, k: int, average: bool) -> Floats:
-    """Return 1 / the rank of the first relevant document, a number a query; 0 where that is behind k or nowhere.
+    """Return 1 / the rank of the first relevant document, a number per query; 0 where that is behind k or nowhere.
 
     The first of r relevant documents of a block of size s is at place j with the probability that the first j - 1
     are not and the j-th is: the product over i < j of 1 - r / (s - i + 1), times r / (s - j + 1).
@@ -234,7 +234,7 @@ def reciprocal_ranks(scores: Floats, order: Ints, relevant: Floats, starts: Ints
 def expected_reciprocal_ranks(
     scores: Floats, order: Ints, stops: Floats, starts: Ints, k: int, average: bool
 ) -> Floats:
-    """Return the sum over the first k ranks r of 1 / r times the probability of stopping there, a number a query.
+    """Return the sum over the first k ranks r of 1 / r times the probability of stopping there, a number per query.
 
     stops    (n_documents,) the probability of stopping at a document that was reached
 
@@ -281,7 +281,7 @@ def _pass(stop: float, n: int, passed: Floats) -> None:
 
 @compiled
 def dominating_counts(scores: Floats, order: Ints, codes: Codes, starts: Ints) -> Floats:
-    """Return a row a query: documents above the lowest grade that rank above every document of a lower grade.
+    """Return a row per query: documents above the lowest grade that rank above every document of a lower grade.
 
     order is by falling scores, then rising grades; codes number the grades (see data.grades). In the first column a
     document that shares its score with documents of lower grades counts 0; in the second the probability that it is
@@ -308,7 +308,7 @@ def dominating_counts(scores: Floats, order: Ints, codes: Codes, starts: Ints) -
 
 @compiled
 def pair_counts(scores: Floats, order: Ints, codes: Codes, n_grades: Codes, starts: Ints) -> Floats:
-    """Return a row a query: pairs of different grades that scores rank right, wrong, and pairs of equal scores.
+    """Return a row per query: pairs of different grades that scores rank right, wrong, and pairs of equal scores.
 
     codes and n_grades number the grades (see data.grades). Cost: n log(number of grades) after the sort.
     """

@@ -1,6 +1,6 @@
 """Means over queries that count by their weights.
 
-values   (..., n) one number a query; NaN marks a query that does not count, such as one that a metric skips
+values   (..., n) one number per query; NaN marks a query that does not count, such as one that a metric skips
 weights  (n,) how often each query counts, positive; None if each counts once
 
 A weighted mean is a ratio of two sums, sum(w x) / sum(w). Each query's share in its error is, to first order, that of
@@ -54,5 +54,5 @@ def effective_count(counted: NDArray[np.bool_], weights: Floats | None = None) -
     """
     if weights is None:
         return float(np.count_nonzero(counted))
-    own = weights[counted] / weights.max()
-    return float(own.sum() ** 2 / (own**2).sum()) if len(own) else 0.0
+    relative = weights[counted] / weights.max()
+    return float(relative.sum() ** 2 / (relative**2).sum()) if len(relative) else 0.0

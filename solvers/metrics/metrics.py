@@ -149,17 +149,17 @@ class Metric:
         DataError
             For invalid scores, for grades that the gain cannot take, and for ties=docid without document ids.
         """
-        judged = queries if isinstance(queries, Judgements) else Judgements.of(queries)
-        checked = _checked_scores(scores, len(judged.grades))
+        judgements = queries if isinstance(queries, Judgements) else Judgements.of(queries)
+        checked = _checked_scores(scores, len(judgements.grades))
         if self.ties == "docid":
-            if judged.document_ids is None:
+            if judgements.document_ids is None:
                 raise DataError(
                     f"{self} puts tied documents in the order of their ids, and these documents have none. Give "
                     f"document_ids= or data with ids, or average over the orders: {replace(self, ties='average')}."
                 )
             with np.errstate(over="ignore"):
                 checked = checked.astype(np.float32).astype(np.float64)  # trec_eval keeps scores as float
-        return formulas.per_query(self, checked, judged)
+        return formulas.per_query(self, checked, judgements)
 
     def mean(self, scores: Matrix, queries: Queries | Judgements) -> float:
         """Return the mean over the queries that are not skipped, by their weights where they have weights.
@@ -193,8 +193,8 @@ class Metric:
         """Return what to do where every query is skipped."""
         positive = grades[grades > grades.min()]
         if self.relevant is not None and len(positive) and grades.max() < float(self.relevant):
-            own = replace(self, relevant=f"{positive.min():g}")
-            return f"No grade is at least relevant={self.relevant}, the highest is {grades.max():g}: write {own}."
+            metric = replace(self, relevant=f"{positive.min():g}")
+            return f"No grade is at least relevant={self.relevant}, the highest is {grades.max():g}: write {metric}."
         return "Check the grades and the grouping, or count such queries with empty=0."
 
 
@@ -208,7 +208,7 @@ def parse_metric(text: str | Metric) -> Metric:
     ----------
     text : str or Metric
         NAME[@K][:[CONVENTION][,OPTION=VALUE]...], such as "ndcg@10" or "map@5:lightgbm,empty=skip", in any case;
-        also "p@10", "rr" or "ap" for precision, mrr and map. trec_eval's own names, such as "P_10", "ndcg_cut_10" and
+        also "p@10", "rr" or "ap" for precision, mrr and map. trec_eval's names, such as "P_10", "ndcg_cut_10" and
         "recip_rank", have its conventions. A Metric is returned as it is.
 
     Returns
@@ -299,7 +299,7 @@ def _checked_scores(scores: Matrix, n_documents: int) -> Floats:
     checked: Floats = as_floats(scores)
     if checked.shape != (n_documents,):
         raise DataError(
-            f"scores have shape {checked.shape} for {n_documents} documents: there must be one score a document."
+            f"scores have shape {checked.shape} for {n_documents} documents: there must be one score per document."
         )
     if np.isnan(checked).any():
         row = int(np.flatnonzero(np.isnan(checked))[0])
@@ -314,7 +314,7 @@ def chosen_metric(spelling: str, *parts: Queries | None) -> Metric:
     """
     grades = [part.grades for part in parts if part is not None]
     if spelling == "auto":
-        spelling = "ndcg@10" if all(own.min() >= 0.0 for own in grades) else "pairwise"
+        spelling = "ndcg@10" if all(part.min() >= 0.0 for part in grades) else "pairwise"
     return for_grades(parse_metric(spelling), *grades)
 
 
@@ -323,7 +323,7 @@ def for_grades(metric: Metric, *grades: Floats) -> Metric:
 
     The gain "auto" becomes linear if some of the grades are not whole numbers from 0 to 30; else it stays, and is exp2.
     """
-    return metric if all(can_double(own) for own in grades) else linear_gain(metric)
+    return metric if all(can_double(part) for part in grades) else linear_gain(metric)
 
 
 def linear_gain(metric: Metric) -> Metric:

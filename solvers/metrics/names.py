@@ -1,7 +1,7 @@
 """The names of metrics as papers and other tools write them.
 
 p, prec, r, rr, ap               precision, recall, mrr, map
-P_10, P.10, recall_10,           trec_eval's own names mean what trec_eval computes: P_10 is precision@10:trec_eval,
+P_10, P.10, recall_10,           trec_eval's names mean what trec_eval computes: P_10 is precision@10:trec_eval,
 ndcg_cut_10, map_cut_10,         recip_rank is mrr:trec_eval
 recip_rank
 """
@@ -38,9 +38,9 @@ def read_name(written: str) -> Name:
 
     Raises ParameterError for an error rate: metrics are maximised.
     """
-    found = _TREC_EVAL.fullmatch(written)
-    if found is not None:
-        return Name(TREC_EVAL[found[1] or found[3]], found[2] or found[4], "trec_eval")
+    match = _TREC_EVAL.fullmatch(written)
+    if match is not None:
+        return Name(TREC_EVAL[match[1] or match[3]], match[2] or match[4], "trec_eval")
     name, has_cutoff, cutoff = written.partition("@")
     name = name.replace("_", "-")
     if name in ERROR_RATES:
@@ -54,7 +54,7 @@ def read_name(written: str) -> Name:
 def nearest_name(measure: str, known: Iterable[str]) -> str:
     """Return a sentence that names the known measure nearest to one that is not known, as in ndcg@10 for ndcg-10."""
     names = list(known)
-    found = _WITH_NUMBER.fullmatch(measure)
-    if found is not None and ALIASES.get(found[1], found[1]) in names:
-        return f"Did you mean '{found[1]}@{found[2]}'? Known: {', '.join(sorted(names))}."
+    match = _WITH_NUMBER.fullmatch(measure)
+    if match is not None and ALIASES.get(match[1], match[1]) in names:
+        return f"Did you mean '{match[1]}@{match[2]}'? Known: {', '.join(sorted(names))}."
     return nearest(measure, names)

@@ -71,7 +71,7 @@ class Origin(TypedDict):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Model(ABC):
-    """A model that scores documents; each kind of model is a frozen dataclass with fields of its own before these.
+    """A model that scores documents; each kind of model is a frozen dataclass with further fields before these.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class Model(ABC):
         return {}
 
     def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
-        """Return the model of data with more features: its own are the given columns, the others do not matter.
+        """Return the model of data with more features: it reads the given columns, the others have no effect.
 
         columns are (self.n_features,) places among the n_features, ascending.
         """
@@ -202,7 +202,7 @@ class Model(ABC):
 
     @abstractmethod
     def _violation(self, signs: Ints) -> int | None:
-        """Return a feature with which the score moves against its sign, (n_features,); None if there is none."""
+        """Return a feature with which the score moves against its sign, (n_features,); None without such a feature."""
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
         """Return the score of each document; a higher score ranks first.
@@ -270,7 +270,7 @@ class Model(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to a file; large arrays and long lists of names go into files beside it.
 
-        A crash leaves the old model or the new one.
+        A crash leaves the old or the new model.
 
         Parameters
         ----------

@@ -28,7 +28,7 @@ def columns_of(X: Any, wanted: Sequence[str] | None, encoding: Encoding | None) 
 
 
 def positions(names: tuple[str, ...], wanted: Sequence[str]) -> list[int]:
-    """Return the position of each of wanted among names. Raises DataError where one is not there once."""
+    """Return the position of each of wanted among names. Raises DataError where a name does not occur exactly once."""
     where = {name: k for k, name in enumerate(names)}
     missing = [name for name in wanted if name not in where]
     if missing:

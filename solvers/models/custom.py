@@ -1,4 +1,4 @@
-"""Models of solvers that the user registered: an estimator of any library, saved and loaded by functions of its own.
+"""Models of solvers that the user registered: an estimator of any library, with functions that save and load it.
 
 A model file of kind "custom" adds owners, factors, and for the member k custom_k, the file that save wrote. owners are
 the names of the solvers whose functions save and load them. A blend has several members. inputs, if present, has
@@ -236,7 +236,7 @@ def estimator_scores(estimator: Any, X: Features, queries: Queries) -> Floats:
     if predicted.dtype.kind not in "fiub" or predicted.size != queries.n_documents:
         raise DataError(
             f"the predict of {type(estimator).__name__} returned {predicted.dtype} of shape {predicted.shape} for "
-            f"{queries.n_documents} documents: it must return one number a document."
+            f"{queries.n_documents} documents: it must return one number per document."
         )
     scores: Floats = predicted.reshape(-1).astype(np.float64)
     if not np.isfinite(scores).all():

@@ -13,7 +13,7 @@ many          {"file": NAME, "sha256": digest of the file, "bytes": its length},
 What other code wrote is kept as it is: {"file": NAME, "sha256": digest of the file, "bytes": its length}.
 
 Every file is written atomically. The manifest comes last, and the names of sidecars contain their digests, so that a
-crash leaves the old model or the new one.
+crash leaves the old or the new model.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def write_manifest(
     names: Mapping[str, Sequence[str]],
     blobs: Mapping[str, bytes] = MappingProxyType({}),
 ) -> None:
-    """Write content as a model file at path, with each of arrays and names in it or beside it under its own key.
+    """Write content as a model file at path, with each of arrays and names in it or beside it under its key.
 
     Each of blobs, what other code wrote, is kept beside it.
 
@@ -142,7 +142,7 @@ def read_manifest(path: Path) -> dict[str, object]:
             "Install the RankTune that wrote it, or a newer one."
         )
     if claimed != digest:
-        raise ModelFormatError(f"{path} does not match its own digest: it was damaged or changed by hand. {AGAIN}")
+        raise ModelFormatError(f"{path} does not match its digest: it was damaged or changed by hand. {AGAIN}")
     return content
 
 
@@ -304,7 +304,7 @@ def _read_beside(path: Path, entry: dict[str, object], max_bytes: int) -> bytes:
     name = entry.get("file")
     if not isinstance(name, str) or not _PLAIN_NAME.fullmatch(name) or Path(name).name != name:
         raise ModelFormatError(
-            f"{path} points to {str(name)[:80]!r}: it must be an .npz, .txt or .bin in the model's own folder."
+            f"{path} points to {str(name)[:80]!r}: it must be an .npz, .txt or .bin in the folder of the model."
         )
     beside = path.parent / name
     raw = _read_capped(beside, max_bytes)

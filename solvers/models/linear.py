@@ -70,8 +70,8 @@ class LinearModel(Model):
         """Check the shapes."""
         weights = np.ascontiguousarray(self.weights, dtype=np.float64)
         if weights.ndim != 1 or len(weights) == 0:
-            raise DataError(f"weights have shape {weights.shape}: a linear model needs one weight a feature.")
-        object.__setattr__(self, "weights", weights + 0.0)  # our own copy, in which -0.0 is 0.0 and takes no space
+            raise DataError(f"weights have shape {weights.shape}: a linear model needs one weight per feature.")
+        object.__setattr__(self, "weights", weights + 0.0)  # a copy, in which -0.0 is 0.0 and takes no space
         if self.missing is not None:
             missing = np.ascontiguousarray(self.missing, dtype=np.float64)
             if missing.shape != weights.shape:

@@ -190,7 +190,7 @@ def _refusal(owner: str, kind: str, name: str) -> str:
         f"If your estimator needs that class, and it does no harm whatever its attributes are, register the solver "
         f"with trusted=[{name!r}]; else train the model again, and load no file of strangers."
         if kind == "ObjectNode"
-        else "Load no file of strangers; an estimator that needs more takes save= and load= of its own."
+        else "Load no file of strangers; register save= and load= for an estimator that needs more."
     )
     return (
         f"the file of '{owner}' holds {name} ({kind}), which is not loaded: it may hold numbers, arrays and the "

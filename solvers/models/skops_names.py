@@ -49,7 +49,7 @@ PLAIN: Names = {
 NO_CLASSES = frozenset(
     (*PLAIN["RandomStateNode"], *PLAIN["RandomGeneratorNode"], *PLAIN["DTypeNode"], *PLAIN["SparseMatrixNode"])
 )
-"""Objects that have kinds of nodes of their own."""
+"""Objects that have special kinds of nodes."""
 
 _LOSSES = (
     *(
@@ -166,4 +166,4 @@ HELPERS: Mapping[str, Names] = {
     },
     "sklearn.tree": {"TreeNode": ("sklearn.tree._tree.Tree",)},
 }
-"""What fitting adds to estimators, by the package of their classes: no parameter of theirs names it."""
+"""What fitting adds to estimators, by the package of their classes: none of their parameters names it."""

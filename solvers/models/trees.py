@@ -80,14 +80,14 @@ class Trees:
         """Whether some split sends a missing value elsewhere than 0."""
         return self.missing_left is not None and bool((self.missing_left != self.zero_left).any())
 
-    def with_sides_of(self, lacking: Mask | None) -> Trees:
-        """Return the trees with their sides for the features of lacking, (n_features,); those of others go with 0.
+    def with_sides_of(self, with_missing: Mask | None) -> Trees:
+        """Return the trees with their sides for the features of with_missing, (n_features,); those of others go with 0.
 
         None is for data without missing values: without sides.
         """
-        if lacking is None or self.missing_left is None:
+        if with_missing is None or self.missing_left is None:
             return replace(self, missing_left=None)
-        return replace(self, missing_left=np.where(lacking[self.feature], self.missing_left, self.zero_left))
+        return replace(self, missing_left=np.where(with_missing[self.feature], self.missing_left, self.zero_left))
 
     def on_columns(self, columns: Ints) -> Trees:
         """Return the trees with other columns: columns[k] where they compare k."""

@@ -8,7 +8,7 @@ BOUNDED      l > 0: w += min(C, l / z'Sz) S z                                   
 FULL         l > 0: b = z'Sigma z + gamma; w += l / b Sigma z; Sigma -= Sigma z (Sigma z)' / b            (AROW)
 DIAGONAL     the same with the diagonal of Sigma alone
 PERCEPTRON   m <= 0: w += S z
-COMMITTEE    the same; before, w replaces the hypothesis of the shortest run of correct pairs if its own is longer
+COMMITTEE    the same; before, w replaces the hypothesis of the shortest run of correct pairs if its run is longer
 
 FULL and DIAGONAL are in online.second_order: a kernel compiles no rule that is not used with it.
 """
@@ -26,7 +26,8 @@ from ranktune.solvers.data.rows import Rows, add, difference, product, stretched
 FIRST_ORDER, BOUNDED, FULL, DIAGONAL, PERCEPTRON, COMMITTEE = range(6)
 
 RECENT = 8
-"""Steps of FULL after which sigma is brought up to date: one pass over it for all of them, where each took one."""
+"""Steps of FULL after which sigma is brought up to date: a single pass over it for all of them, instead of a pass for
+each."""
 
 
 class Rule(NamedTuple):

@@ -1,7 +1,7 @@
 """Uniform sampling of pairs of documents of different grades, at a constant cost each.
 
 The first document of a pair is drawn uniformly from all that have a partner ("documents": long queries count more), or
-from a query that is drawn uniformly ("queries"); the second one from those of the same query with another grade.
+from a query that is drawn uniformly ("queries"); the second document from those of the same query with another grade.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ def by_grade(queries: Queries) -> Ints:
 
 def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> Lists:
     """Return queries as the kernels visit them. Raises DataError where all pairs of a query are too many."""
-    judged = Judgements.of(queries)
-    pairs = judged.pairs()
+    judgements = Judgements.of(queries)
+    pairs = judgements.pairs()
     if pairs_per_query is None and pairs.max() > MAX_PAIRS:
         q = int(pairs.argmax())
         raise DataError(
@@ -59,7 +59,9 @@ def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> 
     drawn = 0 < limit < pairs.max()
     sorted_rows = by_grade(queries) if drawn else np.zeros(0, dtype=np.int64)
     rows = visits(queries, pair_order)
-    return Lists(judged.grades, judged.starts, rows, sorted_rows, pairs.astype(np.int64), limit, pair_order == "worse")
+    return Lists(
+        judgements.grades, judgements.starts, rows, sorted_rows, pairs.astype(np.int64), limit, pair_order == "worse"
+    )
 
 
 def listed_pairs(lists: Lists, order: Ints, generator: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:

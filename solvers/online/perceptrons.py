@@ -22,7 +22,7 @@ from ranktune.solvers.online.kernels import Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, visits
 
 MAX_GRADES = 64
-"""Different grades that Prank tells apart; of more, such as click rates, neighbours count as one."""
+"""Different grades that Prank tells apart; of more, such as click rates, neighbours are merged."""
 
 
 @with_parameters
@@ -64,7 +64,7 @@ class PairwisePerceptron(PairwiseOnlineRanker):
 class CommitteePerceptron(PairwiseOnlineRanker):
     """The pairwise perceptron with a committee of the hypotheses that ranked the longest runs of pairs correctly.
 
-    On a mistake the current hypothesis replaces the one of the shortest run in the committee if its own run of correct
+    On a mistake the current hypothesis replaces the one of the shortest run in the committee if its run of correct
     pairs is longer; then it takes the perceptron's step and starts a new run. Cost: the stored values of each pair;
     n_features for each hypothesis that enters.
 
@@ -146,7 +146,7 @@ class Prank(OnlineRanker):
     grades: Annotated[
         Sequence[float] | None,
         Param(
-            "All grades; by default those of the first training data. Of more than 64 there, neighbours count as one.",
+            "All grades; by default those of the first training data. Of more than 64, neighbours are merged.",
             check=_check_grades,
         ),
     ] = None

@@ -51,7 +51,7 @@ def many_queries(n_queries: int, seed: int, n_features: int = 136, mean_length: 
 
 
 def one_query(n_documents: int, n_features: int = 50, seed: int = 21) -> Queries:
-    """Return one query of which every document has a grade of its own."""
+    """Return one query whose documents all have different grades."""
     generator = np.random.default_rng(seed)
     causes = generator.standard_normal((10, n_features)) / 3
     weights = generator.standard_normal(n_features)

@@ -34,7 +34,7 @@ class Turns:
         return float(np.median(self.seconds[name]))
 
     def ratios(self, name: str, beside: str) -> Floats:
-        """Return the seconds of a work in those of another one, turn by turn, sorted."""
+        """Return the seconds of a work in those of another work, turn by turn, sorted."""
         return np.sort(self.seconds[name] / self.seconds[beside])
 
     def ratio(self, name: str, beside: str) -> float:
@@ -45,7 +45,7 @@ class Turns:
 def take_turns(
     works: Mapping[str, Work], repeats: int, clock: Clock = time.process_time, at_least: float = 0.0
 ) -> Turns:
-    """Run each work in each of so many turns, after one that is not timed.
+    """Run each work in each of so many turns, after a turn that is not timed.
 
     A work is called until a turn has at least so many seconds, where the clock is too coarse for one call.
     """

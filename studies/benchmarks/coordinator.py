@@ -2,9 +2,9 @@
 
 All run the real trial loop and the real record.
 
-overhead  an objective that does nothing, beside Optuna's own loop with its default SQLite storage
+overhead  an objective that does nothing, beside Optuna's loop with its default SQLite storage
 scale     workers in simulated time: the clock runs while the coordinator works and jumps to the next end of a trial
-          while it waits. Workers take no time of their own, so the coordinator alone limits the number of trials
+          while it waits. Workers take no time, so the coordinator alone limits the number of trials
 jobs      real solvers on real data in worker processes: one job and several take turns
 """
 
@@ -77,28 +77,28 @@ def optuna_milliseconds(study: Study, trials: int, folder: Path) -> float:
         return 0.5
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    theirs = optuna.create_study(
+    by_optuna = optuna.create_study(
         storage=f"sqlite:///{folder / 'optuna.db'}",
         direction="maximize",
         sampler=optuna.samplers.RandomSampler(seed=study.seed),
     )
     begun = time.perf_counter()
-    theirs.optimize(objective, n_trials=trials)
+    by_optuna.optimize(objective, n_trials=trials)
     return 1e3 * (time.perf_counter() - begun) / trials
 
 
 def overhead(
     sampler: Sampler = "random", trials: Annotated[int, typer.Option(help="Trials to time.", min=1)] = 100
 ) -> list[Table]:
-    """Print what the coordinator costs a trial, beside Optuna's own loop with its SQLite storage."""
+    """Print what the coordinator costs a trial, beside Optuna's loop with its SQLite storage."""
     study = Study(sampler=sampler, trials=trials)
     with tempfile.TemporaryDirectory() as name, InProcess() as executor:
         folder = Path(name)
-        ours = 1e3 * run(study, "", folder, executor, Clock()) / trials
-        theirs = optuna_milliseconds(study, trials, folder)
+        of_ranktune = 1e3 * run(study, "", folder, executor, Clock()) / trials
+        of_optuna = optuna_milliseconds(study, trials, folder)
     rows: list[Row] = [
-        {"loop": "RankTune", "sampler": sampler, "ms a trial": ours},
-        {"loop": "Optuna, SQLite", "sampler": "random", "ms a trial": theirs},
+        {"loop": "RankTune", "sampler": sampler, "ms a trial": of_ranktune},
+        {"loop": "Optuna, SQLite", "sampler": "random", "ms a trial": of_optuna},
     ]
     return [Table(f"{trials} trials of an objective that does nothing, wall time", rows)]
 
@@ -204,16 +204,16 @@ def jobs(
 ) -> list[Table]:
     """Print the trials a second of one job and of several, and their ratio."""
     study = Study(data=data, solvers=(solver,), trials=trials, sampler="random")
-    with tempfile.TemporaryDirectory() as name, Processes(1) as one, Processes(jobs) as many:
+    with tempfile.TemporaryDirectory() as name, Processes(1) as single_job, Processes(jobs) as many:
         home = Path(name) / "study"
         home.mkdir()
         (problem,) = prepare(study, catalogue.load(data)[:1], StudyFolder(home))
         seconds = partial(run, study, str(problem.folder), clock=Clock(), real=True)
-        for place, executor in enumerate((one, many)):  # loads kernels and the data's pages
+        for place, executor in enumerate((single_job, many)):  # loads kernels and the data's pages
             seconds(Path(name) / f"warm{place}", executor)
         rows: list[Row] = []
         for k in range(rounds):
-            single = trials / seconds(Path(name) / f"one{k}", one)
+            single = trials / seconds(Path(name) / f"one{k}", single_job)
             several = trials / seconds(Path(name) / f"many{k}", many)
             rows.append({"round": k + 1, "1 job": single, f"{jobs} jobs": several, "ratio": several / single})
     middle = statistics.median(float(row["ratio"] or 0.0) for row in rows)

@@ -1,4 +1,4 @@
-"""Peak memory of fitting each linear solver, and of a whole study, in processes of their own; Linux only.
+"""Peak memory of fitting each linear solver, and of a whole study, in separate processes; Linux only.
 
 A process that fits loads the features without mapping them, makes Queries and fits: its peak contains interpreter,
 libraries, compiled code, features and the solver's arrays. Of a study the anonymous memory of the coordinator and its
@@ -165,7 +165,7 @@ def of_studies(
         list[int] | None, typer.Option(help=f"Documents. Repeatable. (default: {', '.join(map(str, SIZES))})", min=1200)
     ] = None,
     seconds: Annotated[float, typer.Option(help="Time of each study.", min=1.0)] = 180.0,
-    jobs: Annotated[int, typer.Option(help="Processes that run trials; each has libraries of its own.", min=1)] = 1,
+    jobs: Annotated[int, typer.Option(help="Processes that run trials; each loads the libraries.", min=1)] = 1,
     memory: Annotated[str | None, typer.Option(help="Limit of each study, such as 4GB.")] = None,
 ) -> list[Table]:
     """Print the peak memory of studies on data of several sizes, beside its bound."""

@@ -1,9 +1,9 @@
 """Time to an equal objective: RankSVM beside general solvers of the same problem.
 
 The problem is 1/2 w'w + C sum over pairs max(0, 1 - (s_i - s_j))^2. liblinear and L-BFGS solve it on the differences of
-all pairs, which is what one does without a solver for ranking; making the differences counts. liblinear is that of
+all pairs, which is the way without a solver for ranking; making the differences counts. liblinear is that of
 scikit-learn's LinearSVC. Each method runs with tolerances from wide to narrow; a line is the shortest run whose
-objective is above the lowest one that any run found by at most so large a share.
+objective is above the lowest of all runs by at most so large a share.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.papers.figures.ranksvm import listed_pairs, two_classes
 
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-"""Of each method's own rule for stopping."""
+"""Tolerances of the stopping rule of each method."""
 GAPS = (1e-2, 1e-4, 1e-6)
-"""Shares by which an objective is above the lowest one."""
+"""Shares by which an objective is above the lowest."""
 OURS = "RankSVM"
 
 
@@ -57,7 +57,7 @@ def by_ranksvm(queries: Queries, C: float, tolerance: float) -> Floats:
 
 
 def by_liblinear(queries: Queries, C: float, tolerance: float, *, dual: bool = False) -> Floats:
-    """Return the weights of liblinear on the differences, every other one with its sign changed: for two classes."""
+    """Return the weights of liblinear on the differences, every second with its sign changed: for two classes."""
     D, signs = two_classes(queries)
     model = LinearSVC(C=C, dual=dual, fit_intercept=False, tol=tolerance, max_iter=1000, random_state=0).fit(D, signs)
     return np.asarray(model.coef_[0])
@@ -114,9 +114,9 @@ def main(
 
 
 def _row(name: str, runs: Sequence[Reached], lowest: float) -> Row:
-    theirs, ours = ([_shortest(each, runs, lowest * (1.0 + gap)) for gap in GAPS] for each in (name, OURS))
-    seconds = {f"to {gap:g}": shortest for gap, shortest in zip(GAPS, theirs, strict=True)}
-    ratio = theirs[1] / ours[1] if theirs[1] is not None and ours[1] is not None else None
+    of_method, of_ranktune = ([_shortest(each, runs, lowest * (1.0 + gap)) for gap in GAPS] for each in (name, OURS))
+    seconds = {f"to {gap:g}": shortest for gap, shortest in zip(GAPS, of_method, strict=True)}
+    ratio = of_method[1] / of_ranktune[1] if of_method[1] is not None and of_ranktune[1] is not None else None
     return {"method": name, **seconds, f"times ours, to {GAPS[1]:g}": ratio}
 
 

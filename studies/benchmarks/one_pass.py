@@ -46,7 +46,7 @@ def main(
     repeats: Annotated[int, typer.Option(help="Turns.", min=1)] = 3,
     quality: Annotated[bool, typer.Option(help="Whether the race is compared with tuning one after the other.")] = True,
 ) -> list[Table]:
-    """Compare a pass of many configurations with one alone: time, and what the race finds."""
+    """Compare a pass of many configurations with one alone: time, and the result of the race."""
     metric = parse_metric("ndcg@10")
     cases = {
         "136 dense": many_queries(queries, 11),
@@ -119,6 +119,6 @@ def _quality(data: Queries, test: Queries, count: int, metric: Metric) -> Table:
         rows.append({"seed": seed, "race": of_race, "in full": tested[int(means.argmax())], "best": max(tested)})
     note = (
         "in full: of the first configurations, all run to the end, the best before learning on the last half of the "
-        "queries. best: the one of them with the best test value, which nobody can know."
+        "queries. best: the configuration with the best test value, which is unknown in practice."
     )
     return Table(f"{metric} on {test.n_queries} test queries", rows, note)

@@ -1,7 +1,7 @@
 """Time of reading data: ranking text beside scikit-learn's reader, csv beside polars and pandas.
 
-All read the same file in turns in one process, and their arrays are compared; processor seconds, medians. Ours end in
-checked queries; the others in arrays or a frame, without checks of a ranking data set.
+All read the same file in turns in one process, and their arrays are compared; processor seconds, medians. Those of
+RankTune end in checked queries; the others in arrays or a frame, without checks of a ranking data set.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ def compare_csv(queries: Queries, folder: Path, rounds: int = 3) -> tuple[Turns,
         if find_spec(library):
             works[f"{library} read_csv"] = partial(import_module(library).read_csv, file)
     turns = take_turns(works, rounds)
-    ours: Queries = turns.values[OURS[0]]
-    same = np.allclose(np.asarray(ours.features), np.asarray(queries.features), atol=1e-5)
-    return turns, same and bool((ours.grades == queries.grades).all())
+    reference: Queries = turns.values[OURS[0]]
+    same = np.allclose(np.asarray(reference.features), np.asarray(queries.features), atol=1e-5)
+    return turns, same and bool((reference.grades == queries.grades).all())
 
 
 def main(

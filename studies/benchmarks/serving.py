@@ -1,4 +1,4 @@
-"""Time to score documents with trees, beside a walk down each tree and beside LightGBM's own prediction.
+"""Time to score documents with trees, beside a walk down each tree and beside the prediction of LightGBM.
 
 The trees are LightGBM's, grown on a generated case, so that both score the same ones. Calls of predict are whole, with
 their checks. The blend adds two such ensembles and a linear model; LightGBM's figure for it is that of two boosters.

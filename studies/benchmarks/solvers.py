@@ -28,7 +28,7 @@ from ranktune.studies.benchmarks.tables import Row, Table
 
 @dataclass(frozen=True)
 class Comparison:
-    """Our work and another one, with the target: a ratio of the times of at most ratio, or at most so many seconds."""
+    """The work of RankTune and that of a peer, with the target: at most a ratio of times, or so many seconds."""
 
     what: str
     ours: Work

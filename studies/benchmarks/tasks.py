@@ -41,7 +41,7 @@ def _trees(depth: int, count: int) -> Truth:
         score = np.zeros(len(Z))
         for _ in range(count):
             node = np.zeros(len(Z), dtype=np.int64)
-            for level in range(depth):  # each node has a split of its own
+            for level in range(depth):  # each node has another split
                 column, limit = draw.integers(0, Z.shape[1], 2**level), 0.8 * draw.standard_normal(2**level)
                 node = 2 * node + (Z[np.arange(len(Z)), column[node]] > limit[node])
             score += draw.standard_normal(2**depth)[node]
@@ -199,6 +199,6 @@ def _features(
     X[:, form == 1] = np.exp(1.2 * Z[:, form == 1])
     X[:, form == 2] = np.floor(np.exp(Z[:, form == 2]))
     X[:, form == 3] = Z[:, form == 3] > 0.8
-    seen = _standard(X)  # the truth is one of what is given, up to a known function of each feature
+    seen = _standard(X)  # the truth is a function of the features, up to a known function of each
     Z[:, form == 2], Z[:, form == 3] = seen[:, form == 2], seen[:, form == 3]
     return X.astype(np.float32), Z, Z[:, constant]

@@ -118,7 +118,7 @@ def checked_scores(scores: object, queries: Queries, name: str) -> Floats:
     try:
         values = np.ascontiguousarray(scores, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name}: its scores are not numbers. Give one number a document.") from None
+        raise DataError(f"{name}: its scores are not numbers. Give one number per document.") from None
     if values.shape == (queries.n_documents, 1):
         values = values[:, 0]
     if values.shape != (queries.n_documents,):

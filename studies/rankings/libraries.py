@@ -75,7 +75,7 @@ def onnx_file(path: Path) -> FeatureRanking:
     inputs, outputs = session.get_inputs(), [output.name for output in session.get_outputs()]
     kinds = {"tensor(float)": np.float32, "tensor(double)": np.float64}
     if len(inputs) != 1 or inputs[0].type not in kinds or len(inputs[0].shape) != 2:
-        raise ModelFormatError(f"{path}: its input must be one matrix of numbers, a row a document.")
+        raise ModelFormatError(f"{path}: its input must be one matrix of numbers, a row per document.")
     output = "score" if "score" in outputs else outputs[0]
     names = session.get_modelmeta().custom_metadata_map.get("feature_names")
     width = inputs[0].shape[1]

@@ -26,7 +26,7 @@ COLUMN = "column:"
 """Prefix of the name of a column."""
 PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
 _KINDS = (
-    "a model file of ours, of LightGBM (text), XGBoost (json, ubj), RankLib or ONNX, a file of scores (one a line, "
+    "a model file of RankTune, LightGBM (text), XGBoost (json, ubj), RankLib or ONNX, a file of scores (one a line, "
     "csv, tsv, TREC run), or column:NAME"
 )
 
@@ -37,9 +37,9 @@ def open_ranking(given: object, source: object = None, name: str = "the scores")
     Parameters
     ----------
     given : str, Path, array, data frame, Model or a model of another library
-        A file: a model of ours, of LightGBM, XGBoost, RankLib or ONNX; scores one a line in the order of the rows; a
+        A file: a model of RankTune, LightGBM, XGBoost, RankLib or ONNX; scores one a line in the order of the rows; a
         table with columns qid, docid and score; or a TREC run. Or column:NAME, a column of the data; for numbered
-        features column:3 is the third. The name of a column alone will do where there is no such file. Or in memory:
+        features column:3 is the third. The name of a column alone suffices where no file has that name. Or in memory:
         scores (n_documents,), a frame as a table, a Model, a Booster, an object with predict(X).
     source : object
         The data, of which given may be a column.
@@ -67,7 +67,7 @@ def open_ranking(given: object, source: object = None, name: str = "the scores")
 
 
 def of_model(model: Model, name: str) -> FeatureRanking:
-    """Return the ranking of a model of ours."""
+    """Return the ranking of a model of RankTune."""
     wanted = Wanted(model.feature_names, model.n_features, encoding=model.encoding)
     return FeatureRanking(name, wanted, lambda queries: model.predict(queries))
 

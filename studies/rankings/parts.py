@@ -37,8 +37,8 @@ def read_for(ranking: Ranking, source: object, options: ReadOptions) -> Queries:
 def scores_on(ranking: Ranking, part: Part) -> Floats:
     """Return the score of each document of a part, (n_documents,), in the order of its queries.
 
-    Where the queries lack columns of the table that they were read from, such as one that is no feature, it is read
-    again. Raises DataError where the ranking cannot score them.
+    Where the queries lack columns of the table that they were read from, such as a column that is no feature, it is
+    read again. Raises DataError where the ranking cannot score them.
     """
     wanted, queries = ranking.wanted, part.queries
     if wanted.names is None or wanted.is_in(queries) or part.source is None or not catalogue.is_table(part.source):

@@ -86,7 +86,7 @@ class IdScores:
         if queries.document_ids is None:
             raise DataError(
                 f"{self.name} names documents, and the data have no document ids. Name their column "
-                '(document="COLUMN"), or give one score a row.'
+                '(document="COLUMN"), or give one score per row.'
             )
         names = [str(query) for query in queries.query_ids.tolist()]
         absent = [name for name in names if name not in self.by_query]
@@ -141,7 +141,7 @@ class IdScores:
 
 
 def scores_by_line(path: Path) -> RowScores:
-    """Return the scores of a file with one number a line. Raises DataError for a line that is something else."""
+    """Return the scores of a file with one number per line. Raises DataError for a line that is something else."""
     position, values = Position(path), []
     for line in lines_of(position):
         if text := line.strip():
@@ -149,11 +149,11 @@ def scores_by_line(path: Path) -> RowScores:
                 values.append(float(text))
             except ValueError:
                 raise DataError(
-                    f"{path}:{position.lines}: {text[:60]!r} is not a score. Give one number a line, a csv file with "
+                    f"{path}:{position.lines}: {text[:60]!r} is not a score. Give one number per line, a csv file with "
                     "titles (qid, docid, score), a TREC run, or a model file."
                 ) from None
     if not values:
-        raise DataError(f"{path}: holds no scores. Give one number a line.")
+        raise DataError(f"{path}: holds no scores. Give one number per line.")
     return RowScores(str(path), np.array(values))
 
 
@@ -174,8 +174,8 @@ def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
     score = named[0] if named else numeric[0] if len(numeric) == 1 else None
     if score is None or not table[score].dtype.is_numeric():
         raise DataError(
-            f"{name} has no column of scores: its columns are {listed(map(str, table.columns))}. Call one score, with "
-            "numbers in it."
+            f"{name} has no column of scores: its columns are {listed(map(str, table.columns))}. Call one "
+            "of numbers score."
         )
     column = table[score]
     if column.null_count():
@@ -196,9 +196,9 @@ def scores_of_array(values: Array | Sequence[float], name: str) -> RowScores:
     try:
         scores = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError(f"{name} are not numbers. Give one number a document.") from None
+        raise DataError(f"{name} are not numbers. Give one number per document.") from None
     if scores.ndim != 1:
-        raise DataError(f"{name} have shape {scores.shape}: give one number a document, (n_documents,).")
+        raise DataError(f"{name} have shape {scores.shape}: give one number per document, (n_documents,).")
     return RowScores(name, scores)
 
 

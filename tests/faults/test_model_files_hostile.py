@@ -215,7 +215,7 @@ def test_weights_are_looked_for_in_the_folder_of_the_model_only(large: Path, tmp
     for name in [*names, "x\0.npz", "model.json", None, 3, ["a.npz"]]:
         (inner / "m.json").write_bytes(manifest)
         rewritten(inner / "m.json", lambda content: content["weights"].update(file=name))  # noqa: B023 - called at once
-        assert re.search("own folder", refused(inner / "m.json"))
+        assert re.search("folder of the model", refused(inner / "m.json"))
 
 
 def test_names_beside_the_model_are_checked_like_weights(small: Path) -> None:
@@ -239,4 +239,4 @@ def test_names_beside_the_model_are_checked_like_weights(small: Path) -> None:
             rewritten(small, lambda content: content["feature_names"].update(bytes=size))  # noqa: B023 - called at once
             assert re.search("more than the 3|claims names of", refused(small))
     rewritten(small, lambda content: content["feature_names"].update(file="../names.txt", bytes=500))
-    assert re.search("own folder", refused(small))
+    assert re.search("folder of the model", refused(small))

@@ -2,8 +2,8 @@
 Linear rankers differ in their loss
 ===================================
 
-All solvers here learn one weight a feature. They differ in what they minimise: the error of single grades (pointwise), of
-pairs of documents (pairwise), or of whole rankings (listwise).
+All solvers here learn one weight per feature. They differ in what they minimise: the error of single grades
+(pointwise), of pairs of documents (pairwise), or of whole rankings (listwise).
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +23,8 @@ rankers = {
 }
 
 # %%
-# Every ranker has its defaults. :func:`ranktune.evaluate` gives the mean over the test queries and its 95 percent interval.
+# Every ranker has its defaults. :func:`ranktune.evaluate` gives the mean over the test queries and its 95 percent
+# interval.
 names, means, low, high = [], [], [], []
 for name, ranker in rankers.items():
     scores = ranker.fit(split.train).predict(split.test)

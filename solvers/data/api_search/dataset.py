@@ -99,12 +99,12 @@ class Table:
         """Return the features of the queries with these numbers, (number of queries, m, F)."""
         candidates = self.candidates[numbers]
         pairs = self.pairs[:, numbers].astype(np.float32)
-        mine, theirs = self.log_length[numbers, None], self.log_length[candidates]
+        length, of_candidates = self.log_length[numbers, None], self.log_length[candidates]
         measured = len(CONTINUOUS) - 1
-        continuous = np.concatenate([pairs[:measured], np.exp(-np.abs(mine - theirs))[None]])
+        continuous = np.concatenate([pairs[:measured], np.exp(-np.abs(length - of_candidates))[None]])
         best = continuous.max(axis=2, keepdims=True)
         of_best = continuous / np.where(best > 0.0, best, 1.0)
-        columns = np.concatenate([continuous, pairs[measured:], theirs[None], of_best, _positions(continuous)])
+        columns = np.concatenate([continuous, pairs[measured:], of_candidates[None], of_best, _positions(continuous)])
         return np.ascontiguousarray(np.moveaxis(columns, 0, 2))
 
 

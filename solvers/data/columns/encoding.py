@@ -1,6 +1,6 @@
 """How the columns of a table became numbers: learnt from the training table, applied to every other table alike.
 
-A numeric column is one feature of its own name. Every other column gives the features that its kind names, such as
+A numeric column is a feature of the same name. Every other column gives the features that its kind names, such as
 colour=red of a category, and published:age_days of dates.
 """
 
@@ -105,7 +105,7 @@ class Encoding:
         return {name: made.get(name, name) for name in feature_names}
 
     def explained(self, feature_names: Sequence[str]) -> list[str]:
-        """Return how those of the features are computed that are no columns, one text a column."""
+        """Return how those of the features are computed that are no columns, one text per column."""
         columns = dict.fromkeys(column for name, column in self.sources(feature_names).items() if name != column)
         return [self.columns[column].explained(column) for column in columns]
 
@@ -144,9 +144,9 @@ def check_features(present: Sequence[str], needed: Sequence[str], *, exact: bool
         raise DataError(
             f"{what}features that the training data does not have: {listed(extra)}. Leave those columns out."
         )
-    lacking = [name for name in needed if name not in given]
-    if lacking:
-        raise DataError(f"{what}lacks the features {listed(lacking)} of the training data. Add those columns.")
+    absent = [name for name in needed if name not in given]
+    if absent:
+        raise DataError(f"{what}lacks the features {listed(absent)} of the training data. Add those columns.")
 
 
 def alike(first: Encoding | None, other: Encoding | None) -> bool:

@@ -123,13 +123,13 @@ def roles(
     *,
     known_features: Sequence[str] | None = None,
     grouped: bool = False,
-    judged: bool = False,
+    qrels: bool = False,
 ) -> Roles:
     """Return how each of the columns of these names is taken.
 
     known_features are the features where the format of the file says which they are. grouped: the queries are known
-    from elsewhere, so that no column of query ids is needed. judged: the same of the grades. Raises DataError for a
-    column that is named and absent, and where no column fits a role that needs one.
+    from elsewhere, so that no column of query ids is needed. qrels: the same of the grades. Raises DataError
+    for a column that is named and absent, and where no column fits a role that needs one.
     """
     columns = dict.fromkeys(names)
     dropped = dict.fromkeys(_selected(columns, wanted.drop, "drop"), "drop") if wanted.drop else {}
@@ -138,7 +138,7 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     named = set(_as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in named]
-    assigned = {"grade": _grade(left, free, wanted.grade, judged), "query": _query(left, free, wanted.qid, grouped)}
+    assigned = {"grade": _grade(left, free, wanted.grade, qrels), "query": _query(left, free, wanted.qid, grouped)}
     assigned["document"] = _first(free, DOCUMENTS)
     for role in ("document", "weight", "document_weight", "time"):
         given = getattr(wanted, ROLES[role].option)
@@ -165,7 +165,7 @@ def roles(
 
 
 def exact_names(features: Sequence[str] | str | None) -> set[str]:
-    """Return the names in what a user gives as features; a glob is its own."""
+    """Return the names in what a user gives as features; a glob is its name."""
     given = [] if features is None else _as_list(features)
     return {part.strip() for name in given for part in (str(name), *str(name).split(","))}
 
@@ -196,8 +196,8 @@ def _query(left: Columns, free: Sequence[str], given: str, grouped: bool) -> str
     return _column(left, free, given, QUERIES, "qid", "the query ids")
 
 
-def _grade(left: Columns, free: Sequence[str], given: str | None, judged: bool) -> str | None:
-    if given is None or (judged and given == "grade"):
+def _grade(left: Columns, free: Sequence[str], given: str | None, qrels: bool) -> str | None:
+    if given is None or (qrels and given == "grade"):
         return _only(free, GRADES)
     return _column(left, free, given, GRADES, "grade", "the grades")
 

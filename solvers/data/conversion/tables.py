@@ -132,7 +132,7 @@ def _reading() -> Iterator[None]:
     """Raise _Unreadable for whatever a library raises in the block."""
     try:
         yield
-    except BaseException as error:  # polars has one that is no Exception
+    except BaseException as error:  # polars raises an error that is no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError | DataError):
             raise
         raise _Unreadable from error
@@ -143,7 +143,7 @@ def _narrow(scan: Scan, options: ReadOptions) -> tuple[Queries, Roles]:
     with _reading():
         schema: nw.Schema = nw.from_native(scan.lazy).collect_schema()
     wanted, qrels = Wanted.of(options), options.get("qrels")
-    taken = roles(list(schema), wanted, judged=qrels is not None)
+    taken = roles(list(schema), wanted, qrels=qrels is not None)
     other = [name for name in taken.features if not (schema[name].is_numeric() or schema[name] == nw.Boolean)]
     chosen = other or list(taken.features[:1])
     table = Table(scan.columns([*dict.fromkeys([*taken.keys, *chosen])]))

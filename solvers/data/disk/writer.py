@@ -77,7 +77,7 @@ class QueriesWriter:
         document_ids: Array | None = None,
         columns: Mapping[str, Floats] | None = None,
     ) -> None:
-        """Append documents, which need not be whole queries; columns have a number a document, for each block alike."""
+        """Append documents, which need not be whole queries; columns have a number per document, in each block."""
         if features is not None:
             self._add_features(features)
         self._arrays["grades"].append(grades)

@@ -96,7 +96,7 @@ def _queries(parts: dict[str, Array]) -> Queries:
     if "X" not in parts and not all(name in parts for name in _CSR):
         raise DataError("needs X, or data, indices, indptr and shape of a CSR matrix.")
     if "y" not in parts:
-        raise DataError("needs y, one grade a row of X.")
+        raise DataError("needs y, one grade per row of X.")
     if "qid" not in parts and "group" not in parts:
         raise DataError("needs qid, the query of each row, or group, the number of rows of each query.")
     X = parts["X"] if "X" in parts else _csr(parts)

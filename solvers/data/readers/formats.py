@@ -73,7 +73,7 @@ class Reader:
 
 _DATA = "ranktune.solvers.data"
 _TABLES = f"{_DATA}.readers.tables"
-_TITLED = "a row a document, titles above the columns"
+_TITLED = "a row per document, titles above the columns"
 _BATCHES = "features in batches, ids and grades whole"
 
 READERS: Table[Reader] = Table(
@@ -180,7 +180,7 @@ READERS: Table[Reader] = Table(
     group="ranktune.readers",
     error=DataError,
 )
-"""In the order in which they are asked whether a source is theirs."""
+"""In the order in which they are tried on a source."""
 
 
 def find_reader(source: object) -> Reader | None:
@@ -195,7 +195,7 @@ def find_reader(source: object) -> Reader | None:
     reader = _by_ending(READERS, path)
     if reader is not None or not path.is_file():
         return reader or READERS["text"]
-    offered = READERS.names  # packages are imported where no reader of ours knows the ending
+    offered = READERS.names  # packages are imported where no built-in reader has the ending
     return _by_ending(offered, path) or _recognising(offered, "line", first_line(path)) or READERS["text"]
 
 

@@ -1,4 +1,4 @@
-"""Data frames to Queries, one row a document: pandas, polars and every other library that narwhals supports."""
+"""Data frames to Queries, one row per document: pandas, polars and every other library that narwhals supports."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def from_frame(
     Parameters
     ----------
     frame : data frame
-        pandas, polars, pyarrow or another frame that narwhals supports, one row a document. A lazy one is collected.
+        pandas, polars, pyarrow or another frame that narwhals supports, one row per document. A lazy one is collected.
     grade : str or None, default="grade"
         Column of the grades. Without a column of the default name, the one called label, relevance, rel or y is used.
         With None, all grades are 0.
@@ -141,13 +141,13 @@ class Table:
     grades: ArrayLike | None = None
     ids: Ids | None = None
 
-    def roles(self, frame: Frame, wanted: Wanted, known: Known | None = None, *, judged: bool = False) -> Roles:
+    def roles(self, frame: Frame, wanted: Wanted, known: Known | None = None, *, qrels: bool = False) -> Roles:
         """Return how the columns of the frame are taken."""
         names = tuple(frame.columns)
         if self.ids is not None:
             needed = names if known is None else set(known.columns)
             return Roles({}, tuple(label for label in names if str(label) in needed))
-        return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, judged=judged)
+        return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, qrels=qrels)
 
     def query_ids(self, frame: Frame, roles: Roles) -> Ids | None:
         """Return the query id of each row, None where a file gives the sizes of the queries."""
@@ -174,7 +174,7 @@ def queries_of(
     frame = as_eager(table.frame)
     if known is not None and wanted.features is not None:
         check_features([str(name) for name in frame.columns], known.columns, exact=False)
-    columns = table.roles(frame, wanted, known, judged=qrels is not None)
+    columns = table.roles(frame, wanted, known, qrels=qrels is not None)
     ids = table.query_ids(frame, columns)
     sizes = table.sizes if ids is None else None
     known = known or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
@@ -209,10 +209,10 @@ def _learnt(
     return Known(tuple(name for label in roles.features for name in encoding.features_of(str(label))), encoding)
 
 
-def taken_as(table: Table, wanted: Wanted, missing: Missing, *, judged: bool) -> tuple[Roles, dict[str, Taken]]:
+def taken_as(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> tuple[Roles, dict[str, Taken]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
     frame = as_eager(table.frame)
-    columns = table.roles(frame, wanted, judged=judged)
+    columns = table.roles(frame, wanted, qrels=qrels)
     ids = table.query_ids(frame, columns)
     sizes = table.sizes if ids is None else None
     return columns, taken(frame, columns, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, wanted.levels)
@@ -235,12 +235,12 @@ def as_eager(frame: object) -> Frame:
         table = nw.from_native(frame, pass_through=True)
         if isinstance(table, nw.LazyFrame):
             table = table.collect()
-    except Exception as error:  # each backend has its own, for example for columns of one name
+    except Exception as error:  # backends raise different errors, for example for equal names of columns
         raise DataError(f"the frame cannot be used: {' '.join(str(error).split())}") from error
     if not isinstance(table, nw.DataFrame):
         raise DataError(f"expected a data frame (pandas, polars, pyarrow ...), got {type(frame).__name__}.")
     if len(set(table.columns)) < len(table.columns):
-        raise DataError("the frame has several columns of one name. Rename them.")
+        raise DataError("the frame has several columns of the same name. Rename them.")
     if len(table) == 0:
         raise DataError("the frame has no rows: there must be one a document.")
     return table

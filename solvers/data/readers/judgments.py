@@ -1,4 +1,4 @@
-"""Relevance judgments in a file of their own, as TREC gives them: the grades of pairs of query and document.
+"""Relevance judgments in a separate file, as TREC gives them: the grades of pairs of query and document.
 
 A line is QUERY ITERATION DOCUMENT GRADE or, as BEIR has it, QUERY DOCUMENT GRADE below a line of titles.
 """

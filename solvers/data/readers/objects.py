@@ -56,7 +56,7 @@ def from_lightgbm(dataset: Any) -> Queries:
             f"the lightgbm.Dataset has no {'labels' if y is None else 'groups'}. Set them, or give X, y and qid."
         )
     names = dataset.feature_name if isinstance(dataset.feature_name, list) else None
-    if names == [f"Column_{number}" for number in range(X.shape[1])]:  # its own, given when it is constructed
+    if names == [f"Column_{number}" for number in range(X.shape[1])]:  # the default names of a data set of LightGBM
         names = None
     if names is None and hasattr(X, "columns"):
         names = [str(name) for name in X.columns]

@@ -127,7 +127,7 @@ def read_text(
 
 
 SMALL = 16 << 20
-"""Bytes for which nobody looks whether there is room."""
+"""The least bytes for which the free memory is checked."""
 
 
 class TextBlock(NamedTuple):

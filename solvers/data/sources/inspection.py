@@ -35,7 +35,7 @@ MIN_DOCUMENTS, MIN_QUERIES, MIN_PAIRS = 50, 10, 200
 NEARLY_ALL = 0.99
 
 MOST_NAMED = 10
-"""Suspects that a warning names one by one."""
+"""The most suspects that a warning names."""
 
 _COPY = "is the grade, or a function that rises or falls with it, in all documents."
 _CHANCE = 1e-9
@@ -136,16 +136,16 @@ def refusal(columns: Mapping[str, str], listed: Sequence[Suspect]) -> DataError:
 
 
 def column_report(
-    table: Table, wanted: Wanted, listed: Sequence[Suspect] | None, missing: Missing = "keep", *, judged: bool = False
+    table: Table, wanted: Wanted, listed: Sequence[Suspect] | None, missing: Missing = "keep", *, qrels: bool = False
 ) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
-    listed is None where the table cannot be read as it is. judged: the grades are in another file.
+    listed is None where the table cannot be read as it is. qrels: the grades are in another file.
     """
     from ranktune.solvers.data.readers.frames import as_eager, taken_as  # imports narwhals, which only tables need
 
     frame = as_eager(table.frame)
-    roles, features = taken_as(table, wanted, missing, judged=judged)
+    roles, features = taken_as(table, wanted, missing, qrels=qrels)
     unusable = [name for name, column in features.items() if not column.is_usable]
     if listed is None:
         listed = suspects_besides(unusable, table, wanted, missing)

@@ -8,7 +8,7 @@ from ranktune.solvers.core.arrays import Json, Mask, stored_arrays
 from ranktune.solvers.data.queries import Queries
 
 MOST_GRADES = 50
-"""Grades that a summary counts one by one."""
+"""The most different grades that a summary counts separately."""
 
 
 def summarise(queries: Queries) -> Json:

@@ -68,7 +68,7 @@ def changes(queries: Queries, metric: Metric, worth: Floats, ranks: int) -> Pair
     if kind == kernels.SUM:
         terms = SUMS[metric.name].terms(metric, judged)
         values, empty = SUMS[metric.name].value(metric, np.full(queries.n_queries, SMALL), judged)
-        return PairWeights(kind, terms.discounts[:k], terms.worth, np.where(empty, 0.0, values / SMALL))
+        return PairWeights(kind, terms.discounts[:k], terms.values, np.where(empty, 0.0, values / SMALL))
     v, share = 1.0 / np.arange(1.0, k + 1.0), np.ones(queries.n_queries)
     if kind == kernels.STOPS:
         return PairWeights(kind, v, judged.stops(float(str(metric.highest))), share)

@@ -1,4 +1,4 @@
-"""Problems with two objectives to minimise, and the hypervolume of what was found.
+"""Problems with two objectives to minimise, and the hypervolume of the trials.
 
 zdt1, zdt2, zdt3    Zitzler, Deb & Thiele 2000, six numbers: a convex, a concave and a disconnected front
 dtlz2               Deb et al. 2002, six numbers: a quarter of a circle, with two objectives

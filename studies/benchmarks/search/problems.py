@@ -173,7 +173,7 @@ class _Ranking:
     fold: int
     solvers: tuple[str, ...]
     queries: int = 10_000  # at most, for fitting
-    test: str | None = None  # a file of its own
+    test: str | None = None  # a separate file
 
     @property
     def space(self) -> UnionSpace:
@@ -217,7 +217,7 @@ def _rankings(folder: Path | None) -> dict[str, tuple[bool, _Ranking]]:
             others = ("LogisticRanker", "ElasticRank", "RidgeRanker")
             rankings[f"{name.lower()}-5"] = (True, _Ranking(str(folder / name), 4, others))
     example = None if folder is None else folder / "lightgbm_example"
-    if example is not None and example.is_dir():  # LightGBM's own example, with group sizes in files beside the rows
+    if example is not None and example.is_dir():  # the example of LightGBM, with group sizes in files beside the rows
         train, test = (str(example / f"rank.{part}.gz") for part in ("train", "test"))
         rankings["lightgbm"] = (False, _Ranking(train, 0, ("ElasticRank", "PAMIR", "RidgeRanker"), test=test))
     return rankings

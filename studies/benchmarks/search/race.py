@@ -148,13 +148,13 @@ def table(searches: Sequence[Search], data: Sequence[str], ways: Sequence[str], 
 def _row(source: str, way: str, by_seed: dict[int, Search], rivals: dict[int, Search], top: dict[int, float]) -> Row:
     shares = [run.reached(rivals[seed].best[-1]) / rivals[seed].seconds[-1] for seed, run in by_seed.items()]
     ends = np.array([top[seed] - run.best[-1] for seed, run in by_seed.items()])
-    theirs = np.array([top[seed] - rivals[seed].best[-1] for seed in by_seed])
+    of_rival = np.array([top[seed] - rivals[seed].best[-1] for seed in by_seed])
     third = np.array([top[seed] - run.after(rivals[seed].seconds[-1] / 3.0) for seed, run in by_seed.items()])
     spent = [run.seconds[-1] for run in by_seed.values()]
     return {
         "data": source, "search": way, "seconds": float(np.median(spent)), "regret": quartiles(ends),
         "to TPE's best, of its time": quartiles(np.array(shares)), "regret after a third": quartiles(third),
-        "p": None if way == RIVAL else mann_whitney(third, theirs),
+        "p": None if way == RIVAL else mann_whitney(third, of_rival),
     }  # fmt: skip
 
 

@@ -44,7 +44,7 @@ class Run:
     """One run: noise-free losses of its picks.
 
     picks      of the best observed value after each trial
-    believed   of the highest posterior mean, by number of trials, where the sampler has one
+    believed   of the highest posterior mean, by number of trials, where the sampler has a model
     duplicates configurations that came before; seconds: of the processor, for each trial with its loss
     spent      seconds of all evaluations up to each trial; empty where they have no cost
     """
@@ -155,12 +155,12 @@ def tables(chosen: Selection) -> list[Table]:
     about = f"{'noisy' if setting.noisy else 'plain'}, {setting.workers} at a time, {len(chosen.seeds)} seeds"
     if not rows:
         return [Table(f"Regret: {about}", [], "no runs")]
-    note = f"against: whether {shown[0]} is better or worse than this one, Mann-Whitney, two-sided."
+    note = f"against: whether {shown[0]} is better or worse than this sampler, Mann-Whitney, two-sided."
     return [Table(f"Regret, median [quartiles]: {about}", rows, note), Table("Costs of samplers", _costs(chosen))]
 
 
 def _row(where: Row, name: str, regrets: Floats, first: Floats | None) -> Row:
-    """Return the row of a sampler; first has the regrets of the one that it is compared with, if any."""
+    """Return the row of a sampler; first has the regrets of the sampler that it is compared with, if any."""
     against = "" if first is None else _verdict(first, regrets)
     return {**where, "sampler": name, "regret": quartiles(regrets), "against": against}
 
@@ -218,11 +218,11 @@ def quartiles(values: Floats) -> str:
     return f"{middle:.3g} [{low:.2g}, {high:.2g}]"
 
 
-def _verdict(ours: Floats, theirs: Floats) -> str:
-    if not len(ours) or not len(theirs):
+def _verdict(regrets: Floats, others: Floats) -> str:
+    if not len(regrets) or not len(others):
         return ""
-    p = mann_whitney(ours, theirs)
-    sign = "better, " if np.median(ours) < np.median(theirs) else "worse, "
+    p = mann_whitney(regrets, others)
+    sign = "better, " if np.median(regrets) < np.median(others) else "worse, "
     return f"{sign if p < SIGNIFICANT else ''}p={p:.2g}"
 
 

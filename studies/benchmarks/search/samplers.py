@@ -1,11 +1,11 @@
 """Samplers compared: the regret they reach on the problems of problems.py, and the cost of a suggestion.
 
 Regret is the distance of a run's pick from the problem's minimum, without noise. The pick is the best value observed
-so far; for ours also the trial of the highest posterior mean ("believed"), which suits noisy values. Concurrent trials
-take simulated times, lognormal with a spread of 0.5, and Optuna receives their values in the order in which they end.
-Runs are stored in a file, so that a comparison can be made in parts; times are processor seconds of one thread. Where
-evaluations have a cost, regrets are compared at equal seconds of evaluations too. With two objectives the regret is the
-area that the front lacks.
+so far; for RankTune's also the trial of the highest posterior mean ("believed"), which suits noisy values. Concurrent
+trials take simulated times, lognormal with a spread of 0.5, and Optuna receives their values in the order in which they
+end. Runs are stored in a file, so that a comparison can be made in parts; times are processor seconds of one thread.
+Where evaluations have a cost, regrets are compared at equal seconds of evaluations too. With two objectives the regret
+is the area that the front lacks.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300
 
 
 def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
-    """Return the names in text, split at commas; all where it is empty. Raises ParameterError for an unknown one."""
+    """Return the names in text, split at commas; all where it is empty. Raises ParameterError for an unknown name."""
     known = list(known)
     names = text.split(",") if text else known
     for name in names:
@@ -195,7 +195,7 @@ def main(
         str,
         typer.Option(
             "--problems",
-            help="Separated by commas; all that are there if empty. 'tuning' stands for the problems on which our "
+            help="Separated by commas; all if empty. 'tuning' stands for the problems on which our "
             "constants were tuned.",
         ),
     ] = "",

@@ -62,7 +62,7 @@ def _damaged_csr(part: str, value: int) -> sparse.csr_array:
         ({"features": _with(X, (0, 1), np.inf), "rows": np.array([3, 2, 1, 0])}, "row 3, column 1"),
         ({"grades": np.array([1.0, np.nan, 0.0, 0.0])}, "row 1 is nan"),
         ({"grades": np.array([1.0, np.inf, 0.0, 0.0])}, "row 1 is inf"),
-        ({"grades": np.zeros((4, 1))}, "one grade a row"),
+        ({"grades": np.zeros((4, 1))}, "one grade per row"),
         ({"starts": np.array([0, 2**62, -(2**62), 4]), "query_ids": np.arange(3)}, "rise"),
         ({"starts": np.array([0, 2**63 - 1, -2, 4]), "query_ids": np.arange(3)}, "rise"),
         ({"starts": np.array([0, 0, 4])}, "rise"),
@@ -86,7 +86,7 @@ def _damaged_csr(part: str, value: int) -> sparse.csr_array:
         ({"feature_names": ("a", "b")}, "2 feature names"),
         ({"feature_names": ("a", "b", "a")}, "several features are called 'a'"),
         ({"query_weights": np.array([1.0, 0.0])}, "positive"),
-        ({"query_weights": np.ones(3)}, "one weight a query"),
+        ({"query_weights": np.ones(3)}, "one weight per query"),
     ],
 )
 def test_the_constructor_refuses_what_breaks_a_rule(changed: dict[str, Any], message: str) -> None:

@@ -52,7 +52,7 @@ def test_sparse_duplicates_are_summed_and_the_callers_matrix_stays() -> None:
 @pytest.mark.parametrize(
     ("features", "grades", "word"),
     [
-        (X, Y[:5], "one grade a row"),
+        (X, Y[:5], "one grade per row"),
         (X, [[grade] for grade in Y], "shape"),
         (X, [0, 1, 2, 0, 1, np.nan], "grade in row 5"),
         (X, ["a"] * 6, "y is not numeric"),

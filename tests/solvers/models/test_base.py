@@ -127,7 +127,7 @@ def test_weights_and_names_must_fit() -> None:
     with pytest.raises(DataError, match="2 feature names for 3 weights"):
         LinearModel(np.zeros(3), "RankSVM", feature_names=("a", "b"))
     for weights in (np.zeros((2, 2)), np.zeros(0)):
-        with pytest.raises(DataError, match="one weight a feature"):
+        with pytest.raises(DataError, match="one weight per feature"):
             LinearModel(weights, "RankSVM")
 
 

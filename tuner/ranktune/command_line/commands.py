@@ -142,7 +142,7 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
 
 
 def _columns(table: Table, reading: ReadOptions, found: Sequence[Suspect] | None) -> list[Json]:
-    return column_report(table, Wanted.of(reading), found, reading.get("missing", "keep"), judged="qrels" in reading)
+    return column_report(table, Wanted.of(reading), found, reading.get("missing", "keep"), qrels="qrels" in reading)
 
 
 def data_table(found: Json) -> RenderableType:

@@ -141,7 +141,7 @@ def _larger(position: Position, buffer: bytearray) -> bytearray:
     if len(buffer) > LONGEST_LINE:
         raise DataError(
             f"{position.path}:{position.lines + 1}: a line of more than {LONGEST_LINE >> 20} MB. "
-            "Every document needs a line of its own: are the line ends missing?"
+            "Every document needs a separate line: are the line ends missing?"
         )
     return buffer[:-1] + bytes(len(buffer))
 

@@ -1,1 +1,1 @@
-"""Files and objects that hold a table: a row a document, columns by name."""
+"""Files and objects that hold a table: a row per document, columns by name."""

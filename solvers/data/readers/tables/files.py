@@ -155,7 +155,7 @@ def _called(path: Path, function: Callable[..., T], source: object, **options: o
     """Return what a function of a library makes of a source. Raises DataError for whatever it raises."""
     try:
         return function(source, **options)
-    except BaseException as error:  # polars has one that is no Exception
+    except BaseException as error:  # polars raises an error that is no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
             raise
         remedy = " Save it as UTF-8." if "utf-8" in str(error).lower() else ""

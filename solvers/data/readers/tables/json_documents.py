@@ -173,7 +173,7 @@ def read_documents(path: Path, *, whole: bool) -> tuple[dict[str, list[Value]], 
 
 
 def _has_lines(text: bytes) -> bool:
-    """Return whether the first of several lines is a JSON value of its own."""
+    """Return whether the first of several lines is a whole JSON value."""
     first, _, rest = text.strip().partition(b"\n")
     try:
         json.loads(first)
