@@ -6,13 +6,16 @@ import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from ranktune.solvers.core.registrations import REGISTERED
+from ranktune.solvers.core.table import Table
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.names import SOLVERS, STANDARD
 from ranktune.tuner.workers.interrupts import SIGNALS
 from tests.support.paths import ROOT
@@ -45,6 +48,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         solver = item.callspec.params.get("name") if hasattr(item, "callspec") else None
         if folder in THOROUGH or (folder == "contracts" and solver in others):
             item.add_marker(pytest.mark.thorough)
+
+
+@pytest.fixture(autouse=True)
+def registrations() -> Iterator[None]:
+    """Remove the solvers and metrics that a test registers."""
+    tables: tuple[Table[Any], ...] = (REGISTERED, CUSTOM)
+    before = [dict(table) for table in tables]
+    yield
+    for table, rows in zip(tables, before, strict=True):
+        table.clear()
+        table.update(rows)
 
 
 @pytest.fixture(autouse=True)

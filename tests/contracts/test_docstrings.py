@@ -15,8 +15,6 @@ import pytest
 import ranktune
 import ranktune.solvers
 import ranktune.tuner
-from ranktune.solvers.core.registrations import REGISTERED
-from ranktune.solvers.metrics.presets import CUSTOM
 
 MODULES = {module.__name__: module for module in (ranktune, ranktune.solvers, ranktune.tuner)}
 PUBLIC = sorted(
@@ -69,15 +67,6 @@ def test_every_parameter_is_described(path: str) -> None:
     )
 
 
-@pytest.fixture
-def forgotten() -> Iterator[None]:
-    """What an example registers is gone after it."""
-    yield
-    REGISTERED.clear()
-    CUSTOM.clear()
-
-
-@pytest.mark.usefixtures("forgotten")
 @pytest.mark.parametrize("path", PUBLIC)
 def test_the_examples_run(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

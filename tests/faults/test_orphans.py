@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
 def processes_of(token: str) -> list[int]:
     """Return the processes whose environment has the token: all descendants of a command, also orphans."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and alive(int(entry.name)):
             try:
@@ -27,11 +27,11 @@ def processes_of(token: str) -> list[int]:
             except OSError:
                 continue
             if token.encode() in environment:
-                found.append(int(entry.name))
-    return found
+                result.append(int(entry.name))
+    return result
 
 
-def killed_at(seconds: float, folder: Path) -> None:
+def check_processes_end(seconds: float, folder: Path) -> None:
     """Kill a study of two workers so long after its first line; check that its processes end."""
     token = f"{folder.name}-{seconds:.6f}"
     with subprocess.Popen(
@@ -49,4 +49,4 @@ def test_processes_of_a_killed_coordinator_end(tmp_path: Path) -> None:
     letor(tmp_path / "train.txt", 100, 1, documents=20)
     generator = random.Random(0)
     for _ in range(4):
-        killed_at(generator.uniform(0.0, 5.0), tmp_path)
+        check_processes_end(generator.uniform(0.0, 5.0), tmp_path)

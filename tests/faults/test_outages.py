@@ -65,13 +65,13 @@ def gone_through(postgres: Server, folder: Path, trials: int, outages: list[floa
     (folder / "over").touch()
     ends = [worker.communicate(timeout=SOON) for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0, 0], ends
-    found = checked(folder, trials, url)
-    assert {trial.state for trial in found} == {TrialState.COMPLETE}
+    result = checked(folder, trials, url)
+    assert {trial.state for trial in result} == {TrialState.COMPLETE}
     assert sorted(acknowledged(folder)) == list(range(trials))
     assert all(int(ran) > 0 for ran, _ in ends)
     asked = Counter(event["trial"] for event in read_events(folder) if event["event"] == "asked")
     assert asked == dict.fromkeys(range(trials), 1)
-    assert not any(trial.user_attrs.get(RESTARTS) for trial in found), "nobody was away but the server"
+    assert not any(trial.user_attrs.get(RESTARTS) for trial in result), "nobody was away but the server"
     events = [event["event"] for event in read_events(folder)]
     assert events.count("storage_away") == events.count("storage_back")
     return [errors, *(said for _, said in ends)]
@@ -86,7 +86,7 @@ def test_a_server_that_crashes_again_and_again_costs_nothing(postgres: Server, f
 def test_a_server_that_is_away_for_long_costs_nothing(postgres: Server, folder: Path) -> None:
     errors = gone_through(postgres, folder, 120, [0.0, 30.0, 0.0])
     assert all(map(said_only_warnings, errors)), errors
-    assert all("does not answer" in one and "answers again after" in one for one in errors)
+    assert all("does not answer" in error and "answers again after" in error for error in errors)
 
 
 def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, folder: Path) -> None:
@@ -105,11 +105,11 @@ def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, fo
     (folder / "over").touch()
     ran, heard = worker.communicate(timeout=SOON)
     assert worker.returncode == 0, heard
-    found = checked(folder, 40, url)
-    assert {trial.state for trial in found} == {TrialState.COMPLETE}
+    result = checked(folder, 40, url)
+    assert {trial.state for trial in result} == {TrialState.COMPLETE}
     again = {e["trial"] for e in read_events(folder) if e["event"] == "reissued"}
-    assert {number_of(trial) for trial in found if trial.user_attrs.get(RESTARTS)} == again
-    by_joined = sum(":" in trial.user_attrs.get("worker", "") for trial in found)
+    assert {number_of(trial) for trial in result if trial.user_attrs.get(RESTARTS)} == again
+    by_joined = sum(":" in trial.user_attrs.get("worker", "") for trial in result)
     assert int(ran) == by_joined, "what it handed in too late would be counted as its own"
 
 

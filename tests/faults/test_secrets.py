@@ -29,14 +29,14 @@ FORMS = {
 
 def argument_lists(pid: int) -> str:
     """Return the argument lists of the processes that a process started."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         try:
             if entry.name.isdigit() and int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                found.append((entry / "cmdline").read_text(errors="replace"))
+                result.append((entry / "cmdline").read_text(errors="replace"))
         except (OSError, IndexError):
             continue
-    return "\n".join(found)
+    return "\n".join(result)
 
 
 @pytest.mark.parametrize("form", FORMS)

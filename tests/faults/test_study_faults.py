@@ -59,8 +59,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any
     """What the study finds, and how many operations on files and databases that takes."""
     home = tmp_path_factory.mktemp("undisturbed")
     with Faults(10**9, home) as faults:
-        found = found_by(tune(home))
-    return found, faults.count
+        result = found_by(tune(home))
+    return result, faults.count
 
 
 def check_record(home: Path) -> None:

@@ -47,20 +47,20 @@ def checked(folder: Path, trials: int, *storage: str) -> list[FrozenTrial]:
     """Return the trials of a finished study: exactly those that were asked for, each once, none still running."""
     record = Record(folder, survivor.NAME, "ndcg@10", *storage)
     try:
-        found = record.trials()
+        result = record.trials()
         assert record.leases.rows() == []
         assert {t.state for t in record.study.get_trials(deepcopy=False)} <= {TrialState.COMPLETE, TrialState.FAIL}
     finally:
         record.close()
-    assert [number_of(trial) for trial in found] == list(range(trials))
+    assert [number_of(trial) for trial in result] == list(range(trials))
     space = survivor.study(trials).union_space()
-    for trial in found:
+    for trial in result:
         if trial.value is not None:
             assert trial.value == (survivor.value_of(*space.split(trial.params)) + 0.5) / 2
-    return found
+    return result
 
 
-def coordinator_killed(folder: Path, kills: int, trials: int, jobs: int) -> None:
+def check_coordinator_killed(folder: Path, kills: int, trials: int, jobs: int) -> None:
     """Kill the coordinator at random moments of its first two seconds, again and again, then run to the end."""
     generator = random.Random(kills)
     folder.mkdir()
@@ -75,23 +75,23 @@ def coordinator_killed(folder: Path, kills: int, trials: int, jobs: int) -> None
     assert max(Counter(before).values(), default=1) == 1
     resumed = finish(folder, trials, jobs, 0.03)
     assert resumed < 2.0, "a safety net, not a benchmark"
-    found = checked(folder, trials)
-    assert set(before) <= {number_of(trial) for trial in found}
+    result = checked(folder, trials)
+    assert set(before) <= {number_of(trial) for trial in result}
     assert sorted(acknowledged(folder)) == list(range(trials)) or len(acknowledged(folder)) >= trials - kills
 
 
 def test_a_coordinator_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -> None:
-    coordinator_killed(tmp_path / "s", 4, 120, 2)
+    check_coordinator_killed(tmp_path / "s", 4, 120, 2)
 
 
 @pytest.mark.slow
 def test_two_hundred_kills_of_the_coordinator_lose_nothing(tmp_path: Path) -> None:
-    coordinator_killed(tmp_path / "s", 200, 6000, 2)
+    check_coordinator_killed(tmp_path / "s", 200, 6000, 2)
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
     """Return the processes that run trials of a coordinator."""
-    found = []
+    result = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -100,11 +100,11 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
             except (OSError, IndexError):
                 continue
             if parent == process.pid and b"ranktune.tuner.workers" in command:
-                found.append(int(entry.name))
-    return found
+                result.append(int(entry.name))
+    return result
 
 
-def workers_killed(folder: Path, kills: int, trials: int) -> None:
+def check_workers_killed(folder: Path, kills: int, trials: int) -> None:
     generator = random.Random(kills)
     folder.mkdir()
     process = start(folder, trials, 4, 0.2)
@@ -119,12 +119,12 @@ def workers_killed(folder: Path, kills: int, trials: int) -> None:
     assert process.returncode == 0, errors
     assert out.split()[-1] == "finished"
     assert done == kills, "the study ended too early to be a test"
-    found = checked(folder, trials)
+    result = checked(folder, trials)
     reissued = Counter(event["trial"] for event in read_events(folder) if event["event"] == "reissued")
     assert reissued, "no trial was interrupted: no test"
     assert max(reissued.values()) == 1
     asked = {event["trial"]: event["params"] for event in read_events(folder) if event["event"] == "asked"}
-    for trial in found:
+    for trial in result:
         number = number_of(trial)
         assert trial.user_attrs.get(RESTARTS, 0) == reissued[number]
         assert trial.params == asked[number]
@@ -132,12 +132,12 @@ def workers_killed(folder: Path, kills: int, trials: int) -> None:
 
 
 def test_a_killed_worker_costs_its_trial_one_new_start(tmp_path: Path) -> None:
-    workers_killed(tmp_path / "s", 4, 40)
+    check_workers_killed(tmp_path / "s", 4, 40)
 
 
 @pytest.mark.slow
 def test_a_hundred_killed_workers_cost_their_trials_one_new_start(tmp_path: Path) -> None:
-    workers_killed(tmp_path / "s", 100, 600)
+    check_workers_killed(tmp_path / "s", 100, 600)
 
 
 def test_workers_that_join_and_are_killed_cost_nothing(tmp_path: Path) -> None:
@@ -158,10 +158,10 @@ def test_workers_that_join_and_are_killed_cost_nothing(tmp_path: Path) -> None:
     assert owner.returncode == 0, errors
     (folder / "over").touch()
     ran = int(workers[1].communicate(timeout=30)[0])
-    found = checked(folder, 60)
+    result = checked(folder, 60)
     assert ran > 0
-    assert {t.state for t in found} == {TrialState.COMPLETE}
-    assert sum(":" in t.user_attrs.get("worker", "") for t in found) >= ran
+    assert {t.state for t in result} == {TrialState.COMPLETE}
+    assert sum(":" in t.user_attrs.get("worker", "") for t in result) >= ran
 
 
 def joined_events(folder: Path) -> list[str]:

@@ -57,8 +57,8 @@ def test_conjugate_gradients_and_sparse_features_weigh_alike(monkeypatch: pytest
     exact = RidgeRanker(alpha=5.0).fit(X, Y, qid=QID, document_weights=WEIGHTS).coef_
     monkeypatch.setattr(least_squares, "MAX_DENSE_FEATURES", 1)
     for features in (X, sparse.csr_array(X)):
-        found = RidgeRanker(alpha=5.0).fit(features, Y, qid=QID, document_weights=WEIGHTS).coef_
-        np.testing.assert_allclose(found, exact, rtol=1e-6)
+        result = RidgeRanker(alpha=5.0).fit(features, Y, qid=QID, document_weights=WEIGHTS).coef_
+        np.testing.assert_allclose(result, exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("scale", [factors, query_factors])

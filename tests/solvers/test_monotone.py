@@ -179,10 +179,10 @@ def test_paths_keep_constraints_and_agree_with_single_fits() -> None:
         (LogisticRanker(), [0.01, 1.0]),
     ]
     for ranker, values in cases:
-        for value, found in ranker.fit_path(queries, values):
+        for value, result in ranker.fit_path(queries, values):
             alone = type(ranker)(**{str(ranker.path_parameter): value}).fit(queries)
-            assert found.as_model().monotone
-            np.testing.assert_allclose(found.coef_, alone.coef_, atol=5e-3 * np.abs(alone.coef_).max())
+            assert result.as_model().monotone
+            np.testing.assert_allclose(result.coef_, alone.coef_, atol=5e-3 * np.abs(alone.coef_).max())
 
 
 def test_sparse_features_keep_the_same_constraints() -> None:
@@ -199,9 +199,9 @@ def test_constraints_go_by_name_glob_number_or_one_by_one() -> None:
     queries = data()
     given: list[Any] = [SIGNS, {0: -1, 1: 1, 2: 1}, {"0": -1, "bod*": 1, "price": 1}, [-1, 1, 1, 0, 0, 0]]
     for monotone in given:
-        found = queries.constrained(monotone).monotone
-        assert found is not None
-        assert found.tolist() == [-1, 1, 1, 0, 0, 0]
+        result = queries.constrained(monotone).monotone
+        assert result is not None
+        assert result.tolist() == [-1, 1, 1, 0, 0, 0]
     later = queries.constrained({"*": 1, "noise": 0, "age": -1}).monotone
     assert later is not None
     assert later.tolist() == [1, 1, 1, -1, 1, 0]
@@ -255,9 +255,9 @@ class Plain:
     @classmethod
     def load(cls, path: Any) -> "Plain":
         """Read the weights."""
-        found = cls()
-        found.weights = np.load(path)
-        return found
+        result = cls()
+        result.weights = np.load(path)
+        return result
 
 
 class Claiming(Plain):

@@ -97,8 +97,8 @@ def test_copies_keep_what_was_learned_of_missing_values(kind: str, seed: int) ->
         if isinstance(part, LinearModel) and part.missing is not None:  # exactly, of each feature alone
             alone = LinearModel(part.weights * own, "x", missing=part.missing)
             nothing = np.full((1, 6), np.nan)
-            found = distil(alone, queries).predict(nothing)
-            np.testing.assert_allclose(found, alone.predict(nothing), rtol=1e-12, atol=1e-12)
+            result = distil(alone, queries).predict(nothing)
+            np.testing.assert_allclose(result, alone.predict(nothing), rtol=1e-12, atol=1e-12)
 
 
 @seeds

@@ -29,7 +29,7 @@ def table(**columns: object) -> pd.DataFrame:
 
 def copies(feature: np.ndarray, grades: np.ndarray = GRADE, qid: np.ndarray = QID) -> bool:
     queries = Queries.from_arrays(np.column_stack([NOISE[: len(feature)], feature]), grades, qid=qid)
-    return any(one.is_copy for one in suspects(queries))
+    return any(suspect.is_copy for suspect in suspects(queries))
 
 
 def test_a_strictly_monotone_function_of_the_grade_is_a_copy() -> None:

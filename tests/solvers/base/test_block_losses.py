@@ -57,11 +57,11 @@ def check_alike(ranker: Any, parts: list[Queries], queries: Queries, *, near: fl
     whole = type(ranker)(**ranker.get_params()).fit(queries)
     scale = np.abs(whole.coef_).max()
     for workers in (LocalBlocks(max_rows=200), Keeping(), Keeping(0.5)):
-        found = fit_blocks(type(ranker)(**ranker.get_params()), parts, workers)
-        np.testing.assert_allclose(found.coef_, whole.coef_, rtol=0.0, atol=near * scale)
+        result = fit_blocks(type(ranker)(**ranker.get_params()), parts, workers)
+        np.testing.assert_allclose(result.coef_, whole.coef_, rtol=0.0, atol=near * scale)
         if hasattr(whole, "objective_"):
-            assert found.objective_ == pytest.approx(whole.objective_, rel=max(near**2, 1e-8))
-            assert found.converged_ == whole.converged_
+            assert result.objective_ == pytest.approx(whole.objective_, rel=max(near**2, 1e-8))
+            assert result.converged_ == whole.converged_
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "weighted", "documents"])

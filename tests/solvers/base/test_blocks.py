@@ -80,9 +80,11 @@ def test_many_features_are_solved_by_the_diagonal() -> None:
 
 def test_results_do_not_depend_on_what_is_kept() -> None:
     parts, _ = parts_of(3)
-    found = [fit_blocks(RankSVM(tol=1e-6), parts, workers).coef_ for workers in (Keeping(), Keeping(0.5), Keeping(1.0))]
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
+    result = [
+        fit_blocks(RankSVM(tol=1e-6), parts, workers).coef_ for workers in (Keeping(), Keeping(0.5), Keeping(1.0))
+    ]
+    np.testing.assert_array_equal(result[0], result[1])
+    np.testing.assert_array_equal(result[0], result[2])
 
 
 def test_folders_are_mapped_and_large_ones_divided(tmp_path: Path) -> None:

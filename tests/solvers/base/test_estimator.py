@@ -134,14 +134,14 @@ def test_cross_validation_without_routing_says_what_to_do() -> None:
 
 def by_hand(C: float, qid: np.ndarray) -> list[float]:
     """The score of each fold of a pipeline of a scaler and RankSVM."""
-    found = []
+    result = []
     for a, b in GroupKFold(3).split(X, Y, qid):
         scaler = StandardScaler().fit(X[a])
         ranker = RankSVM(C=C).fit(scaler.transform(X[a]), Y[a], qid=qid[a])
         own = [ndcg_score([Y[b][qid[b] == q]], [ranker.predict(scaler.transform(X[b]))[qid[b] == q]], k=10)
                for q in np.unique(qid[b]) if Y[b][qid[b] == q].any()]  # fmt: skip
-        found.append(float(np.mean(own)))
-    return found
+        result.append(float(np.mean(own)))
+    return result
 
 
 def test_pipelines_are_cross_validated_query_by_query() -> None:

@@ -69,9 +69,9 @@ def test_it_does_what_the_paper_says(
 
 def test_the_ada_rank_of_the_paper_is_a_point_of_the_space() -> None:
     paper: dict[str, Any] = {"directions": "up", "repeats": "allow", "reweigh": "model"}
-    found = UnionSpace({"AdaRank": AdaRank.space}).configuration("AdaRank", paper)
-    assert found is not None
-    assert paper.items() <= {name.removeprefix("AdaRank."): value for name, value in found.items()}.items()
+    result = UnionSpace({"AdaRank": AdaRank.space}).configuration("AdaRank", paper)
+    assert result is not None
+    assert paper.items() <= {name.removeprefix("AdaRank."): value for name, value in result.items()}.items()
 
 
 @pytest.mark.parametrize("dataset", ["MQ2008", "OHSUMED"])

@@ -64,7 +64,7 @@ def test_scores_are_those_of_lightgbm_itself(name: str, layout: Any, dtype: Any)
     booster = by_lightgbm(THREE[name](**SMALL), queries, THREE[name]()._targets(queries)[0])
     thresholds = np.unique(ranker.trees_.threshold)
     steps = [np.nextafter(thresholds, -np.inf), thresholds, np.nextafter(thresholds, np.inf)]
-    at_splits = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in steps])
+    at_splits = np.concatenate([np.repeat(step[:, None], 6, axis=1) for step in steps])
     for X in (fresh.features, at_splits, at_splits.astype(np.float32), np.zeros((1, 6)), -np.ones((1, 6))):
         expected = booster.predict(X, raw_score=name != "RandomForestRanker")  # whose raw score is a sum
         assert np.allclose(ranker.predict(layout(X)), expected, rtol=1e-12, atol=1e-12)
@@ -104,12 +104,12 @@ def test_residuals_centred_in_each_round_are_an_objective_given_to_lightgbm(weig
     params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), "objective": objective}
     data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, params=params)
     booster = lightgbm.train(params, data, num_boost_round=12)
-    found = ranker.fit(queries).predict(fresh)
-    assert np.allclose(found, booster.predict(fresh.features), rtol=1e-6, atol=1e-6)
+    result = ranker.fit(queries).predict(fresh)
+    assert np.allclose(result, booster.predict(fresh.features), rtol=1e-6, atol=1e-6)
     shift = np.repeat(np.random.default_rng(4).integers(0, 5, 40), queries.lengths)
     shifted = replace(queries, grades=queries.grades + shift)
-    assert np.allclose(GBDTRanker(**made, centre="rounds").fit(shifted).predict(fresh), found, atol=1e-6)
-    assert not np.allclose(GBDTRanker(**made, centre="query").fit(queries).predict(fresh), found, atol=1e-3)
+    assert np.allclose(GBDTRanker(**made, centre="rounds").fit(shifted).predict(fresh), result, atol=1e-6)
+    assert not np.allclose(GBDTRanker(**made, centre="query").fit(queries).predict(fresh), result, atol=1e-3)
 
 
 def test_the_error_within_queries_has_these_derivatives() -> None:

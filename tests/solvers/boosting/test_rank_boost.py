@@ -18,12 +18,12 @@ from tests.support.plain_solvers import rank_boost
 
 def all_pairs(queries: Queries) -> Any:
     """The pairs (better, worse) of all queries, with the number of their query."""
-    found = []
+    result = []
     for q in range(queries.n_queries):
         a, b = queries.starts[q], queries.starts[q + 1]
         better, worse = np.nonzero(queries.grades[a:b, None] > queries.grades[None, a:b])
-        found.append(np.column_stack([a + better, a + worse, np.full(len(better), q)]))
-    return np.concatenate(found).T
+        result.append(np.column_stack([a + better, a + worse, np.full(len(better), q)]))
+    return np.concatenate(result).T
 
 
 def plain(queries: Queries, rounds: int, by_query: bool) -> list[tuple[int, float, float]]:
@@ -31,7 +31,7 @@ def plain(queries: Queries, rounds: int, by_query: bool) -> list[tuple[int, floa
     X = np.asarray(queries.features)
     better, worse, of = all_pairs(queries)
     D = queries.weight_of_query[of] / (np.bincount(of, minlength=queries.n_queries)[of] if by_query else 1.0)
-    found = []
+    result = []
     for _ in range(rounds):
         D = D / D.sum()
         best = (0, 0.0, 0.0)
@@ -46,8 +46,8 @@ def plain(queries: Queries, rounds: int, by_query: bool) -> list[tuple[int, floa
         alpha = 0.5 * np.log((1 + r) / (1 - r))
         h = (X[:, f] > theta).astype(float)
         D = D * np.exp(-alpha * (h[better] - h[worse]))
-        found.append((f, float(theta), alpha))
-    return found
+        result.append((f, float(theta), alpha))
+    return result
 
 
 @pytest.mark.parametrize("average", ["pairs", "queries"])

@@ -63,9 +63,9 @@ def test_trees_are_those_of_all_documents(ranker: Any, kind: str, monkeypatch: p
     queries = drawn(weighted=kind == "weighted", missing=kind == "missing")
     whole = type(ranker)(**ranker.get_params()).fit(queries)
     parts = [block_of(queries, a, b) for a, b in ((0, 10), (10, 60), (60, 150))]  # the first block has no pairs
-    found = fit_blocks(type(ranker)(**ranker.get_params()), parts, LocalBlocks(max_rows=200))
-    check_same(found, whole, queries)
-    assert found.as_model().n_features == 6
+    result = fit_blocks(type(ranker)(**ranker.get_params()), parts, LocalBlocks(max_rows=200))
+    check_same(result, whole, queries)
+    assert result.as_model().n_features == 6
 
 
 @pytest.mark.parametrize("ranker", [LambdaMART(trees=5), GBDTRanker(trees=5, start="linear")])
@@ -74,8 +74,8 @@ def test_bins_are_found_from_the_sample_that_lightgbm_draws(ranker: Any, monkeyp
     monkeypatch.setattr(lightgbm_ranker, "DENSE_SAMPLE", 300)
     queries = drawn(1)
     whole = type(ranker)(**ranker.get_params()).fit(queries)
-    found = fit_blocks(type(ranker)(**ranker.get_params()), queries, LocalBlocks(max_rows=100))
-    check_same(found, whole, queries)
+    result = fit_blocks(type(ranker)(**ranker.get_params()), queries, LocalBlocks(max_rows=100))
+    check_same(result, whole, queries)
     assert len(np.unique(queries.features[:, 0])) > 1000
 
 
@@ -103,8 +103,8 @@ def test_a_model_is_continued_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None
     queries = drawn(4)
     model = GBDTRanker(trees=3).fit(queries).as_model()
     whole = LambdaMART(trees=4).continue_from(model).fit(queries)
-    found = fit_blocks(LambdaMART(trees=4).continue_from(model), queries, LocalBlocks(50))
-    check_same(found, whole, queries)
+    result = fit_blocks(LambdaMART(trees=4).continue_from(model), queries, LocalBlocks(50))
+    check_same(result, whole, queries)
 
 
 def test_what_cannot_be_binned_by_blocks_is_refused() -> None:

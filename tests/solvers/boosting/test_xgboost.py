@@ -49,7 +49,7 @@ def test_scores_are_those_of_xgboost_itself(layout: Any, dtype: Any, monkeypatch
     booster = by_xgboost(XGBoostRanker(**SMALL, depth=6, bins=64), queries)
     limits = np.unique(np.concatenate([t.threshold for t in (ranker.trees_,)])).astype(np.float32)
     ends = [np.nextafter(limits, np.float32(-np.inf)), limits, np.nextafter(limits, np.float32(np.inf))]
-    at_splits = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in ends])
+    at_splits = np.concatenate([np.repeat(end[:, None], 6, axis=1) for end in ends])
     between = at_splits[1:].astype(np.float64) / 2.0 + at_splits[:-1] / 2.0
     for X in (queries.features, fresh.features, at_splits, between, np.zeros((1, 6))):
         expected = booster.predict(xgboost.DMatrix(X), output_margin=True)
@@ -64,7 +64,7 @@ def test_every_split_sends_each_number_as_xgboost_does() -> None:
     trees = trees_of(raw.save_raw("json"), with_missing=None)
     limits = trees.threshold
     ends = [np.nextafter(limits, -np.inf), limits, np.nextafter(limits, np.inf), limits * (1 + 1e-9)]
-    X = np.concatenate([np.repeat(one[:, None], 6, axis=1) for one in ends])
+    X = np.concatenate([np.repeat(end[:, None], 6, axis=1) for end in ends])
     leaves = raw.predict(xgboost.DMatrix(X), pred_leaf=True)
     for number in range(trees.n_trees):
         a, b = trees.starts[number], trees.starts[number + 1]

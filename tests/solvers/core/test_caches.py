@@ -17,10 +17,10 @@ from ranktune.solvers.core.files import is_writable, private_folder
 
 def test_a_private_folder_is_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path / "cache"))
-    found = private_folder("kernels", "x")
-    assert found == tmp_path / "cache" / "kernels" / "x"
-    assert found.stat().st_mode & 0o777 == 0o700
-    assert list(found.iterdir()) == []
+    result = private_folder("kernels", "x")
+    assert result == tmp_path / "cache" / "kernels" / "x"
+    assert result.stat().st_mode & 0o777 == 0o700
+    assert list(result.iterdir()) == []
     (tmp_path / "file").touch()
     assert not is_writable(tmp_path / "file" / "below")
 

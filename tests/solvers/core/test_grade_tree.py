@@ -52,6 +52,6 @@ def test_every_structure_gives_the_sums_over_active_partners(n: int, k: int, adj
     else:
         window_sums.sum_many(v, codes, k, low, high, room, out)
         window_sums.sum_and_count_many(v, codes, k, low, high, room, other, total, degree, excess)
-    for found in (out, total):
-        np.testing.assert_allclose(found, expected, atol=1e-12 * n)
+    for result in (out, total):
+        np.testing.assert_allclose(result, expected, atol=1e-12 * n)
     np.testing.assert_array_equal([degree, excess], counts)

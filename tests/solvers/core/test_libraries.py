@@ -123,16 +123,16 @@ def test_the_usual_competition_goes_on_without_lightgbm(data: Path) -> None:
 
 def test_a_solver_of_an_extra_competes_where_it_is_installed_and_is_not_missed_elsewhere(data: Path) -> None:
     code = "from ranktune import Study; print(*Study().solvers)"
-    found = {}
+    result = {}
     for there, path in ((True, None), (False, not_installed(data, "catboost"))):
         environment = {**os.environ, "PYTHONPATH": "" if path is None else str(path)}
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environment, check=True
         )
-        found[there] = set(done.stdout.split())
+        result[there] = set(done.stdout.split())
     expected = {"CatBoostRanker"} if find_spec("catboost") else set()
-    assert found[True] - found[False] == expected
-    assert {"LambdaMART", "RankSVM"} <= found[False]
+    assert result[True] - result[False] == expected
+    assert {"LambdaMART", "RankSVM"} <= result[False]
 
 
 def test_what_is_there_is_loadable_and_not_imported() -> None:

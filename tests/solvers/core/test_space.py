@@ -177,7 +177,7 @@ class TestDeclaredAgain:
     UNION = UnionSpace({"R": DECLARED})
 
     def test_further_names_hold_their_condition(self) -> None:
-        assert {name: own for name, own in self.UNION.conditions.items() if name.startswith("R.")} == {
+        assert {name: condition for name, condition in self.UNION.conditions.items() if name.startswith("R.")} == {
             "R.how": (When("solver", ("R",)),),
             "R.loss": (When("solver", ("R",)), When("R.how", ("all",))),
             "R.loss[one|none]": (When("solver", ("R",)), When("R.how", ("one", "none"))),

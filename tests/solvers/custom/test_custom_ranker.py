@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import EntryPoint
@@ -34,15 +33,6 @@ from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.registry import SOLVERS, custom_names, make, solver_class
 from ranktune.solvers.registry import make as make_solver
 from tests.support.custom_solvers import MeanOfQuery, PowerRidge
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """What a test registers is gone after it."""
-    before = dict(REGISTERED)
-    yield
-    REGISTERED.clear()
-    REGISTERED.update(before)
 
 
 def queries(seed: int = 0) -> Queries:

@@ -39,12 +39,12 @@ def test_ranges_cover_all_queries_and_are_as_long_as_allowed(seed: int) -> None:
     lengths = generator.integers(1, 30, generator.integers(1, 40))
     starts = np.concatenate([[0], np.cumsum(lengths)])
     most = int(generator.integers(1, 60))
-    found = list(query_ranges(starts, most))
-    assert [first for first, _ in found] == [0, *(last for _, last in found[:-1])]
-    assert found[-1][1] == len(lengths)
-    for first, last in found:
+    result = list(query_ranges(starts, most))
+    assert [first for first, _ in result] == [0, *(last for _, last in result[:-1])]
+    assert result[-1][1] == len(lengths)
+    for first, last in result:
         assert starts[last] - starts[first] <= most or last == first + 1
-    for (first, last), (_, following) in pairwise(found):  # no range could have had one query more
+    for (first, last), (_, following) in pairwise(result):  # no range could have had one query more
         assert following > last
         assert starts[last + 1] - starts[first] > most
 
@@ -78,7 +78,7 @@ def test_features_of_blocks_are_views_and_join_to_the_whole(layout: str) -> None
     queries = _queries(1, layout)
     blocks = [block_of(queries, first, last) for first, last in query_ranges(queries.starts, 10)]
     values = [stored_values(block.features) for block in blocks]
-    assert all(np.shares_memory(own, stored_values(queries.features)) for own in values if own.size)
+    assert all(np.shares_memory(value, stored_values(queries.features)) for value in values if value.size)
     assert concatenate(blocks).fingerprint == queries.fingerprint
 
 

@@ -44,9 +44,9 @@ def some(seed: int, n_queries: int = 40, *, layout: str = "dense", dtype: str = 
 
 def assert_same(one: Queries, other: Queries) -> None:
     """Assert that two Queries are equal in every field, to the bit."""
-    for own in fields(Queries):
-        a, b = getattr(one, own.name), getattr(other, own.name)
-        if own.name == "features":
+    for field in fields(Queries):
+        a, b = getattr(one, field.name), getattr(other, field.name)
+        if field.name == "features":
             assert type(a) is type(b) or isinstance(a, np.ndarray) == isinstance(b, np.ndarray)
             for x, y in zip(stored_arrays(a), stored_arrays(b), strict=True):
                 assert x.dtype == y.dtype and x.tobytes() == y.tobytes()
@@ -71,10 +71,10 @@ def test_gathered_queries_are_the_selected_ones(name: str, layout: str, tmp_path
     """Whatever the numbers and the layout, and the origin is known, so that bins are shared."""
     queries, numbers = some(1, layout=layout), np.array(NUMBERS[name])
     assert_same(gathered([(queries, numbers)], tmp_path), queries.select(numbers))
-    found = Gathering(tmp_path / "other").select(queries, numbers)
-    assert_same(found, queries.select(numbers))
-    origin, of_origin = origin_of(found)
-    if found is not queries:
+    result = Gathering(tmp_path / "other").select(queries, numbers)
+    assert_same(result, queries.select(numbers))
+    origin, of_origin = origin_of(result)
+    if result is not queries:
         assert origin is queries
         np.testing.assert_array_equal(of_origin, numbers)
 

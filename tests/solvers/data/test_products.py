@@ -69,12 +69,12 @@ def test_columns_that_are_filled_often_come_first(n_features: int) -> None:
     columns = generator.permutation(n_features)[columns]
     X = sparse.csr_array((generator.normal(size=10_000), (np.repeat(np.arange(500), 20), columns.ravel())))
     X = sparse.csr_array((X.data, X.indices, X.indptr), shape=(500, n_features))
-    found = products.often_first(X)
+    result = products.often_first(X)
     if n_features < MANY_FEATURES:
-        assert found is None
+        assert result is None
         return
-    assert found is not None
-    again, order = found
+    assert result is not None
+    again, order = result
     assert sorted(order) == list(range(n_features))
     np.testing.assert_array_equal(again.toarray(), X.toarray()[:, order])
     assert again.data is X.data

@@ -16,12 +16,12 @@ from ranktune.solvers.data.products import dense_times
 def test_machine_code_and_plain_loop_leave_the_same_bits(columns: int, dtype: Any) -> None:
     generator = np.random.default_rng(columns)
     X, w = generator.normal(size=(5, columns)).astype(dtype), generator.normal(size=columns)
-    found = np.empty(5)
-    dense_times(X, w, found)
+    result = np.empty(5)
+    dense_times(X, w, result)
     for i in range(5):
         expected = products._partial_sums(X, i, w)
         for j in range(columns // products.LANES * products.LANES, columns):
             expected += float(X[i, j]) * w[j]
-        assert found[i] == expected
+        assert result[i] == expected
     if columns > 32:
-        assert not np.array_equal(found, [sum(float(x) * v for x, v in zip(row, w, strict=True)) for row in X])
+        assert not np.array_equal(result, [sum(float(x) * v for x, v in zip(row, w, strict=True)) for row in X])

@@ -79,9 +79,9 @@ def test_deviations_within_queries(hard_queries: Queries) -> None:
         parts = [X[a:b] for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True)]
         off = np.vstack([part - part.mean(axis=0) for part in parts])
         spread = np.sqrt(np.average(off**2, axis=0, weights=rows))
-        found = query_factors(queries, "standard")
-        np.testing.assert_allclose(found[[0, 1, 4]], 1 / spread[[0, 1, 4]], rtol=1e-12)
-        np.testing.assert_array_equal(found[[2, 3, 5]], 0.0)
+        result = query_factors(queries, "standard")
+        np.testing.assert_allclose(result[[0, 1, 4]], 1 / spread[[0, 1, 4]], rtol=1e-12)
+        np.testing.assert_array_equal(result[[2, 3, 5]], 0.0)
         widest = np.max([np.ptp(part, axis=0) for part in parts], axis=0)
         ranges = query_factors(queries, "minmax")
         np.testing.assert_allclose(ranges[[0, 1, 4]], 1 / widest[[0, 1, 4]], rtol=1e-12)
@@ -95,9 +95,9 @@ def test_deviations_overall(hard_queries: Queries) -> None:
         mean = np.average(X, axis=0, weights=rows)
         spread = np.sqrt(np.average((X - mean) ** 2, axis=0, weights=rows))
         np.testing.assert_allclose(weighted_means(queries), mean, atol=1e-14)
-        found = factors(queries, "standard")
-        np.testing.assert_allclose(found[[0, 1, 3, 4]], 1 / spread[[0, 1, 3, 4]], rtol=1e-12)
-        np.testing.assert_array_equal(found[[2, 5]], 0.0)
+        result = factors(queries, "standard")
+        np.testing.assert_allclose(result[[0, 1, 3, 4]], 1 / spread[[0, 1, 3, 4]], rtol=1e-12)
+        np.testing.assert_array_equal(result[[2, 5]], 0.0)
 
 
 def test_single_precision_is_summed_in_double(hard_queries: Queries) -> None:

@@ -51,11 +51,11 @@ values = st.lists(st.floats(-1e6, 1e6, width=32) | st.sampled_from([0.0, 1.0, 1.
 def test_a_staircase_is_near_its_line_and_rises_with_it(known: list[float], weight: float, step: float) -> None:
     x = np.array(known)
     tree = staircase(0, weight, x, step)
-    found = tree.scores(np.sort(x)[:, None])
+    result = tree.scores(np.sort(x)[:, None])
     assert tree.n_splits < MAX_STEPS and len(np.unique(x)) > tree.n_splits
-    assert (np.diff(found) * np.sign(weight) >= -1e-9 * np.abs(found).max()).all()
+    assert (np.diff(result) * np.sign(weight) >= -1e-9 * np.abs(result).max()).all()
     if tree.n_splits + 1 <= len(np.unique(x)) < MAX_STEPS:  # the steps were not widened
-        assert np.abs(found - weight * np.sort(x)).max() <= step * (1 + 1e-9)
+        assert np.abs(result - weight * np.sort(x)).max() <= step * (1 + 1e-9)
 
 
 def test_few_values_are_met_exactly() -> None:

@@ -78,9 +78,9 @@ def against_background(score: Callable[[Matrix], Floats], X: Matrix) -> Floats:
 
 
 def assert_adds_up(model: Model, own: Queries) -> None:
-    found, scores = contributions(model, own, DOCUMENTS, BACKGROUND), model.predict(own)
+    result, scores = contributions(model, own, DOCUMENTS, BACKGROUND), model.predict(own)
     np.testing.assert_allclose(
-        found.sum(axis=1), scores[DOCUMENTS] - scores[BACKGROUND].mean(), rtol=0, atol=1e-9 * np.abs(scores).max()
+        result.sum(axis=1), scores[DOCUMENTS] - scores[BACKGROUND].mean(), rtol=0, atol=1e-9 * np.abs(scores).max()
     )
 
 
@@ -176,12 +176,12 @@ def test_of_an_estimator_of_the_users_are_sampled_and_add_up() -> None:
     model, own = CustomModel(Multiplied(), WIDTH, "Mine", "Mine", factor=2.0), query(6)
     assert_adds_up(model, own)
     assert not is_exact(model)
-    found = contributions(model, own, DOCUMENTS, BACKGROUND)
-    assert (found == contributions(model, own, DOCUMENTS, BACKGROUND)).all()
-    assert (found[:, 4:] == 0.0).all()
+    result = contributions(model, own, DOCUMENTS, BACKGROUND)
+    assert (result == contributions(model, own, DOCUMENTS, BACKGROUND)).all()
+    assert (result[:, 4:] == 0.0).all()
     expected = against_background(model.predict, np.asarray(own.features))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=0.3 * np.abs(expected).max())
-    np.testing.assert_allclose(found[:, 3], expected[:, 3], rtol=0, atol=1e-12)  # it adds by itself
+    np.testing.assert_allclose(result, expected, rtol=0, atol=0.3 * np.abs(expected).max())
+    np.testing.assert_allclose(result[:, 3], expected[:, 3], rtol=0, atol=1e-12)  # it adds by itself
 
 
 def test_of_an_estimator_that_sees_the_whole_query_are_refused() -> None:

@@ -65,9 +65,9 @@ def test_losses_are_those_of_a_loop(name: str, layout: Any) -> None:
     model, own = models()[name], queries(layout)
     X = np.array(dense(own.features))
     groups = [np.array([2]), np.array([0, 3])]
-    found = shuffling_losses(model, own, METRIC, groups, repeats=3, seed=7)
+    result = shuffling_losses(model, own, METRIC, groups, repeats=3, seed=7)
     before = METRIC.per_query(model.predict(own), own)
-    for losses, columns in zip(found, groups, strict=True):
+    for losses, columns in zip(result, groups, strict=True):
         generator, total = np.random.default_rng([7, int(columns[0])]), np.zeros(own.n_queries)
         for _ in range(3):
             changed, taken = X.copy(), shuffled_rows(own, generator)
@@ -132,13 +132,13 @@ def test_the_features_of_the_truth_lose_most() -> None:
 
 def effects_by_loop(model: Model, own: Queries, column: int, grid: Floats) -> Floats:
     X = np.asarray(own.features)
-    before, found = model.predict(own), np.zeros(len(grid))
+    before, result = model.predict(own), np.zeros(len(grid))
     for k, value in enumerate(grid):
         for a, b in zip(own.starts[:-1], own.starts[1:], strict=True):
             rows = X[a:b].copy()
             rows[:, column] = value
-            found[k] += np.mean(model.predict(rows) - before[a:b].mean()) / own.n_queries
-    return found
+            result[k] += np.mean(model.predict(rows) - before[a:b].mean()) / own.n_queries
+    return result
 
 
 @pytest.mark.parametrize("name", ["linear", "trees"])
@@ -160,14 +160,14 @@ def test_effects_with_missing_values_and_features_scaled_by_query() -> None:
     lacking = Queries.from_arrays(X, own.grades, group=own.lengths)
     weights = np.array([2.0, 0.0, 0.0, 1.0])
     model = LinearModel(weights, "ListNet", list_scaling=True, missing=np.array([0.5, 0.0, 0.0, 0.0]))
-    found = partial_effects(model, lacking, 0, np.array([0.0, 1.0]))
+    result = partial_effects(model, lacking, 0, np.array([0.0, 1.0]))
     ranges = [np.nanmax(part) - np.nanmin(part) for part in np.split(X[:, 0], own.starts[1:-1])]
-    assert found[1] - found[0] == pytest.approx(2.0 * np.mean(1.0 / np.array(ranges)))
+    assert result[1] - result[0] == pytest.approx(2.0 * np.mean(1.0 / np.array(ranges)))
     means = np.mean([
         np.mean(np.where(np.isnan(part), np.nanmean(part), part)) * 2.0 / spread + 0.5 * np.isnan(part).mean()
         for part, spread in zip(np.split(X[:, 0], own.starts[1:-1]), ranges, strict=True)
     ])  # fmt: skip
-    assert found[0] == pytest.approx(-means)
+    assert result[0] == pytest.approx(-means)
     assert (partial_effects(model, lacking, 1, np.array([0.0, 1.0])) == 0.0).all()
 
 

@@ -33,9 +33,9 @@ def test_what_was_exported_agrees(format: str, model: Model) -> None:
         pytest.importorskip("onnx")
     if not FORMATS[format].holds(parts_of(model)):
         pytest.skip(f"{format} does not hold it")
-    found = agreement(model, format, export(model, format), queries())
-    assert found.same == found.queries == 9
-    assert found.difference < 1e-6
+    result = agreement(model, format, export(model, format), queries())
+    assert result.same == result.queries == 9
+    assert result.difference < 1e-6
 
 
 @pytest.mark.parametrize("model", [trees(), blend()], ids=["trees", "blend"])
@@ -57,8 +57,8 @@ def test_what_differs_is_seen() -> None:
     model = LinearModel(np.array([1.0, -2.0]), "RankSVM")
     wrong = export(LinearModel(np.array([1.0, 2.0]), "RankSVM"), "python")
     data = Queries.from_arrays([[1.0, 0.0], [0.0, 1.0], [3.0, 0.0], [2.0, 0.0]], np.zeros(4), qid=[1, 1, 2, 2])
-    found = agreement(model, "python", wrong, data)
-    assert (found.queries, found.same, found.difference) == (2, 1, 4.0 / 3.0)
+    result = agreement(model, "python", wrong, data)
+    assert (result.queries, result.same, result.difference) == (2, 1, 4.0 / 3.0)
 
 
 def test_orders_alike() -> None:

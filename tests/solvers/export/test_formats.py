@@ -216,13 +216,13 @@ def test_any_names_are_only_names(format: str, names: list[str]) -> None:
 def check_names(format: str, names: list[str]) -> None:
     weights = np.arange(1.0, len(names) + 1)
     model = LinearModel(weights, names[0], feature_names=tuple(names), metric=names[-1])
-    found = names_in(format, str(export(model, format, name=names[-1] or "x")))
+    result = names_in(format, str(export(model, format, name=names[-1] or "x")))
     if format == "pmml":
-        assert len(set(found)) == len(names)
-        found = [
-            decoded(made) if len(n) <= 120 and made[:3] != "_xn" else n for made, n in zip(found, names, strict=True)
+        assert len(set(result)) == len(names)
+        result = [
+            decoded(made) if len(n) <= 120 and made[:3] != "_xn" else n for made, n in zip(result, names, strict=True)
         ]
-    assert found == names
+    assert result == names
 
 
 @settings(deadline=None)

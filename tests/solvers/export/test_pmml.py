@@ -24,8 +24,8 @@ def test_hostile_names_reach_the_evaluator() -> None:
     weights = np.arange(1.0, 9.0)
     X = np.random.default_rng(0).normal(size=(5, 8))
     made = export(LinearModel(weights, "RankSVM", feature_names=names), "pmml")
-    found = by_pmml4s(str(made), names)([dict(zip(names, row, strict=True)) for row in X.tolist()])
-    np.testing.assert_allclose(found, X @ weights, rtol=1e-12)
+    result = by_pmml4s(str(made), names)([dict(zip(names, row, strict=True)) for row in X.tolist()])
+    np.testing.assert_allclose(result, X @ weights, rtol=1e-12)
 
 
 def test_the_document_is_as_the_standard_says() -> None:

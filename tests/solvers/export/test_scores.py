@@ -32,8 +32,8 @@ def names_of(model: Model) -> tuple[str, ...]:
 
 def documents(X: Floats, names: tuple[str, ...], *, left_out: bool = False) -> Documents:
     """Documents, in which what is missing is left out or NaN."""
-    found = [dict(zip(names, row, strict=True)) for row in X.tolist()]
-    return [{name: x for name, x in own.items() if x == x} for own in found] if left_out else found
+    result = [dict(zip(names, row, strict=True)) for row in X.tolist()]
+    return [{name: x for name, x in own.items() if x == x} for own in result] if left_out else result
 
 
 def scored(model: Model, format: str, X: Floats, *, left_out: bool = False) -> Floats:
@@ -59,19 +59,19 @@ def test_scores_are_those_of_the_model(format: str, kind: str) -> None:
     model, X = SAMPLES[kind](), single(np.round(np.random.default_rng(0).normal(size=(60, 5)), 1))
     if format not in SINGLE:
         X[:3] = [[0.1] * 5, [-1.5] * 5, [1.0 / 3.0] * 5]
-    found = scored(model, format, X)
-    close(found, model.predict(X), format)
-    assert len(np.unique(found)) >= 4
+    result = scored(model, format, X)
+    close(result, model.predict(X), format)
+    assert len(np.unique(result)) >= 4
 
 
 @formats
 @pytest.mark.parametrize("seed", range(3))
 def test_every_single_precision_value_goes_where_the_model_sends_it(format: str, seed: int) -> None:
     model, X = TreeModel(random_trees(seed), 6, "LambdaMART"), random_rows(seed + 10, 60)
-    found = scored(model, format, X)
-    close(found, model.predict(X), format)
+    result = scored(model, format, X)
+    close(result, model.predict(X), format)
     if format in ("lightgbm", "json", "python"):
-        assert found.tolist() == model.predict(X).tolist()
+        assert result.tolist() == model.predict(X).tolist()
 
 
 @formats
@@ -79,9 +79,9 @@ def test_every_single_precision_value_goes_where_the_model_sends_it(format: str,
 def test_blends_rank_as_the_model_does(format: str, seed: int) -> None:
     """On rows that differ by more than single precision: the thresholds of trees are tested above."""
     model, X = random_blend(seed), single(np.random.default_rng(seed + 1).normal(size=(60, 6)))
-    found, expected = scored(model, format, X), model.predict(X)
-    close(found, expected, format)
-    assert ranks_alike(expected, found)
+    result, expected = scored(model, format, X), model.predict(X)
+    close(result, expected, format)
+    assert ranks_alike(expected, result)
 
 
 @formats
@@ -121,9 +121,9 @@ def test_what_a_document_lacks_is_missing_where_training_documents_lacked_it_and
     model, queries = knowing(kind, seed), some_lacking(seed)
     X = single(np.asarray(queries.features)[:60])
     absent, zero = (without(X, ~lacking(queries), value) for value in (np.nan, 0.0))
-    found = scored(model, format, absent, left_out=left_out)
-    np.testing.assert_array_equal(found, scored(model, format, zero, left_out=left_out))
-    close(found, model.predict(zero), format, 1.0)
+    result = scored(model, format, absent, left_out=left_out)
+    np.testing.assert_array_equal(result, scored(model, format, zero, left_out=left_out))
+    close(result, model.predict(zero), format, 1.0)
 
 
 @pytest.mark.parametrize("left_out", [False, True])

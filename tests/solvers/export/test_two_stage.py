@@ -77,9 +77,9 @@ def of_function(text: str, params: Mapping[str, str], fields: Mapping[str, float
         }
         return known[token](arguments)
 
-    found = value()
+    result = value()
     assert position == len(tokens)
-    return found
+    return result
 
 
 @pytest.mark.parametrize("second", [linear(), trees()], ids=["linear", "trees"])
@@ -114,12 +114,12 @@ def test_the_plugin_ranks_as_both_models(format: str, second: LinearModel | Tree
         content = json.loads(json.dumps(query))["script_score"]
         inner = content["query"]
         inner = inner["bool"]["must"][0] if "bool" in inner else inner
-        found = re.fullmatch(r"(1\.0 \+ )?1\.0 / \(1\.0 \+ Math\.exp\((.*)\)\)", content["script"]["source"])
-        assert found
-        assert found[2] == "(params.centre - _score) / params.spread"
+        result = re.fullmatch(r"(1\.0 \+ )?1\.0 / \(1\.0 \+ Math\.exp\((.*)\)\)", content["script"]["source"])
+        assert result
+        assert result[2] == "(params.centre - _score) / params.spread"
         params = content["script"]["params"]
         scores = models[inner["sltr"]["model"]].predict(X)
-        offset = 1.0 if found[1] else 0.0
+        offset = 1.0 if result[1] else 0.0
         return np.asarray(offset + 1.0 / (1.0 + np.exp((params["centre"] - scores) / params["spread"])), np.float32)
 
     rescore = request["rescore"]
@@ -141,9 +141,9 @@ def test_vespa_has_a_profile_of_both_phases() -> None:
     assert first
     names = dict(zip(re.findall(r"function (\w+)\(\)", profile), trees().used_features.tolist(), strict=True))
     terms = [re.fullmatch(r"\s*(\S+) \* (x_\w+)", term) for term in first[1].split(" +")]
-    found = sum(float(term[1]) * X[:, names[term[2]]] for term in terms if term)
+    result = sum(float(term[1]) * X[:, names[term[2]]] for term in terms if term)
     assert all(terms)
-    np.testing.assert_allclose(found, own.first.model.predict(X), rtol=1e-13)
+    np.testing.assert_allclose(result, own.first.model.predict(X), rtol=1e-13)
     assert f"    second-phase {{\n        rerank-count: {WINDOW}\n        expression {{\n" in profile
     plain = str(export(trees(), "vespa", name="mine"))
     second = profile.replace(first[0], "", 1).replace(f"        rerank-count: {WINDOW}\n", "")

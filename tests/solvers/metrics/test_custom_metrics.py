@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 
 import numpy as np
@@ -16,15 +15,6 @@ from ranktune.solvers.metrics.custom import described_metric, restore_metric
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.metrics.presets import CUSTOM
 from tests.support import custom_solvers
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """What a test registers is gone after it."""
-    before = dict(CUSTOM)
-    yield
-    CUSTOM.clear()
-    CUSTOM.update(before)
 
 
 def judged(seed: int = 0, queries: int = 40) -> tuple[Queries, np.ndarray]:

@@ -28,12 +28,12 @@ def test_the_scale_of_weights_and_the_weights_of_what_does_not_count_change_noth
 
 
 def test_linearised_values_have_the_mean_and_its_variance() -> None:
-    found = linearised(np.stack([VALUES, VALUES[::-1], np.full(7, np.nan)]), WEIGHTS)
-    np.testing.assert_array_equal(np.isnan(found[0]), np.isnan(VALUES))
-    np.testing.assert_array_equal(found[1], linearised(VALUES[::-1], WEIGHTS))
-    assert np.isnan(found[2]).all()
+    result = linearised(np.stack([VALUES, VALUES[::-1], np.full(7, np.nan)]), WEIGHTS)
+    np.testing.assert_array_equal(np.isnan(result[0]), np.isnan(VALUES))
+    np.testing.assert_array_equal(result[1], linearised(VALUES[::-1], WEIGHTS))
+    assert np.isnan(result[2]).all()
     known = ~np.isnan(VALUES)
-    w, x, own = WEIGHTS[known], VALUES[known], found[0][known]
+    w, x, own = WEIGHTS[known], VALUES[known], result[0][known]
     mean, n = np.dot(w, x) / w.sum(), len(x)
     assert own.mean() == pytest.approx(mean, abs=1e-15)
     assert own.var(ddof=1) / n == pytest.approx(n / (n - 1) * (w**2 * (x - mean) ** 2).sum() / w.sum() ** 2)

@@ -155,13 +155,15 @@ def test_ir_measures(queries: Queries) -> None:
     theirs = {"err@10": ir_measures.ERR @ 10, "err@20": ir_measures.ERR @ 20} if shutil.which("perl") else {}
     theirs |= {"rbp": ir_measures.RBP(rel=1), "rbp:p=0.5,relevant=3": ir_measures.RBP(rel=3, p=0.5)}
     theirs |= {"p@10": ir_measures.P @ 10, "ndcg_cut_10": ir_measures.nDCG @ 10, "AP": ir_measures.AP}
-    found = {(one.query_id, str(one.measure)): one.value for one in ir_measures.iter_calc(theirs.values(), judged, run)}
+    result = {
+        (one.query_id, str(one.measure)): one.value for one in ir_measures.iter_calc(theirs.values(), judged, run)
+    }
     for name, measure in theirs.items():
         ours = parse_metric(name).per_query(scores, queries)
         assert np.isfinite(ours).sum() > 50
         for q in np.flatnonzero(np.isfinite(ours)):
             precision = 5.001e-6 if name.startswith("err") else 1e-9
-            assert ours[q] == pytest.approx(found[str(q), str(measure)], abs=precision), (name, q)
+            assert ours[q] == pytest.approx(result[str(q), str(measure)], abs=precision), (name, q)
 
 
 def test_grades_beyond_the_scale_are_refused() -> None:

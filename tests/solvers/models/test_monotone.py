@@ -48,14 +48,14 @@ def moves_against(trees: Trees, signs: np.ndarray, *, missing: bool) -> bool:
 @pytest.mark.parametrize("missing", [False, True])
 def test_a_tree_violates_a_sign_exactly_where_some_document_shows_it(missing: bool) -> None:
     generator = np.random.default_rng(3)
-    found = []
+    result = []
     for _ in range(400):
         tree = random_tree(generator, int(generator.integers(1, 6)), 3, missing=missing)
         signs = generator.integers(-1, 2, 3)
         violated = tree_violation(tree, signs) is not None
         assert violated == moves_against(tree, signs, missing=missing)
-        found.append(violated)
-    assert 50 < sum(found) < 350
+        result.append(violated)
+    assert 50 < sum(result) < 350
 
 
 def test_the_feature_of_the_violation_is_named() -> None:

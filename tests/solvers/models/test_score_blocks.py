@@ -32,8 +32,8 @@ def models(queries: Queries) -> dict[str, Model]:
         "trees": make("GBDTRanker", {}, 0),
     }
     names = queries.feature_names
-    found = {kind: solver.fit(queries).as_model(feature_names=names) for kind, solver in solvers.items()}
-    return found | {"blend": blended([found["linear"], found["trees"]], [0.5, 0.5], "Blend", {})}
+    result = {kind: solver.fit(queries).as_model(feature_names=names) for kind, solver in solvers.items()}
+    return result | {"blend": blended([result["linear"], result["trees"]], [0.5, 0.5], "Blend", {})}
 
 
 @pytest.mark.parametrize("missing", [False, True])

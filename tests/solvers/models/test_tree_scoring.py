@@ -31,9 +31,9 @@ SPECIAL = np.array(
 
 def same(trees: Trees, X: Any) -> None:
     """Assert that prepared trees give the bits that walks give, which are those of the definition."""
-    found = quantised(trees).scores(X)
-    assert found.dtype == np.float64
-    assert found.tobytes() == np.array([walked(trees, row) for row in X]).tobytes()
+    result = quantised(trees).scores(X)
+    assert result.dtype == np.float64
+    assert result.tobytes() == np.array([walked(trees, row) for row in X]).tobytes()
 
 
 def rows_of(seed: int, shape: tuple[int, int], values: Floats, dtype: Any, missing: float) -> Any:
@@ -125,8 +125,8 @@ def test_sparse_rows_have_the_scores_of_dense_ones(dtype: Any) -> None:
     trees = joined([grown(seed, 20, 7) for seed in range(20)]).on_columns(np.array([2, 3, 5, 7, 11, 13, 17]))
     X = sparse.random_array((SPARSE_ROWS + 50, 20), density=0.3, rng=np.random.default_rng(4), dtype=dtype).tocsr()
     for _ in range(3):
-        found = trees.scores(X)
-        assert found.tobytes() == np.array([walked(trees, row) for row in X.toarray()]).tobytes()
+        result = trees.scores(X)
+        assert result.tobytes() == np.array([walked(trees, row) for row in X.toarray()]).tobytes()
     assert trees.preparation.trees is not None
 
 

@@ -27,8 +27,8 @@ SMALL = {
 def stored(folder: Path, *arguments: str) -> Any:
     """Return the result that a command stores; what it prints fits a terminal."""
     file = folder / "result.json"
-    found = CliRunner().invoke(app, [*arguments, "--store", str(file)], catch_exceptions=False)
-    assert found.exit_code == 0 and max(map(len, found.stdout.splitlines())) <= 80
+    result = CliRunner().invoke(app, [*arguments, "--store", str(file)], catch_exceptions=False)
+    assert result.exit_code == 0 and max(map(len, result.stdout.splitlines())) <= 80
     return Result.read(file)
 
 

@@ -26,11 +26,11 @@ def test_the_objective_is_that_of_the_solver() -> None:
 @pytest.mark.parametrize("method", objective.METHODS)
 def test_every_method_reaches_the_optimum(method: str) -> None:
     D = listed_pairs(QUERIES)
-    found, best = (
+    result, best = (
         objective.objective(D, 0.01, objective.METHODS[name](QUERIES, 0.01, 1e-6))[0]
         for name in (method, objective.OURS)
     )
-    assert found == pytest.approx(best, rel=1e-5)
+    assert result == pytest.approx(best, rel=1e-5)
 
 
 def test_a_line_is_the_shortest_run_that_is_low_enough() -> None:

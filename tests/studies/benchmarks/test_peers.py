@@ -40,8 +40,8 @@ def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
         return subprocess.CompletedProcess(command, int(command[5] == "9.0"), stderr="first\nKeyError: at last")
 
     monkeypatch.setattr(subprocess, "run", process)
-    found, report = peers.compete("lightgbm", split, Budget(1.0))
-    assert np.array_equal(found, scores) and report == {"estimate": 0.5}
+    result, report = peers.compete("lightgbm", split, Budget(1.0))
+    assert np.array_equal(result, scores) and report == {"estimate": 0.5}
     assert set(seen) == {"train", "vali", "test"} and not seen["test"].grades.any()
     assert np.array_equal(seen["test"].features, split.test.features)
     with pytest.raises(StudyError, match="lightgbm on Fold1 failed: KeyError: at last"):
@@ -100,7 +100,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lightgbm_with_its_defaults_stops_by_itself(tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     train, vali = queries(25, 1), queries(15, 2)
-    found = peers.lightgbm_defaults(Split("", train, vali), Budget(600.0), tmp_path)
+    result = peers.lightgbm_defaults(Split("", train, vali), Budget(600.0), tmp_path)
     ranker = lightgbm.LGBMRanker(n_estimators=10_000, random_state=0, n_jobs=1, verbosity=-1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -108,22 +108,22 @@ def test_lightgbm_with_its_defaults_stops_by_itself(tmp_path: Path) -> None:
             train.features, train.grades, group=train.lengths, eval_set=[(vali.features, vali.grades)],
             eval_group=[vali.lengths], eval_at=[10], callbacks=[lightgbm.early_stopping(50, verbose=False)],
         )  # fmt: skip
-        assert np.array_equal(found.score(vali), ranker.predict(vali.features))
-    assert found.detail == {"trees": ranker.best_iteration_, "cut_by_deadline": False} and found.tried == 1
-    assert found.estimate == parse_metric(METRIC).mean(np.asarray(ranker.predict(vali.features)), vali)
+        assert np.array_equal(result.score(vali), ranker.predict(vali.features))
+    assert result.detail == {"trees": ranker.best_iteration_, "cut_by_deadline": False} and result.tried == 1
+    assert result.estimate == parse_metric(METRIC).mean(np.asarray(ranker.predict(vali.features)), vali)
 
 
 @pytest.mark.usefixtures("clock")
 def test_lightgbm_keeps_the_trees_that_it_has_at_the_deadline(tmp_path: Path) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     train, vali = queries(25, 1), queries(15, 2)
-    found = peers.lightgbm_defaults(Split("", train, vali), Budget(5.5), tmp_path)
-    assert found.detail == {"trees": 6, "cut_by_deadline": True}
+    result = peers.lightgbm_defaults(Split("", train, vali), Budget(5.5), tmp_path)
+    assert result.detail == {"trees": 6, "cut_by_deadline": True}
     ranker = lightgbm.LGBMRanker(n_estimators=6, random_state=0, n_jobs=1, verbosity=-1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         ranker.fit(train.features, train.grades, group=train.lengths)
-        assert np.array_equal(found.score(vali), ranker.predict(vali.features))
+        assert np.array_equal(result.score(vali), ranker.predict(vali.features))
 
 
 @pytest.mark.usefixtures("clock")
@@ -131,9 +131,9 @@ def test_a_trial_of_lightgbm_that_is_cut_by_the_deadline_counts(tmp_path: Path) 
     pytest.importorskip("lightgbm")
     pytest.importorskip("optuna")
     train, vali = queries(25, 1), queries(15, 2)
-    found = peers.lightgbm_optuna(Split("", train, vali), Budget(1.3), tmp_path)
-    assert set(found.detail["trees_of_trials"]) == {1} and found.detail["trees"] == 1
-    assert np.ptp(np.asarray(found.score(vali))) > 0.0
+    result = peers.lightgbm_optuna(Split("", train, vali), Budget(1.3), tmp_path)
+    assert set(result.detail["trees_of_trials"]) == {1} and result.detail["trees"] == 1
+    assert np.ptp(np.asarray(result.score(vali))) > 0.0
 
 
 @pytest.mark.thorough

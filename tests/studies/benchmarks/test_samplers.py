@@ -118,8 +118,8 @@ def test_fronts(name: str) -> None:
         for first in np.linspace(0, 1, 300).tolist()
     ]
     assert -hypervolume(values, problem.corner) == pytest.approx(problem.minimum, rel=0.01)
-    found = run(problem, name, "thompson", 0, Setting(False, 14, 2))
-    assert (np.diff(found.picks) <= 0).all() and problem.minimum < found.picks[-1] <= 0.0 and not found.believed
+    result = run(problem, name, "thompson", 0, Setting(False, 14, 2))
+    assert (np.diff(result.picks) <= 0).all() and problem.minimum < result.picks[-1] <= 0.0 and not result.believed
 
 
 def test_a_run_picks_by_what_it_observed() -> None:
@@ -200,8 +200,8 @@ def test_regrets_are_compared_at_equal_seconds() -> None:
     # all of them have spent 4 s: the first has ended by then, the second has one trial
     assert [row["seconds"] for row in equal.rows] == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
     for name, medians in (("tpe", "444"), ("thompson", "431")):
-        found = [row["regret"] for row in equal.rows if row["sampler"] == name]
-        assert found == [f"{value} [{value}, {value}]" for value in medians]
+        result = [row["regret"] for row in equal.rows if row["sampler"] == name]
+        assert result == [f"{value} [{value}, {value}]" for value in medians]
     assert [row["against"] for row in equal.rows][:2] == ["", "p=1"]
     assert [row["branches"] for row in shares.rows] == [1.0, pytest.approx(1 / 3)]
     assert seconds_tables(replace(chosen, runs=runs[:3], names=["tpe"])) == []

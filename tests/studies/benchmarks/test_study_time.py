@@ -27,9 +27,9 @@ def trial(number: int, solver: str, begun: float, ended: float, kind: str, **fie
 def test_stages_last_until_the_next_one_begins() -> None:
     names = ["reading", "look", "search", "search", "reporting"]
     events = [event(100.5 + k, "stage", name=name) for k, name in enumerate(names)]
-    found = seconds_by_stage([event(100.7, "study_started"), *events], 100.0, 106.0)
-    assert found == pytest.approx({"reading": 1.5, "look": 1.0, "search": 2.0, "reporting": 1.5})
-    assert list(found) == ["reading", "look", "search", "reporting"]
+    result = seconds_by_stage([event(100.7, "study_started"), *events], 100.0, 106.0)
+    assert result == pytest.approx({"reading": 1.5, "look": 1.0, "search": 2.0, "reporting": 1.5})
+    assert list(result) == ["reading", "look", "search", "reporting"]
     assert seconds_by_stage([], 10.0, 12.0) == {"reading": 2.0}
 
 

@@ -19,8 +19,8 @@ def test_a_seed_gives_one_task_and_another_seed_another() -> None:
 def test_grades_and_missing_values_have_their_shares(kind: str) -> None:
     train, own = task(kind, 5).train, KINDS[kind]
     shares = (1.0 - own.rare, own.rare) if own.rare else SHARES
-    found = np.bincount(train.grades.astype(int)) / train.n_documents
-    np.testing.assert_allclose(found, shares, atol=2e-3)
+    result = np.bincount(train.grades.astype(int)) / train.n_documents
+    np.testing.assert_allclose(result, shares, atol=2e-3)
     absent = np.isnan(np.asarray(train.features)).mean()
     assert absent == 0.0 if not own.missing else 0.5 * own.missing < absent < 2.0 * own.missing
 

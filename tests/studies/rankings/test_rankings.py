@@ -70,12 +70,12 @@ def test_what_a_run_does_not_rank_comes_below_all_that_it_ranks(queries: Queries
     triples = zip(names, queries.document_ids, values, kept, strict=True)
     lines = [f"{query} Q0 {document} 1 {float(value)!r} bm25" for query, document, value, own in triples if own]
     (tmp_path / "today.run").write_text("\n".join([*lines, "0 Q0 unknown 1 3.0 bm25"]))
-    found = scores_on(open_ranking(tmp_path / "today.run"), Part(queries))
-    np.testing.assert_array_equal(found[kept], values[kept])
+    result = scores_on(open_ranking(tmp_path / "today.run"), Part(queries))
+    np.testing.assert_array_equal(result[kept], values[kept])
     for q in range(10):
         own = queries.query_of_document == q
         if (own & ~kept).any():
-            assert found[own & ~kept].max() < found[own & kept].min()
+            assert result[own & ~kept].max() < result[own & kept].min()
 
 
 def boosters() -> list[str]:
@@ -155,8 +155,8 @@ def test_a_column_is_a_feature_by_number_or_a_column_that_is_none(queries: Queri
     frame = pd.DataFrame({"qid": [1, 2, 1], "grade": [0, 1, 2], "x": [1.0, 2.0, 3.0], "today": [9.0, 8.0, 7.0]})
     read = catalogue.read(frame, drop="today")
     for given in ("column:today", "today"):
-        found = scores_on(open_ranking(given, frame), Part(read, frame, {"drop": "today"}))
-        np.testing.assert_array_equal(found, [9.0, 7.0, 8.0])
+        result = scores_on(open_ranking(given, frame), Part(read, frame, {"drop": "today"}))
+        np.testing.assert_array_equal(result, [9.0, 7.0, 8.0])
     with pytest.raises(DataError, match="Did you mean 'today'"):
         open_ranking("todya", frame)
     with pytest.raises(DataError, match="Give column:NUMBER"):
@@ -228,9 +228,9 @@ def test_scores_by_row_are_those_of_test_or_of_all_parts(queries: Queries) -> No
     parts = parts_of(queries)
     sizes = [part.queries.n_documents for part in parts if part is not None]
     values = np.arange(float(N))
-    found = scores_of_parts(open_ranking(values), parts)
-    assert [None if own is None else len(own) for own in found] == sizes
-    assert np.concatenate([own for own in found if own is not None]).tolist() == values.tolist()
+    result = scores_of_parts(open_ranking(values), parts)
+    assert [None if own is None else len(own) for own in result] == sizes
+    assert np.concatenate([own for own in result if own is not None]).tolist() == values.tolist()
     train, vali, test = scores_of_parts(open_ranking(values[: sizes[2]]), parts)
     assert train is None and vali is None and test is not None and test.tolist() == values[: sizes[2]].tolist()
     train, vali, test = scores_of_parts(open_ranking(values[: sizes[0]]), [parts[0], parts[1], None])
@@ -245,8 +245,8 @@ def test_scores_by_id_cover_the_parts_whose_queries_they_hold(queries: Queries) 
     assert test.document_ids is not None
     names = test.query_ids[test.query_of_document]
     frame = pd.DataFrame({"qid": names, "docid": test.document_ids, "score": np.arange(test.n_documents)})
-    found = scores_of_parts(open_ranking(frame), parts)
-    assert found[0] is None and found[1] is None and found[2] is not None
+    result = scores_of_parts(open_ranking(frame), parts)
+    assert result[0] is None and result[1] is None and result[2] is not None
     with pytest.raises(DataError, match="of none of the"):
         scores_of_parts(open_ranking(frame.assign(qid="other")), parts)
     more = pd.concat([frame, pd.DataFrame({"qid": names[:1], "docid": ["unknown"], "score": [0.0]})])
@@ -256,9 +256,9 @@ def test_scores_by_id_cover_the_parts_whose_queries_they_hold(queries: Queries) 
 
 def test_every_part_is_scored_by_a_model(queries: Queries) -> None:
     model: Model = LinearModel(np.arange(1.0, 5.0), "RankSVM")
-    found = scores_of_parts(open_ranking(model), [*parts_of(queries)[:2], None])
-    assert found[2] is None and found[0] is not None
-    np.testing.assert_array_equal(found[0], model.predict(queries.select(range(5))))
+    result = scores_of_parts(open_ranking(model), [*parts_of(queries)[:2], None])
+    assert result[2] is None and result[0] is not None
+    np.testing.assert_array_equal(result[0], model.predict(queries.select(range(5))))
 
 
 def test_a_path_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.core.space import Int
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import STANDARD
@@ -24,15 +22,6 @@ from tests.support.custom_solvers import PowerRidge
 
 NAMES = ("text", "text_copy", "age", "vector_1", "vector_2", "noise")
 COSTS: dict[str, Any] = {"text_copy": 5, "vectors": {"features": ["vector_*"], "cost": 4}, "noise": 0.5}
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """What a test registers is gone after it."""
-    before = dict(REGISTERED)
-    yield
-    REGISTERED.clear()
-    REGISTERED.update(before)
 
 
 def sample(seed: int, count: int = 20) -> Queries:

@@ -64,9 +64,13 @@ def test_files_beside_do_not_matter_and_one_may_be_written_anew(folder: Path) ->
     (folder / "other").write_text("x")
     prove(folder)
     np.save(folder / "features.npy", np.zeros(3))
+    with pytest.raises(Damaged, match=r"features\.npy"):
+        prove(folder)
     reseal(folder, "features.npy")
     prove(folder)
     (folder / "test" / "features.npy").unlink()
+    with pytest.raises(Damaged, match=r"features\.npy"):
+        prove(folder)
     prove(folder, subfolders=False)
 
 

@@ -107,7 +107,9 @@ def test_a_password_with_odd_signs_is_understood(postgres: Server, tmp_path: Pat
     postgres.execute(f"DROP ROLE IF EXISTS odd; CREATE ROLE odd SUPERUSER LOGIN PASSWORD '{SECRET}{{0}}'")
     name = postgres.new_database().rpartition("/")[2]
     url = postgres.url(name, user="odd", password=quote(SECRET + "{0}", safe=""))
-    Record(tmp_path, "s", "map", url).close()
+    record = Record(tmp_path, "s", "map", url)
+    assert record.trials() == []
+    record.close()
 
 
 MOUNTS = """\

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 from sklearn.linear_model import Ridge
@@ -15,13 +14,6 @@ from ranktune.solvers.core.space import Choice, Float, Int, When
 from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.tuner.study.custom import restore_custom
 from tests.support.custom_solvers import PowerRidge, precision
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """What a test registers is gone after it."""
-    yield
-    forget()
 
 
 def forget() -> None:

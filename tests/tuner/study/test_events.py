@@ -241,11 +241,13 @@ def test_readable_lines_hold_no_control_characters_and_are_short() -> None:
     assert len(line) == 400
 
 
-def test_a_closed_terminal_does_not_end_the_study() -> None:
+def test_a_closed_terminal_does_not_end_the_study(tmp_path: Path) -> None:
     def closed(_: str) -> None:
         raise BrokenPipeError
 
-    Events(None, closed).write(Event.ASKED, trial=0)
+    with Events(tmp_path, closed) as events:
+        events.write(Event.ASKED, trial=0)
+    assert [event["trial"] for event in read_events(tmp_path)] == [0]
 
 
 def test_after_the_end_nothing_is_written(tmp_path: Path) -> None:

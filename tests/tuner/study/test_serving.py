@@ -80,12 +80,15 @@ def test_a_study_for_other_systems_is_another_study() -> None:
 
 
 def test_a_solver_of_all_kinds_can_be_made_in_the_served_space() -> None:
+    served = set()
     for name in SOLVERS:
         for system in ("solr", "lightgbm", "liblinear"):
             if not can_load([system], SOLVERS[name].model_parts({})):
                 continue
             defaults = {own.name: own.default for own in able_space(frozenset(), [system], name) if own.when is None}
             make(name, defaults).check_parameters()
+            served.add(system)
+    assert served == {"solr", "lightgbm", "liblinear"}
 
 
 def test_estimators_of_the_user_that_become_our_models_are_served() -> None:

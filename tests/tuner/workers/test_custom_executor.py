@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import pytest
 
 from ranktune import register_metric, register_solver
-from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.registry import make
 from ranktune.tuner.workers.custom import CustomExecutor, with_custom
 from ranktune.tuner.workers.executor import InProcess, Processes
 from tests.support.custom_solvers import PowerRidge
-
-
-@pytest.fixture(autouse=True)
-def forgotten() -> Iterator[None]:
-    """What a test registers is gone after it."""
-    yield
-    REGISTERED.clear()
-    CUSTOM.clear()
 
 
 def value(solver: str, metric: str) -> tuple[float, Any]:

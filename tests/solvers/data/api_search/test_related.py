@@ -31,45 +31,45 @@ def table() -> Table:
 
 
 def test_the_model_orders_ours_and_bm25_stays(table: Table) -> None:
-    found = related("np.argsort", Column("bm25", -1.0), count=50)
+    result = related("np.argsort", Column("bm25", -1.0), count=50)
     summary = table.summaries[table.names.index("numpy.argsort")]
-    assert (found.query, found.summary) == ("numpy.argsort", summary)
-    assert found.ours != found.bm25 and sorted(found.ours) == sorted(found.bm25)
+    assert (result.query, result.summary) == ("numpy.argsort", summary)
+    assert result.ours != result.bm25 and sorted(result.ours) == sorted(result.bm25)
     same = related("numpy.argsort", Column("bm25"), count=50, table=table)
-    assert same.ours == same.bm25 == found.bm25
+    assert same.ours == same.bm25 == result.bm25
     assert related("numpy.argsort", Column("log_length"), table=table).ours != same.ours
 
 
 def test_grades_and_summaries(table: Table) -> None:
-    found = related("numpy.argsort", Column("bm25"), count=50, table=table)
-    grades = {entry.name: entry.grade for entry in found.ours}
+    result = related("numpy.argsort", Column("bm25"), count=50, table=table)
+    grades = {entry.name: entry.grade for entry in result.ours}
     assert grades["numpy.lexsort"] == 2 and grades["numpy.sort"] >= 1
-    assert found.judged == sum(grade > 0 for grade in grades.values()) and found.part in ("train", "vali", "test")
-    assert all(entry.summary == table.summaries[table.names.index(entry.name)] for entry in found.ours)
+    assert result.judged == sum(grade > 0 for grade in grades.values()) and result.part in ("train", "vali", "test")
+    assert all(entry.summary == table.summaries[table.names.index(entry.name)] for entry in result.ours)
 
 
 def test_as_dict_survives_json(table: Table) -> None:
-    found = related("numpy.argsort", Column("bm25"), count=2, table=table)
-    fields = json.loads(json.dumps(found.as_dict()))
-    assert [tuple(entry.values()) for entry in fields["ours"]] == [tuple(entry) for entry in found.ours]
+    result = related("numpy.argsort", Column("bm25"), count=2, table=table)
+    fields = json.loads(json.dumps(result.as_dict()))
+    assert [tuple(entry.values()) for entry in fields["ours"]] == [tuple(entry) for entry in result.ours]
     assert fields["ours"][0].keys() == {"name", "summary", "grade"}
-    assert (fields["query"], fields["judged"], fields["part"]) == ("numpy.argsort", found.judged, found.part)
+    assert (fields["query"], fields["judged"], fields["part"]) == ("numpy.argsort", result.judged, result.part)
 
 
 def test_a_query_without_graded_candidates_is_answered_too(table: Table) -> None:
     ungraded = table.names[int(np.flatnonzero(table.part == 0)[0])]
-    found = related(ungraded, Column("tfidf"), table=table)
-    assert len(found.ours) == 10 and found.judged == 0 and found.part is None
+    result = related(ungraded, Column("tfidf"), table=table)
+    assert len(result.ours) == 10 and result.judged == 0 and result.part is None
 
 
 def test_equal_scores_keep_the_order_of_bm25(table: Table) -> None:
-    found = related("numpy.zeros", Column("bm25", 0.0), count=50, table=table)
-    assert found.ours == found.bm25
+    result = related("numpy.zeros", Column("bm25", 0.0), count=50, table=table)
+    assert result.ours == result.bm25
 
 
 def test_count(table: Table) -> None:
-    found = related("numpy.zeros", Column("bm25"), count=2, table=table)
-    assert len(found.ours) == len(found.bm25) == 2
+    result = related("numpy.zeros", Column("bm25"), count=2, table=table)
+    assert len(result.ours) == len(result.bm25) == 2
     assert len(related("numpy.zeros", Column("bm25"), count=99, table=table).ours) == 50
     with pytest.raises(ParameterError, match="count is 0"):
         related("numpy.zeros", Column("bm25"), count=0, table=table)

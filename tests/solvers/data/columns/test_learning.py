@@ -107,8 +107,10 @@ def test_every_way_in_gives_the_same_features(way: str, tmp_path: Path) -> None:
 def test_another_table_is_taken_as_the_training_table_was(way: str, tmp_path: Path) -> None:
     train = read(table().rename({"qid": "asked", "grade": "bought"}), qid="asked", grade="bought")
     source = WAYS[way](tmp_path)
-    found = read(source, feature_names=train.feature_names, encoding=train.encoding)
-    assert np.array_equal(found.features, train.features, equal_nan=True) and np.array_equal(found.grades, train.grades)
+    result = read(source, feature_names=train.feature_names, encoding=train.encoding)
+    assert np.array_equal(result.features, train.features, equal_nan=True) and np.array_equal(
+        result.grades, train.grades
+    )
     if train.feature_names and not isinstance(source, Path):
         model = LinearModel(
             np.arange(7.0), "mine", feature_names=train.feature_names, encoding=train.encoding, missing=np.ones(7)
@@ -126,9 +128,9 @@ def test_values_that_training_did_not_have_are_zeros_and_later_dates_younger() -
     assert train.encoding is not None
     age = train.encoding.columns["seen"]
     assert isinstance(age, Age)
-    found = read(later, feature_names=train.feature_names, encoding=train.encoding).features
+    result = read(later, feature_names=train.feature_names, encoding=train.encoding).features
     expected = (datetime.fromisoformat(age.before) - datetime(2030, 1, 1, tzinfo=UTC)) / timedelta(days=1)
-    np.testing.assert_array_equal(found[:, 1:], [[0, 0, 0, expected, 1], [0, 0, 0, np.nan, np.nan]])
+    np.testing.assert_array_equal(result[:, 1:], [[0, 0, 0, expected, 1], [0, 0, 0, np.nan, np.nan]])
 
 
 def test_validation_and_test_tables_are_taken_as_the_training_table(tmp_path: Path) -> None:
@@ -150,9 +152,9 @@ def test_validation_and_test_tables_are_taken_as_the_training_table(tmp_path: Pa
 def test_digits_in_a_csv_file_are_levels_where_the_model_knows_them_as_such(tmp_path: Path) -> None:
     train = read(table())
     table().filter(pl.col("colour") == "007").drop("seen").with_columns(seen=pl.lit(None)).write_csv(tmp_path / "a.csv")
-    found = read(tmp_path / "a.csv", feature_names=train.feature_names, encoding=train.encoding)
+    result = read(tmp_path / "a.csv", feature_names=train.feature_names, encoding=train.encoding)
     assert train.feature_names is not None
-    assert np.asarray(found.features)[:, train.feature_names.index("colour=007")].all()
+    assert np.asarray(result.features)[:, train.feature_names.index("colour=007")].all()
 
 
 @pytest.mark.parametrize(
@@ -265,5 +267,5 @@ def test_text_of_dates_may_have_zones_and_levels_may_be_numbers() -> None:
     train = read(numbered)
     assert train.feature_names == ("shop=7", "shop=8", "shop:missing")
     plain = numbered.assign(shop=[7, 8, 9, 7])
-    found: Queries = read(plain, feature_names=train.feature_names, encoding=train.encoding)
-    assert np.asarray(found.features).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 0]]
+    result: Queries = read(plain, feature_names=train.feature_names, encoding=train.encoding)
+    assert np.asarray(result.features).tolist() == [[1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 0]]

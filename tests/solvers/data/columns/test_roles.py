@@ -18,9 +18,9 @@ COLUMNS = ("qid", "grade", "docid", "bm25_title", "bm25_body", "clicks", "a,b", 
 
 
 def test_all_columns_but_those_of_known_names_are_features() -> None:
-    found = roles(COLUMNS, Wanted())
-    assert found == Roles({"query": "qid", "grade": "grade", "document": "docid"}, COLUMNS[3:])
-    assert found.keys == {"qid": "query id", "grade": "grade", "docid": "document id"}
+    result = roles(COLUMNS, Wanted())
+    assert result == Roles({"query": "qid", "grade": "grade", "document": "docid"}, COLUMNS[3:])
+    assert result.keys == {"qid": "query id", "grade": "grade", "docid": "document id"}
 
 
 @pytest.mark.parametrize("name", [*QUERIES, *(name.upper() for name in QUERIES)])
@@ -50,21 +50,21 @@ def test_of_several_names_of_documents_the_first_known_is_taken() -> None:
     ],
 )
 def test_features_are_names_and_globs(given: Any, features: tuple[str, ...]) -> None:
-    found = roles(COLUMNS, Wanted(features=given))
-    assert found.features == features
-    assert set(found.dropped) == set(COLUMNS) - set(features) - set(found.keys)
+    result = roles(COLUMNS, Wanted(features=given))
+    assert result.features == features
+    assert set(result.dropped) == set(COLUMNS) - set(features) - set(result.keys)
 
 
 def test_dropped_columns_are_nothing_at_all() -> None:
-    found = roles(COLUMNS, Wanted(drop=["bm25_*,clicks", "docid"]))
-    assert found.features == ("a,b", "w[1]") and found["document"] is None
-    assert found.dropped == dict.fromkeys(("bm25_title", "bm25_body", "clicks", "docid"), "drop")
+    result = roles(COLUMNS, Wanted(drop=["bm25_*,clicks", "docid"]))
+    assert result.features == ("a,b", "w[1]") and result["document"] is None
+    assert result.dropped == dict.fromkeys(("bm25_title", "bm25_body", "clicks", "docid"), "drop")
     assert roles(("query", "query_id", "y", "f"), Wanted(drop="query"))["query"] == "query_id"
 
 
 def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
-    found = roles(("s", "grade", "day", "f"), Wanted(qid="s", group_by_time="day", drop="s,da*"))
-    assert found.keys == {"s": "query id", "grade": "grade", "day": "time"} and not found.dropped
+    result = roles(("s", "grade", "day", "f"), Wanted(qid="s", group_by_time="day", drop="s,da*"))
+    assert result.keys == {"s": "query id", "grade": "grade", "day": "time"} and not result.dropped
 
 
 @pytest.mark.parametrize(

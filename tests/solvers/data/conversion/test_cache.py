@@ -131,7 +131,7 @@ def test_two_processes_make_one_cache(tmp_path: Path, folder: Path) -> None:
     source.write_text("".join(f"{k % 3} qid:{k // 9} 1:{k / 8} 2:{k % 5}\n" for k in range(60_000)))
     command = [sys.executable, "-c", READ, str(source), str(folder)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    found = {process.communicate()[0] for process in running}
+    result = {process.communicate()[0] for process in running}
     assert [process.returncode for process in running] == [0, 0]
-    assert len(found) == 1 and found != {""}
+    assert len(result) == 1 and result != {""}
     assert len(list(folder.iterdir())) == 1

@@ -28,7 +28,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranktune.solvers.data.conversion.segments.JOINED", 20)
 
 
-def same(one: Queries, other: Queries) -> None:
+def assert_same(one: Queries, other: Queries) -> None:
     assert one.fingerprint == other.fingerprint
     assert one.is_sparse == other.is_sparse and one.features.dtype == other.features.dtype
     assert one.query_ids.tolist() == other.query_ids.tolist()
@@ -80,8 +80,8 @@ def test_text_in_small_blocks(case: str, dtype: type, tmp_path: Path) -> None:
     source = tmp_path / "data.txt"
     source.write_text("".join(CASES[case]()), encoding="utf-8")
     expected = ranktune.read(source, dtype=dtype)
-    same(ranktune.convert(source, tmp_path / "made", dtype=dtype), expected)
-    same(ranktune.read(tmp_path / "made"), expected)
+    assert_same(ranktune.convert(source, tmp_path / "made", dtype=dtype), expected)
+    assert_same(ranktune.read(tmp_path / "made"), expected)
     assert sorted(path.suffix for path in (tmp_path / "made").iterdir() if path.suffix not in (".npy", ".json")) == []
 
 
@@ -92,7 +92,7 @@ def test_options_and_compressed_text(pack: Any, layout: Any, tmp_path: Path) -> 
     source = tmp_path / "data.txt"
     source.write_bytes(pack("".join(random_lines(3, 30, 6, 5, 0.5)).encode()))
     options: dict[str, Any] = {"layout": layout, "n_features": 9}
-    same(ranktune.convert(source, tmp_path / "made", **options), ranktune.read(source, **options))
+    assert_same(ranktune.convert(source, tmp_path / "made", **options), ranktune.read(source, **options))
 
 
 @pytest.mark.usefixtures("small_blocks")
@@ -100,7 +100,7 @@ def test_sizes_of_queries_beside_the_text(tmp_path: Path) -> None:
     source = tmp_path / "rank.train"
     source.write_text("".join(f"{k % 3} 1:{k / 8}\n" for k in range(100)))
     (tmp_path / "rank.train.query").write_text("60\n40\n")
-    same(ranktune.convert(source, tmp_path / "made"), ranktune.read(source))
+    assert_same(ranktune.convert(source, tmp_path / "made"), ranktune.read(source))
 
 
 def test_a_table_with_categories_weights_and_dates(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_table_with_categories_weights_and_dates(tmp_path: Path) -> None:
     options: dict[str, Any] = {"weight": "w", "document_weight": "dw"}
     expected = ranktune.read(tmp_path / "data.csv", **options)
     made = ranktune.convert(tmp_path / "data.csv", tmp_path / "made", **options)
-    same(made, expected)
+    assert_same(made, expected)
     assert made.encoding == expected.encoding is not None
 
 

@@ -13,7 +13,7 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.conversion import tables
-from tests.solvers.data.conversion.test_convert import same
+from tests.solvers.data.conversion.test_convert import assert_same
 
 
 @pytest.fixture(autouse=True)
@@ -24,17 +24,17 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def as_a_whole(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What was read as a whole by convert."""
-    found: list[object] = []
+    result: list[object] = []
     write = tables.write_table
 
     def noted(*arguments: Any, **options: Any) -> bool:
         in_batches = write(*arguments, **options)
         if not in_batches:
-            found.append(arguments[0])
+            result.append(arguments[0])
         return in_batches
 
     monkeypatch.setattr(tables, "write_table", noted)
-    return found
+    return result
 
 
 def frame(seed: int = 0, n_rows: int = 120) -> pl.DataFrame:
@@ -103,7 +103,7 @@ def test_every_format(change: str, ending: str, tmp_path: Path, as_a_whole: list
     path = written(CHANGES[change](frame()), ending, tmp_path)
     expected = ranktune.read(path)
     made = ranktune.convert(path, tmp_path / "made")
-    same(made, expected)
+    assert_same(made, expected)
     assert made.encoding == expected.encoding
     assert as_a_whole == []
     assert not list((tmp_path / "made").glob("*.draft"))
@@ -114,7 +114,7 @@ def test_options_of_columns(tmp_path: Path, as_a_whole: list[object]) -> None:
     options: dict[str, Any] = {
         "weight": "w", "document_weight": "dw", "group_by_time": "day", "drop": "is_*", "features": "bm25,cl*,day",
     }  # fmt: skip
-    same(ranktune.convert(path, tmp_path / "made", **options), ranktune.read(path, **options))
+    assert_same(ranktune.convert(path, tmp_path / "made", **options), ranktune.read(path, **options))
     assert as_a_whole == []
 
 
@@ -124,14 +124,14 @@ def test_a_decimal_comma_and_empty_lines(has_empty_lines: bool, tmp_path: Path, 
     text = plain.read_text().replace(",", ";").replace(".", ",")
     other = tmp_path / "other.csv"
     other.write_text(text + "\n\n" if has_empty_lines else text)
-    same(ranktune.convert(other, tmp_path / "made"), ranktune.read(plain))
+    assert_same(ranktune.convert(other, tmp_path / "made"), ranktune.read(plain))
     assert as_a_whole == []
 
 
 @pytest.mark.parametrize("missing", ["keep", "zero"])
 def test_missing_values(missing: Any, tmp_path: Path) -> None:
     path = written(with_missing(with_kinds(frame())), "csv", tmp_path)
-    same(ranktune.convert(path, tmp_path / "made", missing=missing), ranktune.read(path, missing=missing))
+    assert_same(ranktune.convert(path, tmp_path / "made", missing=missing), ranktune.read(path, missing=missing))
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -145,11 +145,11 @@ def test_a_value_that_may_not_be_is_found_in_any_batch(ending: str, tmp_path: Pa
 
 def test_columns_that_are_no_features_are_named(tmp_path: Path) -> None:
     path = written(frame().with_columns(url=pl.format("http://{}", "docid")), "parquet", tmp_path)
-    with pytest.raises(DataError) as found:
+    with pytest.raises(DataError) as result:
         ranktune.convert(path, tmp_path / "made")
     with pytest.raises(DataError) as expected:
         ranktune.read(path)
-    assert str(found.value) == str(expected.value)
+    assert str(result.value) == str(expected.value)
 
 
 @pytest.mark.parametrize("at", [4, 60, -200, -20])

@@ -100,8 +100,8 @@ def test_missing_values_stay_missing(library: Any, name: str, values: list[Any])
     frame = library.DataFrame({**COLUMNS, name: values})
     queries = from_frame(frame)
     assert queries.has_missing and queries.feature_names is not None
-    found = queries.in_caller_order(queries.features[:, queries.feature_names.index(name)])
-    np.testing.assert_array_equal(found, np.array(values, dtype=np.float64))
+    result = queries.in_caller_order(queries.features[:, queries.feature_names.index(name)])
+    np.testing.assert_array_equal(result, np.array(values, dtype=np.float64))
     with pytest.raises(DataError, match=rf"'{name}'.*missing values: .*, the first in row"):
         from_frame(frame, missing="error")
     zeros = from_frame(frame, missing="zero")
@@ -119,8 +119,8 @@ def test_missing_values_stay_missing(library: Any, name: str, values: list[Any])
 def test_missing_values_of_pandas_own_types(column: Any) -> None:
     queries = from_frame(pd.DataFrame({**COLUMNS, "clicks": column}))
     assert queries.feature_names is not None
-    found = queries.in_caller_order(queries.features[:, queries.feature_names.index("clicks")])
-    assert np.isnan(found).tolist() == [False, True, False] and found[0] == float(column[0])
+    result = queries.in_caller_order(queries.features[:, queries.feature_names.index("clicks")])
+    assert np.isnan(result).tolist() == [False, True, False] and result[0] == float(column[0])
 
 
 def test_a_frame_with_two_columns_of_one_name_is_refused_as_data() -> None:

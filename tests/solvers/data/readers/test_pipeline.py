@@ -45,15 +45,15 @@ def _lines(seed: int, n: int = 400) -> list[str]:
 def test_the_same_queries(start: str, tmp_path: Path, two_threads: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "data.txt"
     path.write_text(start + "".join(_lines(0)))
-    found = ranktune.read(path)
+    result = ranktune.read(path)
     assert two_threads == [2]
     monkeypatch.setattr(pipeline, "processors", lambda: 1)
     alone = ranktune.read(path)
     assert two_threads == [2]
-    assert found.fingerprint == alone.fingerprint
-    assert found.query_ids.tolist() == alone.query_ids.tolist()
-    assert found.document_ids is not None and alone.document_ids is not None
-    assert found.document_ids.tolist() == alone.document_ids.tolist()
+    assert result.fingerprint == alone.fingerprint
+    assert result.query_ids.tolist() == alone.query_ids.tolist()
+    assert result.document_ids is not None and alone.document_ids is not None
+    assert result.document_ids.tolist() == alone.document_ids.tolist()
 
 
 @pytest.mark.parametrize("at", [0, 57, 250, 399])

@@ -60,19 +60,19 @@ def queries() -> Queries:
 
 
 def test_each_kind_is_found_and_nothing_else() -> None:
-    found = suspects(queries())
-    assert {one.name: one.kind for one in found} == KINDS
-    (copy,) = (one for one in found if one.name == "copy")
+    result = suspects(queries())
+    assert {one.name: one.kind for one in result} == KINDS
+    (copy,) = (one for one in result if one.name == "copy")
     text = warning_of([copy])
     assert text.startswith("feature copy is the grade, or a function") and 'drop="copy"' in text
 
 
 def test_one_warning_names_all_and_one_option_drops_them() -> None:
-    found = suspects(queries())
-    text = warning_of(found)
+    result = suspects(queries())
+    text = warning_of(result)
     assert text.startswith(f"{len(KINDS)} features look wrong. ") and text.endswith(f'drop="{",".join(KINDS)}".')
-    assert all(f"{one.name} {one.reason}" in text for one in found)
-    many = [replace(found[0], name=f"id{k}") for k in range(MOST_NAMED + 3)]
+    assert all(f"{one.name} {one.reason}" in text for one in result)
+    many = [replace(result[0], name=f"id{k}") for k in range(MOST_NAMED + 3)]
     assert "3 more: `ranktune data`" in warning_of(many) and f'"{",".join(one.name for one in many)}"' in warning_of(
         many
     )
@@ -90,8 +90,8 @@ def test_features_of_a_category_or_a_date_stand_for_their_column() -> None:
             "brand": generator.choice(list("abc"), N),
         }
     )
-    found = suspects(read(frame))
-    assert [(one.name, one.kind) for one in found] == [("sold", LEAK)]
+    result = suspects(read(frame))
+    assert [(one.name, one.kind) for one in result] == [("sold", LEAK)]
 
 
 def test_sparse_features_are_judged_alike() -> None:
@@ -105,13 +105,13 @@ def test_missing_values_count_as_the_lowest() -> None:
     X = own.features.copy()
     X[0, :] = np.nan
     X[:, list(COLUMNS).index("noise")] = np.where(Y > 0, Y, np.nan)
-    found = {one.name: one.kind for one in suspects(replace(own, features=X, has_missing=True))}
-    assert found == {name: kind for name, kind in KINDS.items() if name != "session_id"} | {"noise": LEAK}
+    result = {suspect.name: suspect.kind for suspect in suspects(replace(own, features=X, has_missing=True))}
+    assert result == {name: kind for name, kind in KINDS.items() if name != "session_id"} | {"noise": LEAK}
 
 
 def test_features_without_names_are_numbered() -> None:
     unnamed = Queries.from_arrays(queries().features, Y, qid=QID)
-    assert [one.name for one in suspects(unnamed)] == [str(list(COLUMNS).index(name) + 1) for name in KINDS]
+    assert [suspect.name for suspect in suspects(unnamed)] == [str(list(COLUMNS).index(name) + 1) for name in KINDS]
     assert "remove them from the data" in warning_of(suspects(unnamed))
 
 
@@ -124,7 +124,7 @@ def test_large_data_are_judged_by_a_sample() -> None:
     X = np.tile(queries().features, (times, 1))
     X[:, list(COLUMNS).index("row_id")] = np.arange(len(X))
     repeated = Queries.from_arrays(X, np.tile(Y, times), qid=np.repeat(np.arange(times * N_QUERIES), LENGTH))
-    kinds = {list(COLUMNS)[int(one.name) - 1]: one.kind for one in suspects(repeated)}
+    kinds = {list(COLUMNS)[int(suspect.name) - 1]: suspect.kind for suspect in suspects(repeated)}
     assert kinds == {name: kind for name, kind in KINDS.items() if name != "session_id"}
 
 

@@ -16,7 +16,7 @@ def run(
 ) -> tuple[ParseResult, ParseBuffers]:
     into = ParseBuffers.for_text_of(len(text))
     array = np.frombuffer(text, dtype=np.uint8)
-    found = parse(
+    result = parse(
         array,
         into,
         base=base,
@@ -25,15 +25,15 @@ def run(
         missing=missing,
         grouped=Grouped.UNKNOWN,
     )
-    return found, into
+    return result, into
 
 
 def test_one_pass_finds_grades_entries_queries_and_comments() -> None:
     text = b"2 qid:7 1:0.5 3:-2\n\n# heading\n0 qid:7 2:1e2 # a b \n1\tqid:q8  3:4 #docid = GX-1 inc = 1\r\n"
-    found, into = run(text)
-    assert found.fault == Fault.NONE and found.offset == len(text)
-    assert (found.n_rows, found.n_values, found.n_lines, found.width) == (3, 4, 5, 3)
-    assert (found.unsorted, found.commented, found.grouped) == (False, True, Grouped.YES)
+    result, into = run(text)
+    assert result.fault == Fault.NONE and result.offset == len(text)
+    assert (result.n_rows, result.n_values, result.n_lines, result.width) == (3, 4, 5, 3)
+    assert (result.unsorted, result.commented, result.grouped) == (False, True, Grouped.YES)
     assert into.grades[:3].tolist() == [2.0, 0.0, 1.0]
     assert into.values[:4].tolist() == [0.5, -2.0, 100.0, 4.0]
     assert into.columns[:4].tolist() == [0, 2, 1, 2]
@@ -62,8 +62,8 @@ def test_one_pass_finds_grades_entries_queries_and_comments() -> None:
     ],
 )
 def test_only_the_one_spelling_of_a_whole_number_is_a_number(query: str, whole: int) -> None:
-    found, into = run(f"0 qid:{query} 1:1\n".encode())
-    assert found.n_runs == 1
+    result, into = run(f"0 qid:{query} 1:1\n".encode())
+    assert result.n_runs == 1
     assert into.runs[0, 3] == whole
     assert not whole or into.runs[0, 4] == int(query)
 
@@ -101,36 +101,36 @@ def test_only_the_one_spelling_of_a_whole_number_is_a_number(query: str, whole: 
     ],
 )
 def test_a_fault_is_named_and_placed(text: bytes, fault: Fault, at: int) -> None:
-    found, _ = run(text)
-    assert (found.fault, found.offset) == (fault, at)
+    result, _ = run(text)
+    assert (result.fault, result.offset) == (fault, at)
 
 
 def test_hard_numbers_are_listed_for_exact_arithmetic() -> None:
     text = b"1e-320 qid:1 1:16777217.000000000000001 2:0.5 3:1e39\n"
-    found, into = run(text, single=True)
-    hard = [(value, text[first:end]) for value, first, end in into.hard[: found.n_hard].tolist()]
+    result, into = run(text, single=True)
+    hard = [(value, text[first:end]) for value, first, end in into.hard[: result.n_hard].tolist()]
     assert hard[0] == (-1, b"1e-320")
     assert (2, b"1e39") in hard
     assert all(value != 1 for value, _ in hard)
 
 
 def test_features_may_be_counted_from_zero() -> None:
-    found, into = run(b"0 qid:1 0:5 999:1\n", base=0)
-    assert found.fault == Fault.NONE
+    result, into = run(b"0 qid:1 0:5 999:1\n", base=0)
+    assert result.fault == Fault.NONE
     assert into.columns[:2].tolist() == [0, 999]
     assert run(b"0 qid:1 1000:5\n", base=0)[0].fault == Fault.INDEX_TOO_LARGE
 
 
 def test_missing_values_are_zero_if_asked() -> None:
-    found, into = run(b"0 qid:1 1:NULL 2:nan 3:-inf 4:2\n", missing="zero")
-    assert found.fault == Fault.NONE
+    result, into = run(b"0 qid:1 1:NULL 2:nan 3:-inf 4:2\n", missing="zero")
+    assert result.fault == Fault.NONE
     assert into.values[:4].tolist() == [0.0, 0.0, 0.0, 2.0]
 
 
 @pytest.mark.parametrize("single", [False, True])
 def test_missing_values_are_kept(single: bool) -> None:
-    found, into = run(b"0 qid:1 1:NULL 2:nan 3:NA 4:none 5:2\n", single=single)
-    assert found.fault == Fault.NONE and found.has_missing and found.n_hard == 0
+    result, into = run(b"0 qid:1 1:NULL 2:nan 3:NA 4:none 5:2\n", single=single)
+    assert result.fault == Fault.NONE and result.has_missing and result.n_hard == 0
     np.testing.assert_array_equal(into.values[:5], [np.nan] * 4 + [2.0])
     assert not run(b"0 qid:1 1:0.5\n")[0].has_missing
     for word in (b"inf", b"-inf", b"Infinity"):
@@ -147,6 +147,6 @@ def test_scatter_puts_entries_in_their_cells(dtype: type) -> None:
 
 def test_the_densest_text_fits() -> None:
     text = b"0\n" * 5 + b"0 " + b"1:1 2:2 3:3 4:4 5:5\n"
-    found, into = run(text)
-    assert found.n_rows == 6 <= len(into.grades)
-    assert found.n_values == 5 <= len(into.values)
+    result, into = run(text)
+    assert result.n_rows == 6 <= len(into.grades)
+    assert result.n_values == 5 <= len(into.values)
