@@ -35,8 +35,6 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.linear.presets import ListNet as ListNet
     from ranktune.solvers.linear.rank_svm import RankSVM as RankSVM
     from ranktune.solvers.linear.ranker import Ranker as Ranker
-    from ranktune.solvers.linear.second_order import CoordinateDescent as CoordinateDescent
-    from ranktune.solvers.linear.second_order import Newton as Newton
     from ranktune.solvers.losses.domination import DominationLoss as DominationLoss
     from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy as SoftmaxCrossEntropy
     from ranktune.solvers.losses.pair_weights import DeltaNDCG as DeltaNDCG
@@ -67,6 +65,8 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.optimizers.one_pass import RDA as RDA
     from ranktune.solvers.optimizers.one_pass import TGD as TGD
     from ranktune.solvers.optimizers.proximal import FISTA as FISTA
+    from ranktune.solvers.optimizers.second_order import CoordinateDescent as CoordinateDescent
+    from ranktune.solvers.optimizers.second_order import Newton as Newton
 
 __all__ = sorted((*SOLVERS.names, *PARTS.names))
 

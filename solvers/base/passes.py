@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import ClassVar, Self
 
 import numpy as np
@@ -48,9 +48,7 @@ class PassRanker(LinearRanker):
         """Learn from each block by itself, with features scaled as of all blocks, and average the weights."""
         scaling = "none" if self.scaling == "list" else self.scaling
         shared = factors_of(data, scaling, within_queries=self.scaled_within_queries)
-        results = data.workers.map(_learnt, type(self), self.get_params(), shared)
-        counts = np.array([count for count, _ in results], dtype=np.float64)
-        self.coef_ = (counts / counts.sum()) @ np.array([weights for _, weights in results])
+        self.coef_ = mixed(data.workers.map(_learnt, type(self), self.get_params(), shared))
         self._averaged = True
 
     def _learn(self, queries: Queries, order: Ints, scores: Floats) -> Iterator[Step]:
@@ -155,6 +153,13 @@ def _learnt(block: OpenBlock, kind: type[PassRanker], parameters: Json, shared: 
     ranker = kind(**parameters)
     ranker._shared_factors = shared
     return queries.n_queries, ranker.fit(queries).coef_
+
+
+def mixed(blocks: Sequence[tuple[int, Floats]]) -> Floats:
+    """Return the mean of the weights learned from blocks, by their number of queries: parameter mixing."""
+    counts = np.array([count for count, _ in blocks], dtype=np.float64)
+    mean: Floats = (counts / counts.sum()) @ np.array([weights for _, weights in blocks])
+    return mean
 
 
 def orders(n_queries: int, passes: int, generator: np.random.Generator | None) -> Iterator[Ints]:

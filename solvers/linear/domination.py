@@ -16,8 +16,8 @@ from ranktune.solvers.core.checks import check_finite, check_not_negative, check
 from ranktune.solvers.core.parameters import Param, unchecked, with_parameters
 from ranktune.solvers.core.space import When
 from ranktune.solvers.linear.composition import ComposedRanker, Composition
-from ranktune.solvers.linear.domination_descent import CURVATURES
 from ranktune.solvers.losses.domination import GRADES, Margin
+from ranktune.solvers.optimizers.domination_descent import CURVATURES
 
 PENALTIES = ("l1", "l2", "elastic_net")
 

@@ -21,6 +21,7 @@ from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.parameters import Range
 from ranktune.solvers.core.space import When
 from ranktune.solvers.core.table import Table, named
+from ranktune.solvers.optimizers.base import Optimizer
 from ranktune.solvers.optimizers.one_pass import OnePass
 
 
@@ -90,11 +91,12 @@ PENALTIES: Table[Part] = Table(
 OPTIMIZERS: Table[Part] = Table(
     "optimizer",
     {
-        "newton": Part("linear.second_order:Newton"),
+        "newton": Part("optimizers.second_order:Newton"),
+        "least_squares": Part("optimizers.least_squares:LeastSquares"),
         "lbfgs": Part("optimizers.batch:LBFGS"),
         "owlqn": Part("optimizers.batch:OWLQN"),
         "fista": Part("optimizers.proximal:FISTA"),
-        "coordinate_descent": Part("linear.second_order:CoordinateDescent"),
+        "coordinate_descent": Part("optimizers.second_order:CoordinateDescent"),
         # Separable data without a penalty reach a relative gradient of 1e-9.
         "gradient_steps": Part("optimizers.batch:GradientSteps", {"tol": 1e-9}, STEPS),
         "fobos": Part("optimizers.one_pass:FOBOS"),
@@ -103,6 +105,9 @@ OPTIMIZERS: Table[Part] = Table(
         "tgd": Part("optimizers.one_pass:TGD", {"every": 10}, TRUNCATION),
     },
 )
+
+VISITS = Part("optimizers.base:Visits")
+"""How one-pass optimizers visit the queries."""
 
 
 def by_name(table: Table[Part]) -> Callable[[str, object], None]:
@@ -129,6 +134,11 @@ def is_one_pass(optimizer: object) -> bool:
 ONE_PASS = tuple(filter(is_one_pass, OPTIMIZERS))
 
 
+def general() -> tuple[type[Optimizer], ...]:
+    """Return the optimizers that take every loss with what they need."""
+    return tuple(entry.kind for entry in OPTIMIZERS.values() if entry.kind.losses != "named")
+
+
 def taking(table: Table[Part], parameter: str) -> tuple[str, ...]:
     """Return the names of the parts that take a parameter."""
     return tuple(name for name, own in table.items() if own.takes(parameter))
@@ -146,7 +156,11 @@ def losses_of(optimizer: str) -> tuple[str, ...]:
         return tuple(filter(has_pairs, LOSSES))
     if wanted == "smooth":
         return tuple(loss for loss, own in LOSSES.items() if own.kind.smooth)
-    return tuple(loss for loss, own in LOSSES.items() if optimizer in own.kind.optimizers)
+    return tuple(loss for loss, entry in LOSSES.items() if optimizer in entry.kind.optimizers)
+
+
+SEARCHED = tuple(filter(losses_of, OPTIMIZERS))
+"""The optimizers that a search tries: for the squared error of documents, newton is least_squares."""
 
 
 def with_bounded_slope(losses: Iterable[str]) -> tuple[str, ...]:
@@ -167,8 +181,9 @@ def weights_of(optimizer: str) -> tuple[str, ...]:
 def _groups(parameter: str, choices: Callable[[str], Hashable]) -> list[tuple[Any, Range, When]]:
     """Return the choices of optimizers, the most frequent first, what is searched in place of the usual, and when."""
     groups: dict[tuple[Any, Range], list[str]] = {}
-    for name, own in OPTIMIZERS.items():
-        groups.setdefault((choices(name), own.kind.searched.get(parameter, Range())), []).append(name)
+    for name in SEARCHED:
+        own = OPTIMIZERS[name].kind.searched.get(parameter, Range())
+        groups.setdefault((choices(name), own), []).append(name)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return [(*key, When("optimizer", tuple(names))) for key, names in ordered]
 

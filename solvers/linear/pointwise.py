@@ -11,33 +11,22 @@ Features, dense or sparse, are neither centred nor scaled in memory: both happen
 the features: some vectors of documents and of features.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY
-from typing import Annotated, ClassVar
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, replace
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
-from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.base.vocabulary import MAX_ITERATIONS, TOL
-from ranktune.solvers.blocks.blocked import Data, better_divided, blocked, factors_of
+from ranktune.solvers.blocks.blocked import Data, blocked
 from ranktune.solvers.blocks.workers import OpenBlock
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_not_negative
-from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.composition import MinimisingRanker
-from ranktune.solvers.linear.least_squares import LeastSquares
-from ranktune.solvers.linear.parts import LOSSES, OPTIMIZERS
+from ranktune.solvers.linear.composition import ComposedRanker, Composition
+from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.grade_moments import GradeMoments, grade_moments, joined_grades
 from ranktune.solvers.losses.penalties import L2
-from ranktune.solvers.losses.pointwise import (
-    CENTRES,
-    GAINS,
-    InsensitiveLoss,
-    PointwiseLoss,
-)
+from ranktune.solvers.losses.pointwise import CENTRES, GAINS, InsensitiveLoss, SquaredInsensitiveLoss
 from ranktune.solvers.metrics.gains import can_double
+from ranktune.solvers.optimizers.base import Parts
 
 ROUNDING = 0.01
 """Width over which SVRRanker rounds the kink of its L1 loss, in standard deviations of the targets."""
@@ -52,17 +41,28 @@ CENTRE = Param(
 )
 
 
-class PointwiseRanker(MinimisingRanker):
-    """Base of the pointwise rankers."""
+class PointwiseRanker(ComposedRanker):
+    """Base of the pointwise rankers, whose loss is a sum over documents: its weight is of the mean of one document."""
 
     takes_document_weights: ClassVar[bool] = True
+    scaling: str = "standard"
     centre: str
 
-    def _data(self, queries: Queries) -> Data:
-        return better_divided(queries)
+    @property
+    def scaled_within_queries(self) -> bool:  # type: ignore[override]
+        """Whether deviations are about the means of the queries."""
+        return self.centre == "query"
 
-    def _factors(self, data: Data) -> Floats:
-        return factors_of(data, "standard", within_queries=self.centre == "query")
+    def _adapted(self, path: Sequence[Parts], data: Data) -> list[Parts]:
+        grades = joined_grades(blocked(data).workers.map(_grades))
+        return [
+            replace(parts, loss=self._on(grades, parts.loss), loss_weight=parts.loss_weight * grades.weight)
+            for parts in super()._adapted(path, data)
+        ]
+
+    def _on(self, grades: GradeMoments, loss: Loss) -> Loss:
+        """Return the loss of documents with these grades."""
+        return loss
 
 
 @with_parameters
@@ -103,47 +103,12 @@ class RidgeRanker(PointwiseRanker):
     path_parameter: ClassVar[str | None] = "alpha"
     path_increasing: ClassVar[bool] = False
 
-    def _path(self, data: Data, values: Sequence[float | int] | None) -> Iterator[Iterator[Step]]:
-        """Take the products of the features once, and solve for one alpha after the other."""
-        multiplier = self._factors(data)
-        equations = LeastSquares(data, multiplier, self.centre == "query")
-        for alpha in values or [self.alpha]:
-            self.coef_ = multiplier * equations.solve(float(alpha))
-            if not np.isfinite(self.coef_).all():
-                raise DataError(
-                    "the squares of the features are too large for numbers. Divide the features by a factor."
-                )
-            self.n_iter_ = 1
-            yield iter([Step(1, float("nan"))])
-
-
-class _Smooth(PointwiseRanker):
-    """Base of pointwise rankers with a smooth loss, minimised by L-BFGS."""
-
-    path_parameter: ClassVar[str | None] = "C"
-    path_expensive: ClassVar[bool] = True
-    C: float
-
-    def _loss(self, grades: GradeMoments) -> PointwiseLoss:
-        raise NotImplementedError
-
-    def _path(self, data: Data, values: Sequence[float | int] | None) -> Iterator[Iterator[Step]]:
-        optimizer = OPTIMIZERS["lbfgs"].made(self)
-        grades = joined_grades(blocked(data).workers.map(_grades))
-        scales = [float(C) * grades.weight for C in values or [self.C]]  # the loss is a mean over documents
-        penalties = [L2(1.0 / scale) for scale in scales]
-        path = optimizer.follow(self._loss(grades), penalties, data, multiplier=self._factors(data))
-        for scale, steps in zip(scales, path, strict=True):
-            yield self._scaled(scale, self._keep(optimizer, steps))
-
-    def _scaled(self, scale: float, steps: Iterator[Step]) -> Iterator[Step]:
-        for step in steps:
-            self.objective_ = scale * step.objective
-            yield Step(step.iteration, self.objective_, step.violation)
+    def _composition(self) -> Composition:
+        return Composition("pointwise_squared", None, L2(2.0 * self.alpha), "least_squares")
 
 
 @with_parameters
-class LogisticRanker(_Smooth):
+class LogisticRanker(PointwiseRanker):
     """Logistic regression on relevance: the lowest grade of the data is 0, the highest 1, the others lie between.
 
     A document of relevance p counts p as a relevant one and 1 - p as an irrelevant one, so that all grades matter and
@@ -174,13 +139,15 @@ class LogisticRanker(_Smooth):
     max_iterations: Annotated[int, MAX_ITERATIONS] = 500
     tol: Annotated[float, TOL] = 1e-3
 
-    def _loss(self, grades: GradeMoments) -> PointwiseLoss:
-        loss: PointwiseLoss = LOSSES["pointwise_logistic"].made(self)
-        return loss
+    path_parameter: ClassVar[str | None] = "C"
+    path_expensive: ClassVar[bool] = True
+
+    def _composition(self) -> Composition:
+        return Composition("pointwise_logistic", None, L2(1.0), "lbfgs", self.C)
 
 
 @with_parameters
-class SVRRanker(_Smooth):
+class SVRRanker(PointwiseRanker):
     """Linear support vector regression on the grades.
 
     Cost: two passes over the features an iteration; "l1" takes several times the iterations of "l2".
@@ -228,15 +195,22 @@ class SVRRanker(_Smooth):
     tol: Annotated[float, TOL] = 1e-3
 
     space_order: ClassVar[tuple[str, ...]] = ("loss",)
+    path_parameter: ClassVar[str | None] = "C"
+    path_expensive: ClassVar[bool] = True
 
-    def _loss(self, grades: GradeMoments) -> PointwiseLoss:
-        epsilon, unit = float(self.epsilon), 1.0 if can_double(grades.deciding) else grades.deviation_within_queries
-        if self.loss == "l2":
-            squared: PointwiseLoss = LOSSES["pointwise_squared"].made(self, unit=unit)
-            return squared
-        by_query = self.centre == "query"
-        deviation = (grades.deviation_within_queries if by_query else grades.deviation) / unit
-        return InsensitiveLoss(epsilon, ROUNDING * deviation, self.centre, unit)
+    def _composition(self) -> Composition:
+        kind = SquaredInsensitiveLoss if self.loss == "l2" else InsensitiveLoss
+        return Composition(kind(epsilon=float(self.epsilon), centre=self.centre), None, L2(1.0), "lbfgs", self.C)
+
+    def _on(self, grades: GradeMoments, loss: Any) -> Loss:
+        unit = 1.0 if can_double(grades.deciding) else grades.deviation_within_queries
+        rounding = {}
+        if self.loss == "l1":
+            of_queries = self.centre == "query"
+            deviation = grades.deviation_within_queries if of_queries else grades.deviation
+            rounding = {"rounding": ROUNDING * (deviation / unit)}
+        known: Loss = replace(loss, unit=unit, **rounding)
+        return known
 
 
 def _grades(block: OpenBlock) -> GradeMoments:

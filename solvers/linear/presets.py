@@ -4,11 +4,12 @@ from dataclasses import KW_ONLY
 from typing import Annotated, ClassVar
 
 from ranktune.solvers.base import vocabulary as words
+from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.declared import Former
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import When
-from ranktune.solvers.linear.composition import ComposedRanker, Composition, OnePassRanker
+from ranktune.solvers.linear.composition import ComposedRanker, Composition
 from ranktune.solvers.linear.parts import (
     ONE_PASS,
     OPTIMIZERS,
@@ -26,7 +27,7 @@ PAIRWISE = losses_of("fobos")
 
 
 @with_parameters
-class ElasticRank(OnePassRanker):
+class ElasticRank(ComposedRanker, PassRanker):
     """Linear ranking by passes over the queries, with pairs weighted by a metric and an elastic-net penalty.
 
     The loss of a query is the weighted mean over its pairs, so that eta0, l1 and l2 mean the same for queries of any
@@ -93,7 +94,6 @@ class ElasticRank(OnePassRanker):
     random_state: Annotated[RandomState, words.RANDOM_ORDER] = None
 
     former: ClassVar[Former] = FORMER["ElasticRank"]
-    weighted: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = "passes"
 
     def _composition(self) -> Composition:

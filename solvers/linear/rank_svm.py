@@ -6,33 +6,25 @@ h(d) = max(0, 1 - d)^2 or max(0, 1 - d); s = X v, v = M w the weights on the raw
 No pair is ever stored: the cost of one gradient is a pass over X and n log n for each query's n documents.
 """
 
-import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import KW_ONLY
-from typing import Annotated, ClassVar
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import Data, better_divided, factors_of
+from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS
-from ranktune.solvers.linear.composition import MinimisingRanker
-from ranktune.solvers.linear.summed_objective import BlockLoss, hinge_objective
-from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
-from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
-from ranktune.solvers.optimizers.rank_svm.regularization_path import Follower, Solution, search
+from ranktune.solvers.linear.composition import ComposedRanker, Composition
+from ranktune.solvers.losses.penalties import L2
+from ranktune.solvers.optimizers.base import Parts
 from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
-
-PATH_TOLERANCE = 3.0
-"""Solutions on a path of C are compared with each other: they are found to so many times tol."""
+from ranktune.solvers.optimizers.rank_svm.summed_objective import HingeLoss
 
 
 @with_parameters
-class RankSVM(MinimisingRanker):
+class RankSVM(ComposedRanker):
     """Linear RankSVM by a truncated Newton method with order statistics.
 
     Minimises ``1/2 w'w + C sum over queries of a_q sum over pairs y_i > y_j of h(s_i - s_j)``,
@@ -106,55 +98,24 @@ class RankSVM(MinimisingRanker):
     warm_start: Annotated[bool, Param("Start from ``coef_`` of the last fit, if it has as many features.")] = False
     threads: Annotated[int, Param("Threads for passes over X; the result is the same, bit for bit if X is dense.")] = 1
 
+    scaled_within_queries: ClassVar[bool] = False
     path_parameter: ClassVar[str | None] = "C"
     path_expensive: ClassVar[bool] = True
 
-    def _data(self, queries: Queries) -> Data:
-        return better_divided(queries)
-
-    def _path(self, data: Data, values: Sequence[float | int] | None) -> Iterator[Iterator[Step]]:
-        yield self._minimise(self._objective(data))
-
-    def _minimise(self, objective: HingeObjective) -> Iterator[Step]:
-        descent = Descent(objective)
-        known = self._known(objective.multiplier) if self.warm_start else None
-        start = descent.start() if known is None else descent.resume(known)
-        for solution in search(descent, start, tolerance=float(self.tol), max_iterations=int(self.max_iterations)):
-            self._take_over(solution, objective.multiplier, float(self.tol))
-            yield solution.step
-        if not self.converged_:
-            self._warn(self.n_iter_, solution.step.violation)
-
-    def _objective(self, data: Data) -> HingeObjective:
-        return hinge_objective(
-            data,
-            float(self.C),
-            BlockLoss(
-                smoothing=None if self.loss == "l2" else FIRST_SMOOTHING,
-                adjacent=self.pairs == "adjacent",
-                by_query=self.average == "queries",
-                threads=int(self.threads),
-            ),
-            None if self.scaling == "none" else factors_of(data, self.scaling),
-            over_pairs=self.average == "pairs",
+    def _composition(self) -> Composition:
+        loss: Any = HingeLoss(
+            smoothing=None if self.loss == "l2" else FIRST_SMOOTHING,
+            adjacent=self.pairs == "adjacent",
+            average=self.average,
+            threads=self.threads,
         )
+        return Composition(loss, None, L2(1.0), "newton", self.C)
 
-    def _take_over(self, solution: Solution, multiplier: Floats | None, tolerance: float) -> None:
-        """Take over a solution, which has converged where its violation is at most tolerance."""
-        self.coef_ = solution.weights if multiplier is None else solution.weights * multiplier
-        self.objective_, self.n_iter_ = solution.value, solution.step.iteration
-        self.converged_ = solution.step.violation <= tolerance
-
-    def _steps_on_path(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
-        """Follow rising C, each solution from where the one before leads."""
-        objective, tolerance = self._objective(queries), PATH_TOLERANCE * float(self.tol)
-        follower = Follower(Descent(objective), tolerance=tolerance, max_iterations=int(self.max_iterations))
-        for C in values:
-            solution = follower.to(float(C))
-            self._take_over(solution, objective.multiplier, tolerance)
-            if not self.converged_:
-                self._warn(self.n_iter_, solution.step.violation)
-            yield C
+    def _adapted(self, path: Sequence[Parts], data: Data) -> list[Parts]:
+        adapted = super()._adapted(path, data)
+        if not self.warm_start:
+            return adapted
+        return [replace(parts, start=self._known(parts.multiplier)) for parts in adapted]
 
     def _known(self, multiplier: Floats | None) -> Floats | None:
         """Return the weights of the last fit for the scaled features, or None where they do not fit."""
@@ -165,12 +126,3 @@ class RankSVM(MinimisingRanker):
             return np.asarray(coef, dtype=np.float64)
         known: Floats = np.divide(coef, multiplier, out=np.zeros_like(coef), where=multiplier != 0.0)
         return known
-
-    def _warn(self, iterations: int, violation: float) -> None:
-        what = "a gradient of {:.2g} of that at zero" if self.loss == "l2" else "a relative duality gap of {:.2g}"
-        warnings.warn(
-            f"RankSVM stopped after {iterations} steps at {what.format(violation)}, "
-            f"above tol={self.tol:g}. The best weights are kept; raise max_iterations or tol, or scale features.",
-            RankTuneWarning,
-            stacklevel=3,
-        )

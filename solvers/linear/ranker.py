@@ -1,20 +1,20 @@
 """Ranker: a linear model composed of a loss, a pair weight, a penalty and an optimizer, by name or as objects."""
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar
 
 from ranktune.solvers.base import vocabulary as words
+from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.path_parameter import PathParameter
-from ranktune.solvers.base.training_data import QUERY_WEIGHTS
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.parameters import Param, Range, with_parameters
-from ranktune.solvers.core.space import Value, When
+from ranktune.solvers.core.space import When
 from ranktune.solvers.linear import parts
-from ranktune.solvers.linear.composition import Composition, OnePassRanker, Optimizer
+from ranktune.solvers.linear.composition import ComposedRanker, Composition
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pair_weights import PairWeight
 from ranktune.solvers.losses.penalties import Penalty
+from ranktune.solvers.optimizers.base import Optimizer
 from ranktune.solvers.optimizers.schedules import SCHEDULES
 
 SOFTENED = parts.taking(parts.LOSSES, "temperature")
@@ -26,7 +26,7 @@ SCHEDULE = Param(
 
 
 @with_parameters
-class Ranker(OnePassRanker):
+class Ranker(ComposedRanker, PassRanker):
     """A linear ranker composed of a loss, a pair weight, a penalty and an optimizer, each by name or as an object.
 
     Named parts take their settings from the other parameters; objects have their own. partial_fit is for one-pass
@@ -98,6 +98,7 @@ class Ranker(OnePassRanker):
             '"fobos", "rda", "psgd" and "tgd" visit one query after the other, the others use all queries at every '
             "step. Or an object, such as LBFGS().",
             choices=tuple(parts.OPTIMIZERS),
+            searched=parts.SEARCHED,
             check=parts.by_name(parts.OPTIMIZERS),
         ),
     ] = "gradient_steps"
@@ -129,12 +130,6 @@ class Ranker(OnePassRanker):
 
     def _composition(self) -> Composition:
         return Composition(self.loss, self.pair_weight, self.penalty, self.optimizer)
-
-    @classmethod
-    def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
-        """Return what a configuration can use of the data: one-pass optimizers cannot weigh queries."""
-        one_pass = parts.is_one_pass(parameters.get("optimizer"))
-        return super().supports(parameters) - ({QUERY_WEIGHTS} if one_pass else frozenset())
 
     def _steps_parameter(self) -> str | None:
         """Return the parameter that counts the steps of the named optimizer."""

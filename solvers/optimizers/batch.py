@@ -6,12 +6,13 @@ w  (n_features,) weights on the scaled features   M  diagonal, what each feature
 f  the smooth part of F: all but l1 |w|           g  its gradient       S(a, b) = sign(a) max(0, |a| - b)
 
 An evaluation of f costs a product with X, one with X', and the loss. Each optimizer starts at w = 0. The violation of a
-Step is the norm of the shortest subgradient of F over that at zero. Memory: a few vectors, never a copy of X.
+Step is the norm of the shortest subgradient of F over that at zero. Memory: a few vectors, never a copy of X. A weight
+of the loss divides the strengths instead.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -25,8 +26,7 @@ from ranktune.solvers.data.monotone import within
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.of_weights import of_weights
-from ranktune.solvers.losses.penalties import Penalty
-from ranktune.solvers.optimizers.base import Needs, Searched
+from ranktune.solvers.optimizers.base import Needs, Optimizer, Parts, Progress, minimised
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
 
 MAX_ITERATIONS = Param("The largest number of iterations.")
@@ -157,10 +157,9 @@ class Trail:
 
 
 @part
-class Batch(Searched):
-    """An optimizer that evaluates all lists at every step; subclasses say how it moves."""
+class Batch(Optimizer):
+    """An optimizer that evaluates all queries at every step; subclasses say how it moves."""
 
-    planned: ClassVar[bool] = False
     searched: ClassVar[Mapping[str, Range]] = {"loss": Range(default="softmax")}
     needs: ClassVar[Needs] = Needs(loss=("value_and_gradient",), penalty=("strengths",), scalings=SCALINGS)
     tol: Annotated[
@@ -168,30 +167,31 @@ class Batch(Searched):
     ] = 1e-4
     max_iterations: Annotated[int, MAX_ITERATIONS] = 500
 
-    def follow(
-        self, loss: Loss, penalties: Iterable[Penalty], data: Data, *, multiplier: Floats | None = None
-    ) -> Iterator[Iterator[tuple[Floats, Step]]]:
-        """Yield for each penalty an iterator of weights and steps; exhaust it before the next one.
+    def adds_up(self, loss: Loss) -> bool:
+        """Return whether what is computed of the documents is a sum over blocks of them."""
+        return hasattr(loss, "weight_of")
+
+    def follow(self, path: Sequence[Parts], data: Data) -> Iterator[Iterator[Progress]]:
+        """Yield for each of path what is reached after each step; exhaust it before the next one.
 
         The first starts at zero weights, each further one where the one before ended; decreasing strengths cost least.
-        Weights, (n_features,), are for the raw features; multiplier is M, None for 1. An iterator ends at the optimum
-        to tol, after max_iterations, or where no step descends any more. Raises DataError or IncompatibleParts.
+        It ends at the optimum to tol, after max_iterations, or where no step descends any more.
         """
         trail: Trail | None = None
-        for penalty in penalties:
-            l1, l2 = penalty.strengths
+        for parts in path:
+            l1, l2 = parts.strengths
             if trail is None:
-                trail = Trail(Objective(loss, l2, data, multiplier), l1)
+                trail = Trail(Objective(parts.loss, l2, data, parts.multiplier), l1)
             else:
                 trail.change_strengths(l1, l2)
-            yield self._steps(trail)
+            yield self._steps(trail, parts.loss_weight)
 
-    def _steps(self, trail: Trail) -> Iterator[tuple[Floats, Step]]:
+    def _steps(self, trail: Trail, loss_weight: float) -> Iterator[Progress]:
         for iteration, point in enumerate(self.search(trail)):
             trail.point = point
-            violation = trail.violation
-            yield point.weights * trail.objective.multiplier + 0.0, Step(iteration, point.value, violation)
-            if violation <= self.tol or iteration == self.max_iterations:
+            step = Step(iteration, point.value, trail.violation)
+            yield minimised(point.weights * trail.objective.multiplier + 0.0, step, self.tol, loss_weight)
+            if step.violation <= self.tol or iteration == self.max_iterations:
                 return
 
     def search(self, trail: Trail) -> Iterator[Point]:

@@ -14,21 +14,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, cast
 
 import numpy as np
 
+from ranktune.solvers.base.passes import mixed, orders
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.blocks.blocked import BlockedQueries, Data
+from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, Range, part, unchecked
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
+from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.penalties import Penalty
 from ranktune.solvers.optimizers import one_pass_kernels as kernels
-from ranktune.solvers.optimizers.base import Needs, Searched, check_parts
+from ranktune.solvers.optimizers.base import Needs, Optimizer, Parts, Progress
 from ranktune.solvers.optimizers.one_pass_kernels import Rule, State
 from ranktune.solvers.optimizers.schedules import InverseRoot, Schedule
 
@@ -40,15 +44,20 @@ OVERFLOW = 1e100
 
 
 @part
-class OnePass(Searched):
+class OnePass(Optimizer):
     """A one-pass optimizer; the kernels implement each under its code."""
 
     code: ClassVar[int]
+    planned: ClassVar[bool] = True
     losses: ClassVar[str] = "pairwise"
     needs: ClassVar[Needs] = Needs(loss=("rule", "lists"), penalty=("strengths",))
     schedule: Annotated[
         Schedule, Param("The rate of each list: InverseRoot, Constant or AdaGrad, of schedules.", check=unchecked)
     ] = field(default_factory=InverseRoot)
+
+    def check(self, loss: Loss, penalty: Penalty) -> None:
+        """Raise ParameterError where steps would overshoot."""
+        self.rule(penalty)
 
     def rule(self, penalty: Penalty) -> Rule:
         """Return the rule of the kernels."""
@@ -67,34 +76,36 @@ class OnePass(Searched):
         kernels.weights_of(self.rule(penalty), state, np.arange(len(weights)), weights)
         return weights + 0.0  # -0.0 is 0.0
 
-    def learn(
-        self,
-        state: State,
-        loss: PairwiseLoss,
-        penalty: Penalty,
-        queries: Queries,
-        order: Ints,
-        *,
-        scaled: bool = False,
-        multiplier: Floats | None = None,
-        scores: Floats | None = None,
-    ) -> Iterator[tuple[Floats, Step]]:
-        """Take one step for each list in order, changing state; yield the weights and a report at intervals.
+    def fit(self, parts: Parts, data: Data) -> Iterator[Progress]:
+        """Yield what is reached, at intervals of many queries; of data in blocks, what the blocks give on average."""
+        if isinstance(data, BlockedQueries):
+            weights = mixed(data.workers.map(_learnt_alone, parts))
+            yield Progress(weights, Step(parts.visits.passes, float("nan")), {"_averaged": True}, parts.visits.passes)
+            return
+        state, seed = self.start(data.n_features), parts.visits.random_state
+        generator = None if seed is None else np.random.default_rng(seed)
+        for number, order in enumerate(orders(data.n_queries, int(parts.visits.passes), generator)):
+            for progress in self.learn(state, parts, data, order):
+                yield progress._replace(done=number + progress.done)
 
-        scaled divides each feature by its range within the list; multiplier, (n_features,), multiplies it. The weights
-        are those of the features so scaled. scores, (n_documents,), is overwritten for the lists
-        in order: the scores of their documents before the step of their list. The report's iteration counts the lists
-        visited so far; its objective is the mean loss of the lists since the last report, each before its step, plus
-        the penalty. Raises IncompatibleParts if the parts do not compose, ParameterError if the weights overflow.
+    def learn(
+        self, state: State, parts: Parts, queries: Queries, order: Ints, scores: Floats | None = None
+    ) -> Iterator[Progress]:
+        """Take one step for each query in order, changing state; yield what is reached at intervals.
+
+        scores, (n_documents,), is overwritten for the queries in order: the scores of their documents before the step
+        of their query. The iteration of a step counts the queries visited so far; its objective is the mean loss of
+        the queries since the last one, each before its step, plus the penalty. What is done is 1 at the end of order, 0
+        before. Raises ParameterError if the weights overflow.
         """
-        check_parts(loss, penalty, self, ONE_PASS)
+        loss, penalty = cast(PairwiseLoss, parts.loss), parts.penalty
         rule, pairs, lists = self.rule(penalty), loss.rule(queries), loss.lists(queries)
         rows, given = rows_of(queries.features), np.zeros(0) if scores is None else scores
-        factors = np.ones(len(state.vector)) if multiplier is None else multiplier
+        factors = np.ones(len(state.vector)) if parts.multiplier is None else parts.multiplier
         block = max(MIN_LISTS_BETWEEN_REPORTS, len(state.vector) // 10)
         for first in range(0, len(order), block):
             part, before = order[first : first + block], state.now[0]
-            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, scaled, given)
+            total = kernels.learn(rows, part, lists, pairs, rule, state, factors, parts.visits.scaled, given)
             weights = self.weights(penalty, state)
             if not (np.abs(weights) < OVERFLOW).all():
                 raise ParameterError(
@@ -102,8 +113,18 @@ class OnePass(Searched):
                     "large for these features. Lower eta0, scale the features (scaling='standard'), or use the "
                     "schedule adagrad."
                 )
-            mean = total / max(state.now[0] - before, 1.0)
-            yield weights, Step(int(state.now[0]), mean + penalty.value(weights))
+            step = Step(int(state.now[0]), total / max(state.now[0] - before, 1.0) + penalty.value(weights))
+            fitted = {"n_lists_seen_": step.iteration, "state_": state, "multiplier_": factors, "_averaged": False}
+            yield Progress(weights * factors, step, fitted, int(first + block >= len(order)))
+
+
+def _learnt_alone(block: OpenBlock, parts: Parts) -> tuple[int, Floats]:
+    """Return the number of queries of a block, and the weights learned from it alone; zeros where it has no pairs."""
+    queries = block.queries
+    if not queries.has_pairs:
+        return 0, np.zeros(queries.n_features)
+    *_, last = parts.optimizer.fit(parts, queries)
+    return queries.n_queries, last.weights
 
 
 @part

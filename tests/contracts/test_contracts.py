@@ -16,6 +16,7 @@ from scipy import sparse
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.base.training_data import QUERY_WEIGHTS
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, defaults, is_active
@@ -146,7 +147,10 @@ WEIGHTS_ARE_DRAWN = {"RandomForestRanker": "documents are drawn by their number,
 """Solvers to which a query of weight two is as good as two only on average, and why."""
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if SOLVERS[name].weighted and name not in WEIGHTS_ARE_DRAWN])
+WEIGHING = [name for name in ALL if QUERY_WEIGHTS in SOLVERS[name].supports({})]
+
+
+@pytest.mark.parametrize("name", [name for name in WEIGHING if name not in WEIGHTS_ARE_DRAWN])
 def test_a_query_of_weight_two_counts_as_two(name: str) -> None:
     queries, chosen = judged(), np.arange(0, 30, 3)
     twice = concatenate([queries, queries.select(chosen)])
@@ -162,7 +166,7 @@ def test_a_query_of_weight_two_counts_as_two(name: str) -> None:
         assert relative_gap(plain.predict(queries), weighted.predict(queries)) > 1e-6
 
 
-@pytest.mark.parametrize("name", [name for name in ALL if not SOLVERS[name].weighted])
+@pytest.mark.parametrize("name", [name for name in ALL if name not in WEIGHING])
 def test_weights_that_a_method_cannot_heed_are_refused(name: str) -> None:
     with pytest.raises(ParameterError, match=rf"{name}(\(\))? cannot weigh queries"):
         SOLVERS[name]().fit(judged().weighted_by({0: 2.0}))

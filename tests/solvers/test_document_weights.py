@@ -19,7 +19,7 @@ from ranktune.solvers import (
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.data.scaling import factors, query_factors
-from ranktune.solvers.linear import least_squares
+from ranktune.solvers.optimizers import least_squares
 
 generator = np.random.default_rng(7)
 X = generator.integers(0, 12, (240, 4)).astype(float)

@@ -25,7 +25,7 @@ from ranktune.solvers import (
 from ranktune.solvers.blocks import workers as block_workers
 from ranktune.solvers.blocks.workers import LocalBlocks
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
-from ranktune.solvers.linear import least_squares
+from ranktune.solvers.optimizers import least_squares
 from tests.support.blocks import Keeping, parts_of
 
 POINTWISE: list[Any] = [

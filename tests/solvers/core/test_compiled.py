@@ -13,8 +13,8 @@ from ranktune.solvers.boosting import rank_boost_kernels
 from ranktune.solvers.core import compiled as module
 from ranktune.solvers.core import grade_tree
 from ranktune.solvers.data import products
-from ranktune.solvers.linear import domination_columns
 from ranktune.solvers.losses import order_statistics_kernels, window_sums
+from ranktune.solvers.optimizers import domination_columns
 
 INNER = "from ranktune.solvers.core.compiled import compiled\n@compiled\ndef inner(x):\n    return x + {}\n"
 OUTER = """from ranktune.solvers.core.compiled import compiled

@@ -14,11 +14,12 @@ from sklearn.utils.estimator_checks import check_estimator
 from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import query_factors
-from ranktune.solvers.linear.composition import Parts
+from ranktune.solvers.linear.parts import general
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
+from ranktune.solvers.optimizers.base import check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
 from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
 from ranktune.solvers.optimizers.schedules import AdaGrad, Constant
@@ -146,11 +147,11 @@ def test_progressive_scores_are_those_before_each_step() -> None:
 
 def test_batch_parts_that_do_not_compose() -> None:
     with pytest.raises(IncompatibleParts, match=r"LBFGS needs Penalty.gradient, and L1 has none.*GradientSteps"):
-        Parts(PairwiseLogistic(), L1(0.1), LBFGS())
+        check_parts(PairwiseLogistic(), L1(0.1), LBFGS(), general())
     with pytest.raises(IncompatibleParts, match=r"FOBOS needs Loss.rule, and SoftmaxCrossEntropy has none.*LBFGS, OWL"):
-        Parts(SoftmaxCrossEntropy(), L1(0.1), FOBOS())
-    with pytest.raises(IncompatibleParts, match=r"object has none[.] None of FOBOS.* works with such a loss"):
-        Parts(object(), L2(0.1), LBFGS())  # type: ignore[arg-type]
+        check_parts(SoftmaxCrossEntropy(), L1(0.1), FOBOS(), general())
+    with pytest.raises(IncompatibleParts, match=r"object has none[.] None of LBFGS.* works with such a loss"):
+        check_parts(object(), L2(0.1), LBFGS(), general())
     with pytest.raises(IncompatibleParts, match="SoftmaxCrossEntropy has no pair weight"):
         composed(SoftmaxCrossEntropy(), DeltaNDCG(5), None, LBFGS()).fit([[0.0], [1.0]], [0, 1])
 
@@ -175,7 +176,7 @@ def test_every_combination_learns_to_rank(loss: Any, optimizer: Any) -> None:
 def test_parts_are_checked_once_before_training() -> None:
     for penalty, optimizer in ((L1(0.1), PSGD()), (L2(0.1), TGD())):
         with pytest.raises(IncompatibleParts, match=f"{type(optimizer).__name__} needs Penalty"):
-            Parts(PairwiseHinge(), penalty, optimizer)
+            check_parts(PairwiseHinge(), penalty, optimizer, general())
         with pytest.raises(IncompatibleParts, match="Optimizers that work with"):
             composed(penalty=penalty, optimizer=optimizer).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ParameterError, match="overshoots"):

@@ -13,10 +13,10 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries, concatenate
-from ranktune.solvers.linear import domination_descent
 from ranktune.solvers.linear.domination import DominationRank
-from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
 from ranktune.solvers.losses.domination import DominationLoss
+from ranktune.solvers.optimizers import domination_descent
+from ranktune.solvers.optimizers.domination_descent import CURVATURES, DominationProblem
 from tests.support.domination_samples import PENALTIES, VARIANTS, as_csr, loss_of, noisy, penalty_of
 from tests.support.plain_solvers import domination_rank
 

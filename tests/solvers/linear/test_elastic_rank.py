@@ -222,7 +222,7 @@ def test_grades_without_a_gain_are_refused_before_training() -> None:
     for bad in (y - 1, y + 40):
         with pytest.raises(DataError, match=r"grade.*(Add a constant|number the grades)"):
             ranker.fit(X, bad, qid=qid)
-    assert not ranker.coef_.any()
+    assert not hasattr(ranker, "coef_")
     assert ranker.fit(X, y + 0.5, qid=qid).coef_.any()
 
 

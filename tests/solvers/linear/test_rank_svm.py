@@ -167,7 +167,7 @@ def test_steps_can_be_watched_and_stopped() -> None:
 
 def test_too_few_iterations_warn_once_and_keep_the_weights() -> None:
     X, y, qid = noisy(11)
-    with pytest.warns(RankTuneWarning, match="stopped after 1 steps.*raise max_iterations") as caught:
+    with pytest.warns(RankTuneWarning, match="converged: after 1 iterations.*raise max_iterations") as caught:
         ranker = rank_svm(tol=1e-12, max_iterations=1).fit(X, y, qid=qid)
     assert len(caught) == 1
     assert not ranker.converged_

@@ -14,7 +14,7 @@ from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, Rank
 from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.domination import DominationRank
-from ranktune.solvers.linear.parts import LOSSES, OPTIMIZERS, PAIR_WEIGHTS, PENALTIES
+from ranktune.solvers.linear.parts import LOSSES, OPTIMIZERS, PAIR_WEIGHTS, PENALTIES, SEARCHED
 from ranktune.solvers.linear.pointwise import LogisticRanker, RidgeRanker
 from ranktune.solvers.linear.presets import ElasticRank, LambdaRank, ListNet
 from ranktune.solvers.linear.rank_svm import RankSVM
@@ -58,7 +58,7 @@ def test_every_point_of_the_space_fits_without_an_error() -> None:
             own[values.get(name)] += 1
         assert {"loss", "penalty", "optimizer"} <= set(values)
         assert ("pair_weight" in values) == values["loss"].startswith("pairwise")  # type: ignore[union-attr]
-    assert set(seen["loss"]) == set(LOSSES) and set(seen["optimizer"]) == set(OPTIMIZERS)
+    assert set(seen["loss"]) == set(LOSSES) and set(seen["optimizer"]) == set(SEARCHED)
     assert set(seen["pair_weight"]) == {*PAIR_WEIGHTS, None} and set(seen["penalty"]) == set(PENALTIES)
 
 
@@ -77,7 +77,8 @@ def test_what_the_space_leaves_out_is_what_parts_refuse() -> None:
                     smooth = optimizer in ("lbfgs", "owlqn", "fista") and loss == "pairwise_hinge"
                     steps = optimizer == "gradient_steps" and not loss.startswith("pairwise")
                     weak = penalty == "none" and optimizer in ("lbfgs", "psgd", "tgd")
-                    if not (smooth or steps or weak):
+                    as_newton = (optimizer, loss, penalty) == ("least_squares", "pointwise_squared", "l2")
+                    if not (smooth or steps or weak or as_newton):
                         with pytest.raises(IncompatibleParts):
                             Ranker(loss, "uniform", penalty, optimizer).fit(queries)
     assert 0 < missing < len(OPTIMIZERS) * len(LOSSES) * len(PENALTIES)
@@ -131,9 +132,10 @@ def test_ridge_and_logistic_regression_are_points() -> None:
     queries = judged()
     documents = queries.n_documents
     ridge = RidgeRanker(alpha=30.0).fit(queries).coef_
-    for optimizer in ("newton", "lbfgs", "owlqn", "fista"):
+    for optimizer in ("least_squares", "newton", "lbfgs", "owlqn", "fista"):
         ranker = Ranker("pointwise_squared", penalty="l2", optimizer=optimizer, l2=60.0 / documents).fit(queries)
-        np.testing.assert_allclose(ranker.coef_, ridge, atol=(1e-12 if optimizer == "newton" else 1e-3) * ridge.max())
+        exact = optimizer in ("least_squares", "newton")
+        np.testing.assert_allclose(ranker.coef_, ridge, atol=(1e-12 if exact else 1e-3) * ridge.max())
     logistic = LogisticRanker(C=0.1, tol=1e-9).fit(queries).coef_
     ranker = Ranker("pointwise_logistic", penalty="l2", optimizer="lbfgs", l2=10.0 / documents).fit(queries)
     np.testing.assert_allclose(ranker.coef_, logistic, atol=1e-3 * np.abs(logistic).max())

@@ -11,10 +11,11 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.rank_svm import PATH_TOLERANCE, RankSVM
+from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent, Part
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.rank_svm.regularization_path import SamplePrediction
+from ranktune.solvers.optimizers.second_order import PATH_TOLERANCE
 from tests.support.plain_solvers import rank_svm
 from tests.support.rank_objectives import at_zero
 

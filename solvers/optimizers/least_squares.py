@@ -1,4 +1,4 @@
-"""Ridge regression on documents grouped by query, in memory or in blocks, without a prepared copy of the features.
+"""Least squares on documents grouped by query, in memory or in blocks, without a prepared copy of the features.
 
     minimise  sum over documents of a (t - z)^2 + alpha |w|^2,   z = (x - level) M w
 
@@ -15,15 +15,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.blocks.blocked import Data, blocked
 from ranktune.solvers.blocks.workers import OpenBlock
 from ranktune.solvers.core.arrays import Floats, Ints, dense
+from ranktune.solvers.core.errors import DataError, IncompatibleParts
+from ranktune.solvers.core.parameters import part
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import weighted_sums, without_level, without_share
+from ranktune.solvers.data.scaling import SCALINGS, weighted_sums, without_level, without_share
+from ranktune.solvers.losses.base import Loss
+from ranktune.solvers.losses.penalties import Penalty
+from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
+from ranktune.solvers.optimizers.base import Needs, Optimizer, Parts, Progress, minimised
 from ranktune.solvers.optimizers.newton import conjugate_gradients
 
 MAX_DENSE_FEATURES = 2000
@@ -47,7 +55,50 @@ MAX_BLOCKS, MAX_EXCHANGES, ROUNDING = 3, 10, 1e-12
 largest gradient that counts as 0."""
 
 
-class LeastSquares:
+@part
+class LeastSquares(Optimizer):
+    """The normal equations of the squared error of documents, solved exactly: one step.
+
+    It takes SquaredInsensitiveLoss(epsilon=0), and L2 of a positive strength.
+    """
+
+    needs: ClassVar[Needs] = Needs(penalty=("strengths", "gradient"), scalings=SCALINGS)
+    losses: ClassVar[str] = "named"
+    penalties: ClassVar[tuple[str, ...]] = ("l2",)
+
+    def check(self, loss: Loss, penalty: Penalty) -> None:
+        """Raise IncompatibleParts for another loss or penalty."""
+        if not is_squared_error(loss):
+            raise IncompatibleParts(f"LeastSquares cannot minimise {loss!r}: it takes the squared error of documents.")
+        if penalty.strengths[1] <= 0.0:
+            raise IncompatibleParts("LeastSquares needs L2 of a positive strength: raise l2, or take LBFGS or OWLQN.")
+
+    def adds_up(self, loss: Loss) -> bool:
+        """Return that the equations are sums over blocks of documents."""
+        return True
+
+    def follow(self, path: Sequence[Parts], data: Data) -> Iterator[Iterator[Progress]]:
+        """Yield the one step for each of path. The products of the features are computed once."""
+        factors = np.ones(data.n_features) if path[0].multiplier is None else path[0].multiplier
+        equations = NormalEquations(data, factors, getattr(path[0].loss, "centre", "") == "query")
+        for parts in path:
+            mean = equations.weight / parts.loss_weight  # the loss is a mean over documents
+            alpha = 0.5 * parts.penalty.strengths[1] * mean
+            weights = equations.solve(alpha)
+            if not np.isfinite(factors * weights).all():
+                raise DataError(
+                    "the squares of the features are too large for numbers. Divide the features by a factor."
+                )
+            objective = equations.squares(alpha, weights) / mean + parts.penalty.value(weights)
+            yield iter([minimised(factors * weights, Step(1, objective, 0.0), 0.0)])
+
+
+def is_squared_error(loss: object) -> bool:
+    """Return whether a loss is the squared error of documents."""
+    return isinstance(loss, SquaredInsensitiveLoss) and loss.epsilon == 0.0
+
+
+class NormalEquations:
     """The equations for any alpha, summed over blocks. Targets are the grades, less their level.
 
     Cost: n_documents n_features^2 / 2 for few features, once, and n_features^3 for each alpha; for many, two passes
@@ -60,8 +111,8 @@ class LeastSquares:
         self._levels = None if by_query else _levels(self._map(_sums))
         self._last = np.zeros(data.n_features)
         self._gram: Floats | None = None
-        sides, weights = zip(*self._map(_side, self._levels), strict=True)
-        self._side = multiplier * np.sum(sides, axis=0)
+        sides, weights, targets = zip(*self._map(_side, self._levels), strict=True)
+        self._side, self._targets = multiplier * np.sum(sides, axis=0), float(sum(targets))
         self.weight = float(sum(weights))
         """Of all documents."""
         work = float(blocks.extent.n_documents) * data.n_features**2
@@ -80,6 +131,11 @@ class LeastSquares:
         if self._monotone is not None:
             return within_signs(self._gram, self._side, self._monotone)
         return np.asarray(np.linalg.solve(self._gram, self._side), dtype=np.float64)
+
+    def squares(self, alpha: float, weights: Floats) -> float:
+        """Return the sum over documents of a (t - z)^2 at weights, what solve returned last, for that alpha."""
+        curved = self._side if self._gram is None else self._gram @ weights
+        return max(self._targets + float((curved - alpha * weights - 2.0 * self._side) @ weights), 0.0)
 
     def _iterated(self, alpha: float) -> Floats:
         """Return the difference from the last w, by conjugate gradients.
@@ -118,15 +174,16 @@ def _levels(parts: Sequence[tuple[Floats, float, float]]) -> Levels:
     return Levels(np.sum(sums, axis=0) / sum(weights), sum(grades) / sum(weights))
 
 
-def _side(block: OpenBlock, levels: Levels | None) -> tuple[Floats, float]:
-    """Return X' A t of a block, X less its level, and the weight of its documents.
+def _side(block: OpenBlock, levels: Levels | None) -> tuple[Floats, float, float]:
+    """Return X' A t of a block, X less its level, the weight of its documents, and t' A t.
 
     levels are None where the level of a document is the mean of its query.
     """
     queries = block.queries
     weights = queries.weight_of_document
     target = without_level(queries.grades, queries) if levels is None else queries.grades - levels.grade
-    return _centred_product(queries, levels, weights * target), float(weights.sum())
+    weighted = weights * target
+    return _centred_product(queries, levels, weighted), float(weights.sum()), float(weighted @ target)
 
 
 def _squares(block: OpenBlock) -> Floats:

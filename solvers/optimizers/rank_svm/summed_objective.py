@@ -23,7 +23,7 @@ from ranktune.solvers.optimizers.rank_svm.sampling import MAX_SAMPLE_OF_QUERY, s
 class SummedObjective(HingeObjective):
     """f, its gradient, and its (generalised) Hessian at the last weights evaluated, of all blocks of workers."""
 
-    def __init__(self, data: BlockedQueries, C: float, loss: BlockLoss, *, multiplier: Floats | None = None) -> None:
+    def __init__(self, data: BlockedQueries, C: float, loss: HingeLoss, *, multiplier: Floats | None = None) -> None:
         self.C, self.multiplier, self.smoothing = C, multiplier, loss.smoothing
         self.hinges = np.zeros(2)
         self._workers, self._given, self._extent = data.workers, loss, data.extent
@@ -36,7 +36,7 @@ class SummedObjective(HingeObjective):
         return self._extent.n_features
 
     @property
-    def _loss(self) -> BlockLoss:
+    def _loss(self) -> HingeLoss:
         return replace(self._given, smoothing=self.smoothing)
 
     def loss_at_zero(self, executor: object = None) -> tuple[float, Floats]:
@@ -92,20 +92,15 @@ class SummedObjective(HingeObjective):
         )
 
 
-def hinge_objective(
-    data: Data, C: float, loss: BlockLoss, multiplier: Floats | None, *, over_pairs: bool = False
-) -> HingeObjective:
-    """Return the objective of the documents of data, in memory or in blocks.
-
-    over_pairs: all pairs count the same, those of an average query together as much as a query.
-    """
+def hinge_objective(data: Data, C: float, loss: HingeLoss, multiplier: Floats | None) -> HingeObjective:
+    """Return the objective of the documents of data, in memory or in blocks."""
     if not isinstance(data, Queries):
-        if over_pairs:
+        if loss.average == "pairs":
             useful, pairs = np.sum(data.workers.map(pair_totals, loss), axis=0)
             loss = replace(loss, scale=float(useful / pairs))
         return SummedObjective(data, C, loss, multiplier=multiplier)
     objective = loss.objective(data, C, multiplier)
-    if over_pairs:
+    if loss.average == "pairs":
         weights = data.weight_of_query
         objective.query_weights *= weights[objective.pairs > 0.0].sum() / float(weights @ objective.pairs)
     return objective
@@ -115,15 +110,16 @@ _KEPT = "loss"
 
 
 @dataclass(frozen=True)
-class BlockLoss:
-    """The loss: smoothing and adjacent as of RankObjective; threads that compute it on a block.
+class HingeLoss:
+    """The hinge over all pairs: smoothing and adjacent as of RankObjective; threads that compute it on a block.
 
-    Each query counts as its weight times scale, by_query: divided by the number of its pairs.
+    average "none": every pair counts 1; "pairs": all count the same, those of an average query together as much as a
+    query; "queries": those of every query together 1. Each query counts as its weight times scale.
     """
 
     smoothing: float | None = None
     adjacent: bool = False
-    by_query: bool = False
+    average: str = "none"
     scale: float = 1.0
     threads: int = 1
 
@@ -140,7 +136,7 @@ class BlockLoss:
             executor=executor,
             threads=self.threads,
         )
-        if self.by_query:
+        if self.average == "queries":
             objective.query_weights /= np.maximum(objective.pairs, 1.0)
         return objective
 
@@ -149,25 +145,25 @@ class BlockLoss:
 class _Kept:
     """The objective of a block, and the weights that it was evaluated at last."""
 
-    loss: BlockLoss
+    loss: HingeLoss
     objective: RankObjective
     at: Floats | None = None
 
 
-def pair_totals(block: OpenBlock, loss: BlockLoss) -> tuple[float, float]:
+def pair_totals(block: OpenBlock, loss: HingeLoss) -> tuple[float, float]:
     """Return the weights of the queries with pairs, and of all pairs."""
     objective, weights = _kept(block, loss).objective, block.queries.weight_of_query
     return float(weights[objective.pairs > 0.0].sum()), float(weights @ objective.pairs)
 
 
-def loss_at_zero(block: OpenBlock, loss: BlockLoss) -> tuple[float, float, Floats]:
+def loss_at_zero(block: OpenBlock, loss: HingeLoss) -> tuple[float, float, Floats]:
     """Return the loss at zero weights, the weight of all pairs, and the gradient there."""
     objective = _kept(block, loss).objective
     value, gradient = objective.loss_at_zero(objective.executor)
     return value, float(objective.query_weights @ objective.pairs), gradient
 
 
-def loss_and_gradient(block: OpenBlock, loss: BlockLoss, weights: Floats) -> tuple[float, Floats, Floats]:
+def loss_and_gradient(block: OpenBlock, loss: HingeLoss, weights: Floats) -> tuple[float, Floats, Floats]:
     """Return the loss at weights, its hinges and its gradient."""
     kept = _kept(block, loss)
     value, gradient = kept.objective.loss_and_gradient(weights)
@@ -175,22 +171,22 @@ def loss_and_gradient(block: OpenBlock, loss: BlockLoss, weights: Floats) -> tup
     return value, kept.objective.hinges.copy(), gradient
 
 
-def product(block: OpenBlock, loss: BlockLoss, weights: Floats, direction: Floats) -> Floats:
+def product(block: OpenBlock, loss: HingeLoss, weights: Floats, direction: Floats) -> Floats:
     """Return the Hessian at weights times direction."""
     return _evaluated(block, loss, weights).loss_product(direction)[0]
 
 
-def diagonal(block: OpenBlock, loss: BlockLoss, weights: Floats) -> Floats:
+def diagonal(block: OpenBlock, loss: HingeLoss, weights: Floats) -> Floats:
     """Return the diagonal of the Hessian at weights, without products of different documents."""
     return _evaluated(block, loss, weights).loss_diagonal()
 
 
-def hessian(block: OpenBlock, loss: BlockLoss, weights: Floats) -> Floats:
+def hessian(block: OpenBlock, loss: HingeLoss, weights: Floats) -> Floats:
     """Return the Hessian at weights."""
     return _evaluated(block, loss, weights).loss_hessian()
 
 
-def sample(block: OpenBlock, loss: BlockLoss, share: float) -> tuple[Queries, Floats] | None:
+def sample(block: OpenBlock, loss: HingeLoss, share: float) -> tuple[Queries, Floats] | None:
     """Return a sample of the documents, or all that matter where that saves little, and the weights of their queries.
 
     share is the part of the documents that makes the sample. A block without pairs returns None.
@@ -211,7 +207,7 @@ def _plain(queries: Queries) -> Queries:
     return Queries(queries.features, queries.grades, queries.starts, np.arange(queries.n_queries))
 
 
-def _evaluated(block: OpenBlock, loss: BlockLoss, weights: Floats) -> RankObjective:
+def _evaluated(block: OpenBlock, loss: HingeLoss, weights: Floats) -> RankObjective:
     """Return the objective of the block, evaluated last at weights."""
     kept = _kept(block, loss)
     if kept.at is None or not np.array_equal(kept.at, weights):
@@ -223,7 +219,7 @@ def _evaluated(block: OpenBlock, loss: BlockLoss, weights: Floats) -> RankObject
     return kept.objective
 
 
-def _kept(block: OpenBlock, loss: BlockLoss) -> _Kept:
+def _kept(block: OpenBlock, loss: HingeLoss) -> _Kept:
     kept: _Kept | None = block.kept.get(_KEPT)
     if kept is not None and kept.loss != loss:
         alike = (

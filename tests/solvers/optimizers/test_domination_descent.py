@@ -11,13 +11,13 @@ from scipy import sparse
 
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear import domination_columns as by_column
-from ranktune.solvers.linear import domination_descent
-from ranktune.solvers.linear.domination_columns import Target
-from ranktune.solvers.linear.domination_descent import CURVATURES, DominationProblem
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.penalties import L2
+from ranktune.solvers.optimizers import domination_columns as by_column
+from ranktune.solvers.optimizers import domination_descent
+from ranktune.solvers.optimizers.domination_columns import Target
+from ranktune.solvers.optimizers.domination_descent import CURVATURES, DominationProblem
 from tests.support.domination_samples import PENALTIES, VARIANTS, as_csr, noisy
 from tests.support.plain_solvers import domination_rank
 

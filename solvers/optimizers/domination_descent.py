@@ -27,12 +27,12 @@ from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear import domination_columns as by_column
-from ranktune.solvers.linear.domination_columns import Columns, Target
 from ranktune.solvers.losses import domination_kernels as kernels
 from ranktune.solvers.losses.domination import DominationLoss, check_dominance
 from ranktune.solvers.losses.penalties import Penalty
+from ranktune.solvers.optimizers import domination_columns as by_column
 from ranktune.solvers.optimizers.coordinate_descent import minimise, violations
+from ranktune.solvers.optimizers.domination_columns import Columns, Target
 
 CURVATURES = ("exact", "tight", "paper")
 

@@ -9,15 +9,16 @@ import pytest
 
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.composition import Parts
-from ranktune.solvers.linear.second_order import CoordinateDescent, Newton
+from ranktune.solvers.linear.parts import general
 from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
+from ranktune.solvers.optimizers.base import Parts, check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
+from ranktune.solvers.optimizers.second_order import CoordinateDescent, Newton
 from tests.support.optimizer_runs import batch_run
 
 
@@ -78,10 +79,11 @@ def test_a_path_of_strengths_is_as_good_as_each_alone(queries: Queries) -> None:
         (CoordinateDescent(tol=1e-9), DominationLoss()),
     ):
         penalties = [L2(strength) for strength in (1.0, 0.1, 0.01)]
-        for penalty, steps in zip(penalties, optimizer.follow(loss, penalties, queries), strict=True):
-            *_, (weights, _) = steps
+        path = [Parts(loss, penalty, optimizer) for penalty in penalties]
+        for penalty, steps in zip(penalties, optimizer.follow(path, queries), strict=True):
+            *_, last = steps
             *_, (alone, _) = batch_run(optimizer, loss, penalty, queries)
-            np.testing.assert_allclose(weights, alone, atol=1e-6)
+            np.testing.assert_allclose(last.weights, alone, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -99,4 +101,4 @@ def test_a_path_of_strengths_is_as_good_as_each_alone(queries: Queries) -> None:
 )
 def test_what_does_not_compose_is_refused(loss: Any, penalty: Any, optimizer: Any, message: str) -> None:
     with pytest.raises(IncompatibleParts, match=message):
-        Parts(loss, penalty, optimizer)
+        check_parts(loss, penalty, optimizer, general())

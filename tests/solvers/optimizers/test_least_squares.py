@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear import least_squares
-from ranktune.solvers.linear.least_squares import LeastSquares
+from ranktune.solvers.optimizers import least_squares
+from ranktune.solvers.optimizers.least_squares import NormalEquations
 
 
 @pytest.mark.parametrize("way", ["equations", "small blocks", "iterated"])
@@ -46,7 +46,7 @@ def test_both_ways_solve_the_normal_equations(
     expected = np.linalg.solve(Z.T @ (rows[:, None] * Z) + 2.0 * np.eye(6), Z.T @ (rows * target))
     given = {"dense": X.astype(np.float64), "csr": sparse.csr_array(X.astype(np.float64)), "single": X}[form]
     queries = replace(hard_queries.with_features(given), query_weights=weights, grades=target)
-    equations = LeastSquares(queries, multiplier, by_query)
+    equations = NormalEquations(queries, multiplier, by_query)
     equations.solve(5.0)  # what was asked before changes nothing
     for _ in range(2):
         np.testing.assert_allclose(equations.solve(2.0), expected, rtol=1e-7, atol=1e-9)
