@@ -14,7 +14,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,16 +27,7 @@ from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.linear.parts import (
-    LOSSES,
-    OPTIMIZERS,
-    PAIR_WEIGHTS,
-    PENALTIES,
-    VISITS,
-    general,
-    has_pairs,
-    is_one_pass,
-)
+from ranktune.solvers.linear import parts as grid
 from ranktune.solvers.losses.base import Loss
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
 from ranktune.solvers.losses.penalties import L1, L2, Penalty
@@ -84,16 +75,22 @@ class ComposedRanker(LinearRanker):
     def _parts(self) -> Parts:
         """Return the parts as the parameters say them. Raises IncompatibleParts if they do not compose."""
         loss, pair_weight, penalty, optimizer, loss_weight = self._composition()
-        made = self._optimizer(optimizer)
+        settings: Any = self
+        schedule = {"schedule": SCHEDULES[settings.schedule](settings.eta0)} if grid.is_one_pass(optimizer) else {}
+        made: Optimizer = self._made(grid.OPTIMIZERS, optimizer, **schedule)
         parts = Parts(
             self._loss(loss, pair_weight),
             self._penalty(penalty, made),
             made,
             float(loss_weight),
-            visits=VISITS.made(self, scaled=self.scaling == "list"),
+            visits=grid.VISITS.made(self, scaled=self.scaling == "list"),
         )
-        check_parts(parts.loss, parts.penalty, made, general())
+        check_parts(parts.loss, parts.penalty, made, grid.general())
         return parts
+
+    def _made(self, table: Mapping[str, grid.Part], part: Any, **given: Any) -> Any:
+        """Return a part that is given by its name, with the parameters of the ranker, or as it is."""
+        return table[part].made(self, **given) if isinstance(part, str) else part
 
     def _adapted(self, path: Sequence[Parts], data: Data) -> list[Parts]:
         """Return the parts of a path with what they take from the data."""
@@ -102,36 +99,23 @@ class ComposedRanker(LinearRanker):
         multiplier = factors_of(data, self.scaling, within_queries=self.scaled_within_queries)
         return [replace(parts, multiplier=multiplier) for parts in path]
 
-    def _loss(self, loss: Any, pair_weight: Any) -> Loss:
+    def _loss(self, loss: Any, pair_weight: Any) -> Any:
         if isinstance(loss, str):
-            weight = {"weight": self._pair_weight(pair_weight)} if has_pairs(loss) else {}
-            named: Loss = LOSSES[loss].made(self, **weight)
-            return named
+            weight = Uniform() if pair_weight is None else self._made(grid.PAIR_WEIGHTS, pair_weight)
+            return self._made(grid.LOSSES, loss, **({"weight": weight} if grid.has_pairs(loss) else {}))
         if isinstance(pair_weight, str | None):
-            return cast(Loss, loss)
+            return loss
         if not hasattr(loss, "weight"):
             raise IncompatibleParts(
                 f"{type(loss).__name__} has no pair weight to replace by {type(pair_weight).__name__}: it does "
                 "not look at pairs. Leave pair_weight out, or take a pairwise loss."
             )
-        return cast(Loss, replace(loss, weight=pair_weight))
+        return replace(loss, weight=pair_weight)
 
-    def _pair_weight(self, pair_weight: Any) -> PairWeight:
-        if pair_weight is None:
-            return Uniform()
-        return cast(PairWeight, PAIR_WEIGHTS[pair_weight].made(self) if isinstance(pair_weight, str) else pair_weight)
-
-    def _penalty(self, penalty: Any, optimizer: Optimizer) -> Penalty:
+    def _penalty(self, penalty: Any, optimizer: Optimizer) -> Any:
         if penalty is None or penalty == "none":
             return L1(0.0) if "truncate" in optimizer.needs.penalty else L2(0.0)
-        return cast(Penalty, PENALTIES[penalty].made(self) if isinstance(penalty, str) else penalty)
-
-    def _optimizer(self, optimizer: Any) -> Optimizer:
-        if not isinstance(optimizer, str):
-            return cast(Optimizer, optimizer)
-        settings: Any = self
-        schedule = {"schedule": SCHEDULES[settings.schedule](settings.eta0)} if is_one_pass(optimizer) else {}
-        return cast(Optimizer, OPTIMIZERS[optimizer].made(self, **schedule))
+        return self._made(grid.PENALTIES, penalty)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -140,7 +124,7 @@ class ComposedRanker(LinearRanker):
     @classmethod
     def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
         """Return what a configuration can use of the data: one-pass optimizers cannot weigh queries."""
-        one_pass = is_one_pass(parameters.get("optimizer", getattr(cls, "optimizer", None)))
+        one_pass = grid.is_one_pass(parameters.get("optimizer", getattr(cls, "optimizer", None)))
         return super().supports(parameters) - ({QUERY_WEIGHTS} if one_pass else frozenset())
 
     def _fitted(self, data: Data) -> Iterator[Progress]:
@@ -218,5 +202,6 @@ def _one_pass(parts: Parts) -> OnePass:
 
 
 def _divided(data: Data, parts: Parts) -> Data:
-    """Return data in blocks where that saves memory and the optimizer adds up over them."""
-    return better_divided(data) if isinstance(data, Queries) and parts.optimizer.adds_up(parts.loss) else data
+    """Return data in blocks where that saves memory, and what is computed of the documents adds up over blocks."""
+    adds_up = hasattr(parts.loss, "weight_of") and not isinstance(parts.optimizer, OnePass)
+    return better_divided(data) if isinstance(data, Queries) and adds_up else data

@@ -13,7 +13,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from ranktune.solvers.blocks.blocked import Data
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.linear.composition import ComposedRanker, Composition
@@ -112,17 +111,9 @@ class RankSVM(ComposedRanker):
         return Composition(loss, None, L2(1.0), "newton", self.C)
 
     def _adapted(self, path: Sequence[Parts], data: Data) -> list[Parts]:
-        adapted = super()._adapted(path, data)
-        if not self.warm_start:
+        adapted, known = super()._adapted(path, data), getattr(self, "coef_", None)
+        if not self.warm_start or known is None or len(known) != data.n_features:
             return adapted
-        return [replace(parts, start=self._known(parts.multiplier)) for parts in adapted]
-
-    def _known(self, multiplier: Floats | None) -> Floats | None:
-        """Return the weights of the last fit for the scaled features, or None where they do not fit."""
-        coef = getattr(self, "coef_", None)
-        if coef is None or len(coef) != self.n_features_in_:
-            return None
-        if multiplier is None:
-            return np.asarray(coef, dtype=np.float64)
-        known: Floats = np.divide(coef, multiplier, out=np.zeros_like(coef), where=multiplier != 0.0)
-        return known
+        if (multiplier := adapted[0].multiplier) is not None:
+            known = np.divide(known, multiplier, out=np.zeros_like(known), where=multiplier != 0.0)
+        return [replace(parts, start=known) for parts in adapted]

@@ -112,10 +112,6 @@ class Optimizer:
     def check(self, loss: Loss, penalty: Penalty) -> None:
         """Raise IncompatibleParts or ParameterError for a loss or a penalty that has what it needs, but is wrong."""
 
-    def adds_up(self, loss: Loss) -> bool:
-        """Return whether what is computed of the documents is a sum over blocks of them."""
-        return False
-
     def shortfall(self, loss: Loss) -> str:
         """Return what the violation of a step is, for messages."""
         return "the gradient is {:.2g} of that at zero"

@@ -167,10 +167,6 @@ class Batch(Optimizer):
     ] = 1e-4
     max_iterations: Annotated[int, MAX_ITERATIONS] = 500
 
-    def adds_up(self, loss: Loss) -> bool:
-        """Return whether what is computed of the documents is a sum over blocks of them."""
-        return hasattr(loss, "weight_of")
-
     def follow(self, path: Sequence[Parts], data: Data) -> Iterator[Iterator[Progress]]:
         """Yield for each of path what is reached after each step; exhaust it before the next one.
 

@@ -68,14 +68,11 @@ class LeastSquares(Optimizer):
 
     def check(self, loss: Loss, penalty: Penalty) -> None:
         """Raise IncompatibleParts for another loss or penalty."""
-        if not is_squared_error(loss):
-            raise IncompatibleParts(f"LeastSquares cannot minimise {loss!r}: it takes the squared error of documents.")
-        if penalty.strengths[1] <= 0.0:
-            raise IncompatibleParts("LeastSquares needs L2 of a positive strength: raise l2, or take LBFGS or OWLQN.")
-
-    def adds_up(self, loss: Loss) -> bool:
-        """Return that the equations are sums over blocks of documents."""
-        return True
+        if not is_squared_error(loss) or penalty.strengths[1] <= 0.0:
+            raise IncompatibleParts(
+                f"LeastSquares cannot minimise {loss!r} with {penalty!r}: it takes the squared error of documents, and "
+                "L2 of a positive strength. LBFGS and OWLQN take any loss."
+            )
 
     def follow(self, path: Sequence[Parts], data: Data) -> Iterator[Iterator[Progress]]:
         """Yield the one step for each of path. The products of the features are computed once."""

@@ -76,10 +76,6 @@ class Newton(Batch):
         if penalty.strengths[1] <= 0.0:
             raise IncompatibleParts("Newton needs L2 of a positive strength: raise l2, or take LBFGS or OWLQN.")
 
-    def adds_up(self, loss: Loss) -> bool:
-        """Return that what is computed of the documents is a sum over blocks of them."""
-        return True
-
     def shortfall(self, loss: Loss) -> str:
         """Return what the violation of a step is, for messages."""
         return "the relative duality gap is {:.2g}" if _terms(loss).smoothing is not None else super().shortfall(loss)

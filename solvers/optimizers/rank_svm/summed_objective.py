@@ -123,6 +123,9 @@ class HingeLoss:
     scale: float = 1.0
     threads: int = 1
 
+    def weight_of(self, queries: Queries) -> None:
+        """Return None: the losses of blocks add up."""
+
     def objective(self, queries: Queries, C: float = 1.0, multiplier: Floats | None = None) -> RankObjective:
         """Return the objective of queries."""
         executor = None if self.threads == 1 else ThreadPoolExecutor(self.threads)  # its threads end with it

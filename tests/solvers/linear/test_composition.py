@@ -23,7 +23,7 @@ from ranktune.solvers.optimizers.base import check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, GradientSteps
 from ranktune.solvers.optimizers.one_pass import FOBOS, PSGD, RDA, TGD
 from ranktune.solvers.optimizers.schedules import AdaGrad, Constant
-from tests.support.optimizer_runs import batch_run, one_pass_run
+from tests.support.optimizer_runs import optimizer_run
 from tests.support.plain_solvers import composed
 
 
@@ -51,7 +51,7 @@ def test_no_penalty_is_one_of_strength_zero() -> None:
 def test_fit_is_what_the_optimizer_yields_last() -> None:
     X, y, qid = lists(1)
     optimizer, penalty = RDA(AdaGrad(0.3)), ElasticNet(1e-3, 1e-3)
-    *_, (weights, step) = one_pass_run(
+    *_, (weights, step) = optimizer_run(
         optimizer,
         PairwiseLogistic(),
         penalty,
@@ -70,7 +70,7 @@ def test_a_batch_fit_is_what_the_optimizer_yields_last(scaling: str) -> None:
     queries, loss = Queries.from_arrays(X, y, qid=qid), PairwiseLogistic()
     for penalty, optimizer in ((L2(0.01), LBFGS()), (ElasticNet(1e-3, 1e-3), OWLQN()), (L1(0.01), GradientSteps())):
         multiplier = query_factors(queries, scaling)
-        *_, (weights, step) = batch_run(optimizer, loss, penalty, queries, multiplier=multiplier)
+        *_, (weights, step) = optimizer_run(optimizer, loss, penalty, queries, multiplier=multiplier)
         ranker = composed(loss, None, penalty, optimizer, scaling=scaling).fit(queries)
         np.testing.assert_array_equal(ranker.coef_, weights)
         assert (ranker.n_iter_, ranker.objective_) == (step.iteration, step.objective)

@@ -21,7 +21,7 @@ from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, Pa
 from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.losses.pointwise import LogisticLoss, SquaredInsensitiveLoss
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN, Curvature, GradientSteps, Objective, Point, shortest, wolfe
-from tests.support.optimizer_runs import batch_run
+from tests.support.optimizer_runs import optimizer_run
 
 SMOOTH: list[Loss] = [
     SoftmaxCrossEntropy(),
@@ -57,7 +57,7 @@ def total(loss: Loss, l2: float, queries: Queries) -> Any:
 @pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 def test_lbfgs_finds_what_scipy_finds(loss: Loss, queries: Queries) -> None:
     expected = minimize(total(loss, 0.05, queries), np.zeros(7), jac=True, method="BFGS", options={"gtol": 1e-9}).x
-    weights, step = last(batch_run(LBFGS(tol=1e-9), loss, L2(0.05), queries))
+    weights, step = last(optimizer_run(LBFGS(tol=1e-9), loss, L2(0.05), queries))
     np.testing.assert_allclose(weights, expected, atol=1e-6)
     assert step.objective == pytest.approx(total(loss, 0.05, queries)(expected)[0], rel=1e-10)
     assert step.violation <= 1e-9
@@ -67,7 +67,7 @@ def test_lbfgs_finds_what_scipy_finds(loss: Loss, queries: Queries) -> None:
 @pytest.mark.parametrize("penalty", [L1(0.02), ElasticNet(0.02, 0.05), L1(0.2)], ids=repr)
 @pytest.mark.parametrize("loss", SMOOTH, ids=repr)
 def test_owlqn_meets_the_subgradient_conditions(loss: Loss, penalty: Any, queries: Queries) -> None:
-    weights, step = last(batch_run(OWLQN(tol=1e-7), loss, penalty, queries))
+    weights, step = last(optimizer_run(OWLQN(tol=1e-7), loss, penalty, queries))
     l1, l2 = penalty.strengths
     value, gradient = total(loss, l2, queries)(weights)
     kept = weights != 0.0
@@ -80,24 +80,24 @@ def test_owlqn_meets_the_subgradient_conditions(loss: Loss, penalty: Any, querie
 
 def test_gradient_steps_reach_the_optimum_of_a_fixed_function(queries: Queries) -> None:
     penalty, loss = ElasticNet(0.02, 0.05), SoftmaxCrossEntropy()
-    weights, _ = last(batch_run(GradientSteps(1e-9, 3000, 0.2), loss, penalty, queries))
-    expected, _ = last(batch_run(OWLQN(tol=1e-8), loss, penalty, queries))
+    weights, _ = last(optimizer_run(GradientSteps(1e-9, 3000, 0.2), loss, penalty, queries))
+    expected, _ = last(optimizer_run(OWLQN(tol=1e-8), loss, penalty, queries))
     np.testing.assert_allclose(weights, expected, atol=1e-3)
     assert ((weights == 0.0) == (expected == 0.0)).all()
 
 
 @pytest.mark.parametrize("loss", [PairwiseHinge(), PairwiseLogistic(DeltaNDCG(5))], ids=repr)
 def test_gradient_steps_take_losses_that_no_line_search_takes(loss: Loss, queries: Queries) -> None:
-    steps = list(batch_run(GradientSteps(1e-9, 60), loss, L2(0.0), queries))
+    steps = list(optimizer_run(GradientSteps(1e-9, 60), loss, L2(0.0), queries))
     assert len(steps) == 61
     assert steps[-1][1].objective < 0.7 * steps[0][1].objective
 
 
 def test_the_objective_falls_at_every_step(queries: Queries) -> None:
     for optimizer, penalty in ((LBFGS(tol=1e-8), L2(1e-3)), (OWLQN(tol=1e-6), L1(0.01))):
-        values = [step.objective for _, step in batch_run(optimizer, PairwiseLogistic(), penalty, queries)]
+        values = [step.objective for _, step in optimizer_run(optimizer, PairwiseLogistic(), penalty, queries)]
         assert (np.diff(values) <= 1e-11).all()
-        assert [step.iteration for _, step in batch_run(optimizer, PairwiseLogistic(), penalty, queries)] == list(
+        assert [step.iteration for _, step in optimizer_run(optimizer, PairwiseLogistic(), penalty, queries)] == list(
             range(len(values))
         )
 
@@ -106,8 +106,8 @@ def test_a_multiplier_is_the_same_as_scaled_features(queries: Queries) -> None:
     multiplier = np.array([0.1, 2.0, 1.0, 0.0, 5.0, 1.0, 3.0])
     scaled = queries.with_features(queries.features * multiplier)
     for optimizer, penalty in ((LBFGS(1e-9), L2(0.1)), (OWLQN(1e-8), L1(0.02)), (GradientSteps(1e-9, 40), L1(0.01))):
-        one, _ = last(batch_run(optimizer, SoftmaxCrossEntropy(), penalty, queries, multiplier=multiplier))
-        two, _ = last(batch_run(optimizer, SoftmaxCrossEntropy(), penalty, scaled))
+        one, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, queries, multiplier=multiplier))
+        two, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, scaled))
         np.testing.assert_allclose(one, two * multiplier, atol=1e-6)
         assert one[3] == 0.0
 
@@ -117,7 +117,8 @@ def test_sparse_single_precision_and_dense_agree(queries: Queries) -> None:
     forms = (thin.astype(np.float64), thin, sparse.csr_array(thin), sparse.csr_array(thin.astype(np.float64)))
     for optimizer, penalty in ((LBFGS(1e-8), L2(0.05)), (OWLQN(1e-8), L1(0.02)), (GradientSteps(1e-9, 40), L2(0.1))):
         found = [
-            last(batch_run(optimizer, SoftmaxCrossEntropy(), penalty, queries.with_features(form)))[0] for form in forms
+            last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, queries.with_features(form)))[0]
+            for form in forms
         ]
         for other in found[1:]:
             np.testing.assert_allclose(other, found[0], atol=1e-7)
@@ -125,15 +126,15 @@ def test_sparse_single_precision_and_dense_agree(queries: Queries) -> None:
 
 def test_two_runs_leave_the_same_bits(queries: Queries) -> None:
     for optimizer, penalty in ((LBFGS(), L2(0.01)), (OWLQN(), L1(0.01)), (GradientSteps(), L1(0.01))):
-        one, two = (last(batch_run(optimizer, PairwiseLogistic(), penalty, queries))[0] for _ in range(2))
+        one, two = (last(optimizer_run(optimizer, PairwiseLogistic(), penalty, queries))[0] for _ in range(2))
         np.testing.assert_array_equal(one, two)
 
 
 def test_strong_penalties_and_few_iterations_end_at_once(queries: Queries) -> None:
-    weights, step = last(batch_run(OWLQN(), SoftmaxCrossEntropy(), L1(1e3), queries))
+    weights, step = last(optimizer_run(OWLQN(), SoftmaxCrossEntropy(), L1(1e3), queries))
     assert not weights.any()
     assert (step.iteration, step.violation) == (0, 0.0)
-    _, step = last(batch_run(LBFGS(max_iterations=2), SoftmaxCrossEntropy(), L2(0.0), queries))
+    _, step = last(optimizer_run(LBFGS(max_iterations=2), SoftmaxCrossEntropy(), L2(0.0), queries))
     assert step.iteration == 2
     assert step.violation > 1e-4
 
@@ -141,7 +142,7 @@ def test_strong_penalties_and_few_iterations_end_at_once(queries: Queries) -> No
 def test_features_of_huge_size_do_not_overflow(queries: Queries) -> None:
     huge = queries.with_features(1e150 * queries.features)
     for optimizer, penalty in ((LBFGS(), L2(1.0)), (OWLQN(), L1(1.0))):
-        weights, step = last(batch_run(optimizer, PairwiseSquaredHinge(), penalty, huge))
+        weights, step = last(optimizer_run(optimizer, PairwiseSquaredHinge(), penalty, huge))
         assert np.isfinite(weights).all()
         assert np.isfinite(step.objective)
 

@@ -20,7 +20,7 @@ from ranktune.solvers.optimizers.base import Parts, check_parts
 from ranktune.solvers.optimizers.one_pass import FOBOS, ONE_PASS, PSGD, RDA, TGD, OnePass
 from ranktune.solvers.optimizers.one_pass_kernels import DELTA
 from ranktune.solvers.optimizers.schedules import AdaGrad, Constant, InverseRoot, Schedule
-from tests.support.optimizer_runs import one_pass_run
+from tests.support.optimizer_runs import optimizer_run
 
 SCHEDULES: list[Schedule] = [InverseRoot(0.7), Constant(0.2), AdaGrad(0.15)]
 ANY = [L1(0.01), L2(0.05), ElasticNet(0.01, 0.05), L2(0.0)]
@@ -91,7 +91,7 @@ def eager(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries
 
 
 def learnt(optimizer: OnePass, loss: PairwiseLoss, penalty: Any, queries: Queries, **options: Any) -> Floats:
-    *_, (weights, _) = one_pass_run(optimizer, loss, penalty, queries, **options)
+    *_, (weights, _) = optimizer_run(optimizer, loss, penalty, queries, **options)
     return weights
 
 
@@ -160,12 +160,12 @@ def test_asking_for_weights_changes_no_state() -> None:
 
 def test_steps_count_lists_and_tell_the_objective() -> None:
     queries, penalty = sparse_lists(4, n_lists=2500), L2(0.01)
-    steps = list(one_pass_run(FOBOS(InverseRoot(0.1)), PairwiseLogistic(), penalty, queries))
+    steps = list(optimizer_run(FOBOS(InverseRoot(0.1)), PairwiseLogistic(), penalty, queries))
     some = np.flatnonzero([len(set(queries.grades[a:b])) > 1 for a, b in pairwise(queries.starts)])
     assert [step.iteration for _, step in steps] == sorted({step.iteration for _, step in steps})
     assert steps[-1][1].iteration == len(some)
     assert len(steps) == 3
-    first = one_pass_run(FOBOS(InverseRoot(0.1)), PairwiseLogistic(), penalty, queries.select(some[:1]))
+    first = optimizer_run(FOBOS(InverseRoot(0.1)), PairwiseLogistic(), penalty, queries.select(some[:1]))
     weights, step = next(first)
     assert step.objective == pytest.approx(np.log(2) + penalty.value(weights), rel=1e-12)  # weights were zero before
 
@@ -188,7 +188,7 @@ def test_the_average_loss_approaches_that_of_the_best_weights() -> None:
     X, truth = generator.random((20_000, 4)), np.array([1.0, -1.0, 0.5, 0.0])
     y = (X @ truth + 0.3 * generator.normal(size=len(X)) > 0.3).astype(float)
     queries, loss = Queries.from_arrays(X, y, qid=np.arange(len(X)) // 10), PairwiseLogistic()
-    steps = [step.objective for _, step in one_pass_run(FOBOS(InverseRoot(2.0)), loss, L2(0.0), queries)]
+    steps = [step.objective for _, step in optimizer_run(FOBOS(InverseRoot(2.0)), loss, L2(0.0), queries)]
     best, _ = loss.value_and_gradient(X @ learnt(FOBOS(InverseRoot(2.0)), loss, L2(0.0), queries, passes=20), queries)
     assert best < steps[-1] < best + 0.02 < steps[0] + 0.02 < np.log(2)
 

@@ -16,7 +16,7 @@ from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.losses.pointwise import LogisticLoss, SquaredInsensitiveLoss
 from ranktune.solvers.optimizers.batch import OWLQN, Objective, shortest
 from ranktune.solvers.optimizers.proximal import FISTA
-from tests.support.optimizer_runs import batch_run
+from tests.support.optimizer_runs import optimizer_run
 
 LOSSES: list[Loss] = [
     SoftmaxCrossEntropy(),
@@ -42,18 +42,18 @@ def queries() -> Queries:
 def test_it_meets_the_conditions_of_an_optimum_and_agrees_with_owlqn(
     loss: Loss, penalty: Any, queries: Queries
 ) -> None:
-    *_, (weights, step) = batch_run(FISTA(tol=1e-8, max_iterations=20_000), loss, penalty, queries)
+    *_, (weights, step) = optimizer_run(FISTA(tol=1e-8, max_iterations=20_000), loss, penalty, queries)
     assert step.violation <= 1e-8
     l1, l2 = penalty.strengths
     _, gradient = Objective(loss, l2, queries, None).value_and_gradient(weights)
     _, first = Objective(loss, l2, queries, None).value_and_gradient(np.zeros(6))
     assert np.abs(shortest(weights, gradient, l1)).max() <= 1e-7 * np.linalg.norm(first)
-    *_, (others, _) = batch_run(OWLQN(tol=1e-9, max_iterations=5000), loss, penalty, queries)
+    *_, (others, _) = optimizer_run(OWLQN(tol=1e-9, max_iterations=5000), loss, penalty, queries)
     np.testing.assert_allclose(weights, others, atol=1e-5 * np.abs(others).max())
 
 
 def test_the_objective_never_rises(queries: Queries) -> None:
-    values = [step.objective for _, step in batch_run(FISTA(tol=1e-8), SoftmaxCrossEntropy(), L1(1e-3), queries)]
+    values = [step.objective for _, step in optimizer_run(FISTA(tol=1e-8), SoftmaxCrossEntropy(), L1(1e-3), queries)]
     assert len(values) > 5
     assert (np.diff(values) <= 1e-11 * abs(values[0])).all()
 
@@ -61,7 +61,7 @@ def test_the_objective_never_rises(queries: Queries) -> None:
 def test_momentum_pays_on_a_narrow_valley(queries: Queries) -> None:
     """Without momentum, proximal steps of the same line search take many more."""
     loss, penalty, multiplier = SquaredInsensitiveLoss(0.0, "query"), L2(1e-4), np.array([1.0, 0.3, 1, 1, 1, 1])
-    *_, (_, step) = batch_run(FISTA(tol=1e-6), loss, penalty, queries, multiplier)
+    *_, (_, step) = optimizer_run(FISTA(tol=1e-6), loss, penalty, queries, multiplier)
     objective = Objective(loss, 1e-4, queries, multiplier)
     weights = np.zeros(6)
     _, first = objective.value_and_gradient(weights)
@@ -80,7 +80,7 @@ def test_momentum_pays_on_a_narrow_valley(queries: Queries) -> None:
 
 
 def test_two_runs_leave_the_same_bits_and_strong_penalties_end_at_once(queries: Queries) -> None:
-    runs = [[weights for weights, _ in batch_run(FISTA(), PairwiseLogistic(), L1(0.01), queries)] for _ in range(2)]
+    runs = [[weights for weights, _ in optimizer_run(FISTA(), PairwiseLogistic(), L1(0.01), queries)] for _ in range(2)]
     assert np.array(runs[0]).tobytes() == np.array(runs[1]).tobytes()
-    *_, (weights, step) = batch_run(FISTA(), PairwiseLogistic(), L1(1e3), queries)
+    *_, (weights, step) = optimizer_run(FISTA(), PairwiseLogistic(), L1(1e3), queries)
     assert not weights.any() and step.iteration == 0

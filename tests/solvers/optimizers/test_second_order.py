@@ -19,7 +19,7 @@ from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
 from ranktune.solvers.optimizers.base import Parts, check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
 from ranktune.solvers.optimizers.second_order import CoordinateDescent, Newton
-from tests.support.optimizer_runs import batch_run
+from tests.support.optimizer_runs import optimizer_run
 
 
 @pytest.fixture(scope="module")
@@ -36,15 +36,15 @@ def queries() -> Queries:
 def test_newton_minimises_what_lbfgs_minimises(average: str, multiplier: Any, queries: Queries) -> None:
     loss = PairwiseSquaredHinge(average=average)
     penalty = L2(0.05 if average == "queries" else 50.0)
-    *_, (weights, step) = batch_run(Newton(tol=1e-9), loss, penalty, queries, multiplier)
-    *_, (others, other) = batch_run(LBFGS(tol=1e-10), loss, penalty, queries, multiplier)
+    *_, (weights, step) = optimizer_run(Newton(tol=1e-9), loss, penalty, queries, multiplier)
+    *_, (others, other) = optimizer_run(LBFGS(tol=1e-10), loss, penalty, queries, multiplier)
     np.testing.assert_allclose(weights, others, rtol=1e-6, atol=1e-9)
     assert step.objective == pytest.approx(other.objective, rel=1e-9)
 
 
 def test_newton_on_the_hinge_is_within_its_duality_gap(queries: Queries) -> None:
     loss, penalty = PairwiseHinge(), L2(0.05)
-    *_, (weights, step) = batch_run(Newton(tol=1e-4), loss, penalty, queries)
+    *_, (weights, step) = optimizer_run(Newton(tol=1e-4), loss, penalty, queries)
     assert step.violation <= 1e-4
     value, _ = loss.value_and_gradient(queries.features @ weights, queries)
     assert step.objective == pytest.approx(value + penalty.value(weights), rel=1e-9)
@@ -59,16 +59,16 @@ def test_newton_on_the_hinge_is_within_its_duality_gap(queries: Queries) -> None
 @pytest.mark.parametrize("centre", ["query", "none"])
 def test_newton_solves_squared_errors_in_one_step(centre: str, queries: Queries) -> None:
     loss, penalty = SquaredInsensitiveLoss(0.0, centre), L2(0.3)
-    ((weights, step),) = batch_run(Newton(), loss, penalty, queries)
-    *_, (others, other) = batch_run(LBFGS(tol=1e-11), loss, penalty, queries)
+    ((weights, step),) = optimizer_run(Newton(), loss, penalty, queries)
+    *_, (others, other) = optimizer_run(LBFGS(tol=1e-11), loss, penalty, queries)
     np.testing.assert_allclose(weights, others, rtol=1e-7)
     assert step.objective == pytest.approx(other.objective, rel=1e-10)
 
 
 @pytest.mark.parametrize("penalty", [L1(0.02), L2(0.05), ElasticNet(0.01, 0.05)], ids=repr)
 def test_coordinate_descent_minimises_what_owlqn_minimises(penalty: Any, queries: Queries) -> None:
-    *_, (weights, step) = batch_run(CoordinateDescent(tol=1e-9), DominationLoss(), penalty, queries)
-    *_, (others, other) = batch_run(OWLQN(tol=1e-9), DominationLoss(), penalty, queries)
+    *_, (weights, step) = optimizer_run(CoordinateDescent(tol=1e-9), DominationLoss(), penalty, queries)
+    *_, (others, other) = optimizer_run(OWLQN(tol=1e-9), DominationLoss(), penalty, queries)
     np.testing.assert_allclose(weights, others, atol=1e-6)
     assert step.objective == pytest.approx(other.objective, rel=1e-9)
 
@@ -82,7 +82,7 @@ def test_a_path_of_strengths_is_as_good_as_each_alone(queries: Queries) -> None:
         path = [Parts(loss, penalty, optimizer) for penalty in penalties]
         for penalty, steps in zip(penalties, optimizer.follow(path, queries), strict=True):
             *_, last = steps
-            *_, (alone, _) = batch_run(optimizer, loss, penalty, queries)
+            *_, (alone, _) = optimizer_run(optimizer, loss, penalty, queries)
             np.testing.assert_allclose(last.weights, alone, atol=1e-6)
 
 
