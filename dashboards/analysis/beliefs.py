@@ -11,21 +11,21 @@ from ranktune.tuner.storage.observations import informative_places
 
 def observations(trials: Iterable[Trial]) -> list[tuple[Observation, Trial | None]]:
     """Return the observations of trials: each trial, then a few other values of its path, with None for the trial."""
-    return [one for trial in trials for one in _observations(trial)]
+    return [observation for trial in trials for observation in _observations(trial)]
 
 
 def _observations(trial: Trial) -> list[tuple[Observation, Trial | None]]:
     variance = (trial.error_of_mean or 0.0) ** 2
     partial = trial.error_of_estimate**2 if trial.stopped and trial.error_of_estimate is not None else None
-    own = trial.flat_params
-    found: list[tuple[Observation, Trial | None]] = [(Observation(own, trial.value, variance, partial), trial)]
+    given = trial.flat_params
+    observed: list[tuple[Observation, Trial | None]] = [(Observation(given, trial.value, variance, partial), trial)]
     values = [point for point, _ in trial.path]
     chosen = trial.params.get(trial.path_parameter)
     if trial.value is None or chosen not in values:
-        return found
+        return observed
     best = values.index(chosen)
     for place in informative_places(len(values), best)[1:]:
-        params = own | {f"{trial.solver}.{trial.path_parameter}": type(chosen)(values[place])}
+        params = given | {f"{trial.solver}.{trial.path_parameter}": type(chosen)(values[place])}
         value = trial.value + trial.path[place][1] - trial.path[best][1]
-        found.append((Observation(params, value, variance, partial), None))
-    return found
+        observed.append((Observation(params, value, variance, partial), None))
+    return observed

@@ -83,13 +83,13 @@ def choices_of(solver: SolverTrials) -> list[str]:
 
 def categories(solver: SolverTrials, name: str) -> tuple[Value, ...]:
     """Return the values of a parameter in all of its declarations, none of a numeric one."""
-    own = [choices for declared, choices in _declared(solver).items() if _own_name(declared) == name]
-    return tuple(dict.fromkeys(value for choices in own for value in choices))
+    lists = [choices for declared, choices in _declared(solver).items() if _own_name(declared) == name]
+    return tuple(dict.fromkeys(value for choices in lists for value in choices))
 
 
 def value_of(trial: Trial, name: str) -> Value:
     """Return the value of a parameter in a trial, None where it was inactive."""
-    return next((value for own, value in trial.params.items() if _own_name(own) == name), None)
+    return next((value for parameter, value in trial.params.items() if _own_name(parameter) == name), None)
 
 
 def _own_name(declared: str) -> str:
@@ -118,7 +118,7 @@ def levels(solver: SolverTrials, name: str) -> list[Level]:
         if solver.surrogate is not None:
             effect[known], half[known] = _effects(solver, solver.surrogate, name, tried)
     low, high = effect - half, effect + half
-    cells = zip(values, trials.tolist(), *([_none(x) for x in own] for own in (mean, effect, low, high)), strict=True)
+    cells = zip(values, trials.tolist(), *([_none(x) for x in row] for row in (mean, effect, low, high)), strict=True)
     return [Level(*cell) for cell in cells]
 
 
@@ -132,10 +132,10 @@ def _effects(solver: SolverTrials, belief: Belief, name: str, values: Sequence[V
     """
     expected, draws = _expected(solver, [{name: value} for value in values])
     trials, errors = _errors(solver, belief)
-    own = np.array([[value_of(trial, name) == value for trial in trials] for value in values], dtype=np.float64)
-    n = np.maximum(own.sum(axis=1), 1.0)
+    has_value = np.array([[value_of(trial, name) == value for trial in trials] for value in values], dtype=np.float64)
+    n = np.maximum(has_value.sum(axis=1), 1.0)
     contrast = np.eye(len(values)) - 1.0 / len(values)
-    effect = contrast @ (expected + own @ errors / n)
+    effect = contrast @ (expected + has_value @ errors / n)
     variance = (contrast @ draws.T).var(axis=1) + contrast**2 @ (float(errors @ errors) / max(len(trials), 1) / n)
     return effect, stats.t.ppf(0.975, max(len(trials) - len(values), 1)) * np.sqrt(variance)
 
@@ -162,9 +162,9 @@ def _errors(solver: SolverTrials, belief: Belief) -> tuple[list[Trial], Floats]:
     return trials, np.array(errors)
 
 
-def grid(solver: SolverTrials, one: str, other: str) -> Grid:
+def grid(solver: SolverTrials, first: str, second: str) -> Grid:
     """Return what was learnt about the combinations of two categorical parameters; more values go down."""
-    down, across = sorted((one, other), key=lambda name: -len(categories(solver, name)))
+    down, across = sorted((first, second), key=lambda name: -len(categories(solver, name)))
     rows, columns = categories(solver, down), categories(solver, across)
     cells = [{down: a, across: b} for a in rows for b in columns]
     shape = (len(rows), len(columns))
@@ -179,27 +179,33 @@ def compositions(solver: SolverTrials, names: Sequence[str]) -> list[Composition
     by_values: dict[tuple[Value, ...], list[int]] = {}
     for k, trial in enumerate(solver.valued):
         by_values.setdefault(tuple(value_of(trial, name) for name in names), []).append(k)
-    found = []
+    composed = []
     for values, places in by_values.items():
-        own = [solver.valued[k] for k in places]
-        best = best_of(own)
-        mean = float(np.mean([trial.value for trial in own if trial.value is not None]))
-        found.append(Composition(values, len(own), mean, None if best is None else best.value))
-    return sorted(found, key=lambda one: (one.best is None, -(one.mean if one.best is None else one.best)))
+        trials = [solver.valued[k] for k in places]
+        best = best_of(trials)
+        mean = float(np.mean([trial.value for trial in trials if trial.value is not None]))
+        composed.append(Composition(values, len(trials), mean, None if best is None else best.value))
+    return sorted(
+        composed,
+        key=lambda row: (
+            row.best is None,
+            -(row.mean if row.best is None else row.best),
+        ),
+    )
 
 
 def _observed(solver: SolverTrials, settings: Sequence[Mapping[str, Value]]) -> tuple[Ints, Floats]:
     """Return the number of trials with each setting, and their mean metric, NaN of none."""
     counts, means = np.zeros(len(settings), dtype=np.int64), np.full(len(settings), np.nan)
     for k, setting in enumerate(settings):
-        own = [
+        observed = [
             trial.value
             for trial in solver.valued
             if trial.value is not None and all(value_of(trial, name) == value for name, value in setting.items())
         ]
-        counts[k] = len(own)
-        if own:
-            means[k] = np.mean(own)
+        counts[k] = len(observed)
+        if observed:
+            means[k] = np.mean(observed)
     return counts, means
 
 
@@ -236,7 +242,7 @@ def _rows_with(solver: SolverTrials, belief: Belief, pool: Floats, setting: Mapp
         axes.append([belief.axis(f"{solver.name}.{declared}") for declared in having])
         rows[:, axes[-1]] = list(having.values())
     masked = belief.encoding.masked(rows)
-    active = [(~np.isnan(masked[:, own])).any(axis=1) for own in axes]
+    active = [(~np.isnan(masked[:, columns])).any(axis=1) for columns in axes]
     return masked[np.logical_and.reduce(active)][:BACKGROUND]
 
 

@@ -16,7 +16,7 @@ from ranktune.solvers.core.space import Value
 MAX_TRIALS = 150
 """Lines of a solver: more are a surface; those left out are chosen evenly by rank."""
 MAX_PARAMETERS = 8
-"""The most important ones; more axes cannot be told apart on a page."""
+"""The most important ones; more axes cannot be distinguished on a page."""
 BANDS = (
     ("worst fifth", "#7887ff"), ("second fifth", "#0096c3"), ("third fifth", "#1ea52d"),
     ("fourth fifth", "#b48787"), ("best fifth", "#ff5a00"),
@@ -40,9 +40,9 @@ def panel(solver: SolverTrials, k: int) -> Panel:
     low, high = float(values.min()), float(values.max())
     ticks = [*(_label(name, solver.distributions[name]) for name in names), _ends(metric, low, high)]
     traces = [
-        _band(solver, [trials[j] for j in own], names, style, (low, high))
-        for style, own in zip(BANDS, np.array_split(np.arange(len(trials)), len(BANDS)), strict=True)
-        if len(own)
+        _band(solver, [trials[j] for j in members], names, style, (low, high))
+        for style, members in zip(BANDS, np.array_split(np.arange(len(trials)), len(BANDS)), strict=True)
+        if len(members)
     ]
     x = figures.axis("", tickvals=list(range(len(ticks))), ticktext=ticks, showgrid=True, zeroline=False)
     y = figures.axis("", range=[-0.05, 1.05], showticklabels=False, showgrid=False, zeroline=False)
@@ -70,9 +70,9 @@ def _band(
     y: list[float | None] = []
     text: list[str] = []
     for trial in trials:
-        own = [_height(solver.distributions[name], trial.params.get(name)) for name in names]
+        places = [_height(solver.distributions[name], trial.params.get(name)) for name in names]
         value = trial.value or 0.0
-        heights = [*own, (value - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5]
+        heights = [*places, (value - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5]
         said = [f"{name}={solver.coordinate(name, trial.params[name])}" for name in names if name in trial.params]
         line = figures.plain(f"trial {trial.number}: {', '.join(said)}: {value:.4f}", 300)
         x += [*map(float, range(len(heights))), None]
@@ -95,10 +95,10 @@ def _height(distribution: BaseDistribution, value: Value) -> float | None:
         return distribution.choices.index(value) / max(len(distribution.choices) - 1, 1)
     if not isinstance(distribution, FloatDistribution | IntDistribution) or not isinstance(value, int | float):
         return None
-    low, high, own = float(distribution.low), float(distribution.high), float(value)
+    low, high, position = float(distribution.low), float(distribution.high), float(value)
     if distribution.log:
-        low, high, own = float(np.log(low)), float(np.log(high)), float(np.log(own))
-    return (own - low) / (high - low)
+        low, high, position = float(np.log(low)), float(np.log(high)), float(np.log(position))
+    return (position - low) / (high - low)
 
 
 def _label(name: str, distribution: BaseDistribution) -> str:

@@ -40,12 +40,12 @@ class _Curve:
 
 def curves(solver: SolverTrials, k: int) -> list[Panel]:
     """Return the panel of a solver's curves; nothing where no trial has one."""
-    found = [curve for trial in solver.valued if (curve := _curve(trial)) is not None]
-    parameter = next((curve.trial.path_parameter for curve in reversed(found)), "")
-    found = [curve for curve in found if curve.trial.path_parameter == parameter and parameter in solver.distributions]
-    if not found:
+    drawn = [curve for trial in solver.valued if (curve := _curve(trial)) is not None]
+    parameter = next((curve.trial.path_parameter for curve in reversed(drawn)), "")
+    drawn = [curve for curve in drawn if curve.trial.path_parameter == parameter and parameter in solver.distributions]
+    if not drawn:
         return []
-    kept = _chosen(found)
+    kept = _chosen(drawn)
     metric, name = solver.data.metric, figures.short(parameter)
     rows: list[list[Cell]] = [
         [
@@ -60,8 +60,8 @@ def curves(solver: SolverTrials, k: int) -> list[Panel]:
     by = _other_parameter(solver, kept, parameter)
     y_axis, outside = figures.value_axis(f"{metric} (validation)", [y for curve in kept for y in curve.y])
     shown = figures.figure(_traces(solver, kept, by), solver.axis(parameter), y_axis, height=540)
-    thinned = f"{len(kept)} of {len(found)} curves are shown, the best among them; the trials view has all."
-    note = solver.note(_explanation(found, name, by), thinned if len(kept) < len(found) else "", outside)
+    thinned = f"{len(kept)} of {len(drawn)} curves are shown, the best among them; the trials view has all."
+    note = solver.note(_explanation(drawn, name, by), thinned if len(kept) < len(drawn) else "", outside)
     title = f"{metric} along {name} of {figures.short(solver.name)}: the curve of each trial"
     return [Panel(f"curves-{k}", title, Table(columns, rows), shown, note, solver.name)]
 
@@ -71,15 +71,15 @@ def _curve(trial: Trial) -> _Curve | None:
     values = [value for value, _ in trial.path]
     if len(values) < 2 or trial.params.get(trial.path_parameter) not in values:
         return None
-    own = values.index(float(trial.params[trial.path_parameter] or 0.0))
+    requested = values.index(float(trial.params[trial.path_parameter] or 0.0))
     order = [int(place) for place in np.argsort(values, kind="stable")]
     x, y = [values[place] for place in order], [trial.path[place][1] for place in order]
-    return _Curve(trial, x, y, order.index(own), order.index(len(values) - 1))
+    return _Curve(trial, x, y, order.index(requested), order.index(len(values) - 1))
 
 
-def _chosen(found: Sequence[_Curve]) -> list[_Curve]:
+def _chosen(drawn: Sequence[_Curve]) -> list[_Curve]:
     """Return the curves that are drawn, the best of them last, so that it lies on top."""
-    order = sorted(found, key=lambda curve: (curve.trial.full_value is not None, curve.trial.value or 0.0))
+    order = sorted(drawn, key=lambda curve: (curve.trial.full_value is not None, curve.trial.value or 0.0))
     if len(order) <= MAX_CURVES:
         return order
     half = MAX_CURVES // 2
@@ -96,21 +96,21 @@ def _other_parameter(solver: SolverTrials, kept: Sequence[_Curve], path_paramete
     return None
 
 
-def _explanation(found: Sequence[_Curve], name: str, by: str | None) -> str:
+def _explanation(drawn: Sequence[_Curve], name: str, by: str | None) -> str:
     """Return how to read the curves, and how often another value than the requested one was best."""
-    own = [curve for curve in found if not curve.trial.stopped]
-    gains = [curve.y[curve.best] - curve.y[curve.requested] for curve in own if curve.best != curve.requested]
+    complete = [curve for curve in drawn if not curve.trial.stopped]
+    gains = [curve.y[curve.best] - curve.y[curve.requested] for curve in complete if curve.best != curve.requested]
     text = f"Each line is one fit, which gives a model for every value of {name} on it. The dot is the best of them, "
     text += "and is the value of the trial."
     if by is not None:
         text += f" Colours show {figures.short(by)}."
     if gains:
         text += (
-            f" In {len(gains)} of {len(own)} trials that were evaluated in full another value than the requested one "
-            f"was better, by {float(np.median(gains)):.2g} in the median."
+            f" In {len(gains)} of {len(complete)} trials that were evaluated in full another value than the requested "
+            f"one was better, by {float(np.median(gains)):.2g} in the median."
         )
     text += " Values that were significantly worse than the best of their line are means over fewer parts of the plan."
-    if len(own) < len(found):
+    if len(complete) < len(drawn):
         text += " Dotted lines with open markers are trials that were stopped early: their values are estimates."
     return text
 
@@ -150,11 +150,11 @@ def _label(solver: SolverTrials, curve: _Curve, by: str | None) -> str:
     return f"{text}<br>{figures.plain(by)}: {solver.coordinate(by, value)}"
 
 
-def _colours(solver: SolverTrials, own: Sequence[Trial], by: str | None) -> tuple[list[str], list[Trace]]:
+def _colours(solver: SolverTrials, trials: Sequence[Trial], by: str | None) -> tuple[list[str], list[Trace]]:
     """Return the colour of each trial, and the key of the colours: entries of the legend, or a scale."""
-    values = [None if by is None else trial.params.get(by) for trial in own]
+    values = [None if by is None else trial.params.get(by) for trial in trials]
     if by is None or len({value for value in values if value is not None}) < 2:
-        return [solver.marker["color"]] * len(own), []
+        return [solver.marker["color"]] * len(trials), []
     if solver.is_choice(by):
         choices = sorted({figures.plain(value) for value in values if value is not None})
         colours = {name: figures.COLOURS[place % len(figures.COLOURS)] for place, name in enumerate(choices)}

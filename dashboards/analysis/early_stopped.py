@@ -29,7 +29,7 @@ def with_open_markers(trace: Trace, stopped: Sequence[bool]) -> list[Trace]:
     """
     if not any(stopped):
         return [trace]
-    filled = _part(trace, [not one for one in stopped])
+    filled = _part(trace, [not early for early in stopped])
     opened = _part(trace, stopped)
     marker = dict(trace["marker"])
     opened["marker"] = marker | {"symbol": f"{marker.get('symbol', 'circle')}-open", "opacity": 0.9}
@@ -78,7 +78,7 @@ def _part(trace: Trace, kept: Sequence[bool]) -> Trace:
     def those(values: Sequence[object]) -> list[object]:
         return [value for value, keep in zip(values, kept, strict=True) if keep]
 
-    found = trace | {name: those(trace[name]) for name in ("x", "y", "text") if isinstance(trace.get(name), list)}
+    part = trace | {name: those(trace[name]) for name in ("x", "y", "text") if isinstance(trace.get(name), list)}
     if "error_y" in trace:
-        found["error_y"] = trace["error_y"] | {"array": those(trace["error_y"]["array"])}
-    return found
+        part["error_y"] = trace["error_y"] | {"array": those(trace["error_y"]["array"])}
+    return part

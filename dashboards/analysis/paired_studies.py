@@ -10,7 +10,6 @@ import numpy as np
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.selection.evidence import Evidence
 from ranktune.tuner.study.home import StudyFolder
 
 _SOURCES = ("data", "vali", "test", "group_by_time", "qrels", "seed", "plan", "folds", "outer")
@@ -41,41 +40,42 @@ def paired_rows(studies: Sequence[StudyData], names: Sequence[str]) -> PairedRow
     if any(study.metric != metric for study in studies):
         return "The studies maximise different metrics: their values are not comparable."
     known = [study.evidence for study in studies]
-    if not all(known) or len({tuple(_queries_of(own)) for own in known}) > 1 or not _same_data(studies):
+    queries = {tuple((name, scores.part, scores.queries) for name, scores in of_study) for of_study in known}
+    if not all(known) or len(queries) > 1 or not _same_data(studies):
         return "The studies were not evaluated on the same queries: they cannot be compared query by query."
     weights = [evidence.weights for _, evidence in known[0]]
-    if any(not _is_same(own.weights, first) for one in known for (_, own), first in zip(one, weights, strict=True)):
+    if any(
+        not _is_same(scores.weights, first)
+        for study_scores in known
+        for (_, scores), first in zip(study_scores, weights, strict=True)
+    ):
         return "The queries have other weights in one study than in another: the means are not comparable."
     labels: list[str] = []
     chosen: list[int] = []
     parts: list[list[Floats]] = [[] for _ in known[0]]
-    for study, own, name in zip(studies, known, names, strict=True):
+    for study, scores, name in zip(studies, known, names, strict=True):
         chosen.append(len(labels))
-        everywhere = [label for label in study.common_labels if label != own[0][1].labels[0]]
+        everywhere = [label for label in study.common_labels if label != scores[0][1].labels[0]]
         labels += [f"{name}: {label}" for label in ("the chosen", *everywhere)]
-        for place, (_, evidence) in enumerate(own):
+        for place, (_, evidence) in enumerate(scores):
             values = evidence.values[metric]
             parts[place].append(values[[0, *(evidence.labels.index(label) for label in everywhere)]])
     stacked = tuple(np.concatenate(values) for values in parts)
     return PairedRows(tuple(labels), tuple(chosen), stacked, tuple(weights), known[0][0][1].part)
 
 
-def _is_same(one: Floats | None, other: Floats | None) -> bool:
+def _is_same(first: Floats | None, second: Floats | None) -> bool:
     """Return whether weights are the same; None stands for weights of 1."""
-    return bool(np.all((1.0 if one is None else one) == (1.0 if other is None else other)))
-
-
-def _queries_of(evidence: Sequence[tuple[str, Evidence]]) -> list[tuple[str, str, tuple[str, ...]]]:
-    return [(name, own.part, own.queries) for name, own in evidence]
+    return bool(np.all((1.0 if first is None else first) == (1.0 if second is None else second)))
 
 
 def _same_data(studies: Sequence[StudyData]) -> bool:
     """Return whether the studies have data of one digest, or name the same files: features may differ."""
     declared = [study.study.as_dict() for study in studies]
-    if all(all(own.get(name) == declared[0].get(name) for name in _SOURCES) for own in declared):
+    if all(all(source.get(name) == declared[0].get(name) for name in _SOURCES) for source in declared):
         return True
     try:
         digests = [StudyFolder(study.folder).digests() for study in studies]
     except StudyError:
         return False
-    return all(own == digests[0] for own in digests)
+    return all(digest == digests[0] for digest in digests)

@@ -55,8 +55,8 @@ class SolverTrials:
     def distributions(self) -> dict[str, BaseDistribution]:
         """The parameters with more than one value, by their own names."""
         prefix = f"{self.name}."
-        found = {} if self.space is None else self.space.distributions
-        return {name.removeprefix(prefix): d for name, d in found.items() if name.startswith(prefix) and not d.single()}
+        union = {} if self.space is None else self.space.distributions
+        return {name.removeprefix(prefix): d for name, d in union.items() if name.startswith(prefix) and not d.single()}
 
     @cached_property
     def best(self) -> Trial | None:
@@ -66,7 +66,7 @@ class SolverTrials:
     @cached_property
     def observations(self) -> list[Observation]:
         """The observations of the surrogate model."""
-        return [one for one, _ in observations(self.trials)]
+        return [observation for observation, _ in observations(self.trials)]
 
     @cached_property
     def surrogate(self) -> Belief | None:
@@ -129,8 +129,8 @@ def importance_of_study(data: StudyData) -> tuple[dict[str, int], forests.Import
     active = Counter(name for trial in valued for name in trial.flat_params)
     varying = [name for name, distribution in space.distributions.items() if not distribution.single()]
     names = [name for name in varying if active[name] >= MIN_TRIALS_ACTIVE]
-    found = _importance(space, valued, names, data.study.seed)
-    return None if found is None else ({name: active[name] for name in names}, found)
+    measured = _importance(space, valued, names, data.study.seed)
+    return None if measured is None else ({name: active[name] for name in names}, measured)
 
 
 def _importance(space: UnionSpace, trials: list[Trial], names: list[str], seed: int) -> forests.Importance | None:
@@ -151,7 +151,7 @@ def solvers_of(data: StudyData) -> list[SolverTrials]:
     """Return the solvers of a study with their trials on a common level, the one with the best trial first."""
     trials, styles = pooled(data), figures.solver_styles(data.all_solvers)
     solvers = [
-        SolverTrials(data, name, [one for one in trials if one.solver == name], styles[name])
+        SolverTrials(data, name, [trial for trial in trials if trial.solver == name], styles[name])
         for name in data.all_solvers
     ]
     return sorted(solvers, key=lambda solver: np.inf if solver.best is None else -(solver.best.value or 0.0))

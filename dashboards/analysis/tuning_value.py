@@ -68,7 +68,7 @@ def panel(data: StudyData) -> Panel:
     known_floors = [floor for floor in floors if floor is not None]
     default = float(np.mean(known_floors)) if len(known_floors) == len(floors) else None
     known = [random_search(split, len(data.solvers), data.study.sampler) for split in data.splits]
-    if min(len(_known(own)) - 1 for own in known) < MIN_RANDOM_TRIALS:
+    if min(len(_known(best)) - 1 for best in known) < MIN_RANDOM_TRIALS:
         known = [np.full(0, np.nan) for _ in known]
     random = mean_of_splits(known)
     beyond = expected_random_search(data, known, max(data.study.n_trials if data.ends_by_count else 0, len(curve)))
@@ -115,12 +115,12 @@ def random_search(split: SplitData, solvers: int, sampler: str) -> Floats:
     drawn = np.array([value for value in values if value is not None])
     floor = _best_default(split, solvers)
     lifted = np.sort(drawn if floor is None else np.maximum(drawn, floor))
-    found = np.full(solvers + len(lifted), np.nan)
+    expected = np.full(solvers + len(lifted), np.nan)
     if floor is not None and solvers:
-        found[solvers - 1] = floor
+        expected[solvers - 1] = floor
     for m in range(1, len(lifted) + 1):
-        found[solvers + m - 1] = expected_best(lifted, m)
-    return found
+        expected[solvers + m - 1] = expected_best(lifted, m)
+    return expected
 
 
 def expected_best(ascending: Floats, count: int) -> float:
@@ -243,18 +243,18 @@ def expected_random_search(data: StudyData, known: Sequence[Floats], budget: int
 
     known has random_search of each split. None where random search was run, or where too few trials have a value.
     """
-    ends = [int(np.flatnonzero(np.isfinite(own))[-1]) if np.isfinite(own).any() else -1 for own in known]
+    ends = [int(np.flatnonzero(np.isfinite(best))[-1]) if np.isfinite(best).any() else -1 for best in known]
     if data.study.sampler == "random" or not ends or min(ends) < 0 or budget <= min(ends) + 1:
         return None
     budget = min(budget, min(ends) + 1 + MAX_TRIALS_AHEAD)
     most = MAX_OBSERVATIONS if len(known) == 1 else MAX_OBSERVATIONS // 2
     total = np.zeros((FUNCTIONS * ORDERS, budget))
-    for k, (split, own, end) in enumerate(zip(data.splits, known, ends, strict=True)):
+    for k, (split, best, end) in enumerate(zip(data.splits, known, ends, strict=True)):
         generator = np.random.default_rng([data.study.seed, k])
-        ahead = _simulated(data, split, float(own[end]), budget - end - 1, most, generator)
+        ahead = _simulated(data, split, float(best[end]), budget - end - 1, most, generator)
         if ahead is None:
             return None
-        total[:, : end + 1] += own[: min(end + 1, budget)]
+        total[:, : end + 1] += best[: min(end + 1, budget)]
         total[:, end + 1 :] += ahead
     total /= len(known)
     total[:, : min(ends)] = np.nan
@@ -274,7 +274,7 @@ def _simulated(
         return None
     if count <= 0:
         return np.zeros((FUNCTIONS * ORDERS, 0))
-    surrogate = fit_belief(data.study.union_space(), [one for one, _ in observations(trials)], most)
+    surrogate = fit_belief(data.study.union_space(), [observation for observation, _ in observations(trials)], most)
     if surrogate is None or not surrogate.spread > 1e-12 * max(1.0, abs(surrogate.centre)):
         return None
     values = function_values(surrogate, path_directions(trials), max(CONFIGURATIONS, count), generator)
@@ -284,14 +284,14 @@ def _simulated(
 
 def path_directions(trials: Sequence[Trial]) -> dict[str, bool]:
     """Return whether the path ascends, by flat name of the parameter along which most trials of a solver have one."""
-    found = {}
+    ascends = {}
     for solver in {trial.solver for trial in trials}:
         valued = [trial for trial in trials if trial.solver == solver and trial.value is not None]
         paths = [trial for trial in valued if len(trial.path) > 1]
         if 2 * len(paths) > len(valued):
             last = paths[-1]
-            found[f"{solver}.{last.path_parameter}"] = last.path[-1][0] > last.path[0][0]
-    return found
+            ascends[f"{solver}.{last.path_parameter}"] = last.path[-1][0] > last.path[0][0]
+    return ascends
 
 
 def function_values(
@@ -312,9 +312,9 @@ def function_values(
     first = np.searchsorted(owner, np.arange(count))
     rows, share = rows[owner], (np.arange(len(owner)) - first[owner] + 1) / PATH_STEPS
     for j, ascends in places.items():
-        own = follows[owner] == j
-        drawn = rows[own, j]
-        rows[own, j] = drawn * share[own] if ascends else 1.0 - (1.0 - drawn) * share[own]
+        followers = follows[owner] == j
+        drawn = rows[followers, j]
+        rows[followers, j] = drawn * share[followers] if ascends else 1.0 - (1.0 - drawn) * share[followers]
     values = surrogate.draws(rows, FUNCTIONS, generator, levelled=True).T
     return np.asarray(np.maximum.reduceat(values, first, axis=0))
 

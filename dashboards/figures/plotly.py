@@ -70,7 +70,7 @@ def short(name: object) -> str:
 
 def distinct(names: Iterable[object], longest: int = MAX_NAME) -> list[str]:
     """Return plain names of which no two are equal: those that would be get a number."""
-    found: list[str] = []
+    labels: list[str] = []
     taken: dict[str, int] = {}
     for name in names:
         text = plain(name, longest) or "(no name)"
@@ -79,8 +79,8 @@ def distinct(names: Iterable[object], longest: int = MAX_NAME) -> list[str]:
             count += 1
         text = text if count == 1 else f"{text} ({count})"
         taken.setdefault(text, 1)
-        found.append(text)
-    return found
+        labels.append(text)
+    return labels
 
 
 def number(value: float | None) -> float | None:
@@ -119,12 +119,12 @@ def thinned(values: Sequence[float | None] | Floats, most: int = MAX_POINTS) -> 
 
 def axis(title: str, *, log: bool = False, categories: Sequence[str] | None = None, **more: object) -> Axis:
     """Return an axis with a title, logarithmic or of categories in their order; title is text, not markup."""
-    found: Axis = {"title": {"text": plain(title, 120), "standoff": 12}, "automargin": True}
+    settings: Axis = {"title": {"text": plain(title, 120), "standoff": 12}, "automargin": True}
     if log:
-        found["type"] = "log"
+        settings["type"] = "log"
     if categories is not None:
-        found |= {"type": "category", "categoryorder": "array", "categoryarray": list(categories)}
-    return found | more
+        settings |= {"type": "category", "categoryorder": "array", "categoryarray": list(categories)}
+    return settings | more
 
 
 def value_axis(title: str, values: Numbers, always: float = np.inf) -> tuple[Axis, str]:

@@ -59,7 +59,7 @@ class StoredReader:
         declared = connection.execute(text(DECLARATION.format("study_id = :number")), {"number": number}).all()
         self.data = declared_data(declared)
         since = f"trial_id IN (SELECT trial_id FROM trials WHERE study_id = {int(number)} AND trial_id > {self._last})"
-        found, self._last = trials_since(
+        new, self._last = trials_since(
             lambda query: connection.execute(text(query)).all(), self._last, self.split, since
         )
-        self._known += found
+        self._known += new

@@ -74,8 +74,8 @@ class RecordReader:
             return  # the file is being created
         connection.execute("BEGIN")  # all tables as they are at one moment
         self.data = declared_data(connection.execute(DECLARATION.format("study_id > ?"), (0,)).fetchall())
-        found, self._last = trials_since(lambda query: connection.execute(query, (self._last,)), self._last, self.split)
-        self._known += found
+        new, self._last = trials_since(lambda query: connection.execute(query, (self._last,)), self._last, self.split)
+        self._known += new
 
 
 def trials_since(
@@ -91,16 +91,16 @@ def trials_since(
     attributes: dict[int, Json] = {}
     for trial, name, text in run(_ATTRIBUTES.format(since)):
         attributes.setdefault(trial, {})[name] = json.loads(text)
-    found = []
+    new = []
     for trial, state, begun, ended, value in run(_TRIALS.format(since)):
         if state not in ("COMPLETE", "PRUNED", "FAIL"):
             break  # whatever follows is read when this trial has ended
         scored = None if state == "FAIL" else value
         check_trial(state, scored, params.get(trial, {}), attributes.get(trial, {}))
         times = (_seconds(begun), _seconds(ended))
-        found.append(Trial.from_record(params.get(trial, {}), scored, attributes.get(trial, {}), *times, split))
+        new.append(Trial.from_record(params.get(trial, {}), scored, attributes.get(trial, {}), *times, split))
         last = trial
-    return found, last
+    return new, last
 
 
 def declared_data(rows: Sequence[Sequence[Any]]) -> str:
@@ -120,14 +120,14 @@ _TRIALS = (
 
 def file_states(files: Iterable[Path]) -> tuple[FileState, ...]:
     """Return the modification time, the size and the inode of each file, None of a missing one."""
-    found: list[FileState] = []
+    states: list[FileState] = []
     for file in files:
         try:
             stat = file.stat()
-            found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+            states.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
         except OSError:
-            found.append(None)
-    return tuple(found)
+            states.append(None)
+    return tuple(states)
 
 
 def _connected(path: Path) -> sqlite3.Connection:

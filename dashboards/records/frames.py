@@ -31,23 +31,23 @@ def trial_columns(trials: Sequence[Trial]) -> dict[str, list[object]]:
     """Return trials as columns; a parameter that a trial does not have is None."""
     rows: list[dict[str, object]] = [
         {
-            "split": own.split, "number": own.number, "solver": own.solver, "state": _state(own), "value": own.value,
-            "seconds": own.seconds, "features": own.nonzeros, "bytes": own.bytes, "microseconds": own.microseconds,
-            "begun": own.begun, "ended": own.ended, "error": own.error,
+            "split": trial.split, "number": trial.number, "solver": trial.solver, "state": _state(trial),
+            "value": trial.value, "seconds": trial.seconds, "features": trial.nonzeros, "bytes": trial.bytes,
+            "microseconds": trial.microseconds, "begun": trial.begun, "ended": trial.ended, "error": trial.error,
         }
-        for own in trials
+        for trial in trials
     ]  # fmt: skip
-    for row, own in zip(rows, trials, strict=True):
-        row |= {f"{own.solver}.{name}": value for name, value in own.params.items()}
+    for row, trial in zip(rows, trials, strict=True):
+        row |= {f"{trial.solver}.{name}": value for name, value in trial.params.items()}
     return _columns(rows)
 
 
 def leaderboard_columns(result: JsonView) -> dict[str, list[object]]:
     """Return the leaderboard as columns: an interval as two, the parameters as JSON."""
     rows = []
-    for own in result["leaderboard"]:
+    for line in result["leaderboard"]:
         row: dict[str, object] = {}
-        for name, value in own.items():
+        for name, value in line.items():
             if name.endswith("_interval"):
                 row |= dict(zip((f"{name[:-9]}_low", f"{name[:-9]}_high"), value or (None, None), strict=True))
             elif name == "params":

@@ -128,7 +128,7 @@ class StudyData:
     @property
     def weights_note(self) -> str:
         """A sentence if queries count by weights, "" if each counts once."""
-        weighted = any(own.weights is not None for _, own in self.evidence)
+        weighted = any(evidence.weights is not None for _, evidence in self.evidence)
         return "Queries count by their weights, in means, intervals and tests." if weighted else ""
 
     @property
@@ -171,15 +171,15 @@ def duration(seconds: float) -> str:
 
 def tuning_gained(result: JsonView) -> str:
     """Return what tuning gained on the test queries over the best of the solvers' defaults; "" if that is not known."""
-    found = result.get("tuning")
-    if found is None:
+    tuning = result.get("tuning")
+    if tuning is None:
         return ""
-    if found["gain"] is None:
-        return f"Gain of tuning: none, the model is the best of the solvers' defaults ({found['default']})."
-    low, high = found["gain_interval"]
+    if tuning["gain"] is None:
+        return f"Gain of tuning: none, the model is the best of the solvers' defaults ({tuning['default']})."
+    low, high = tuning["gain_interval"]
     return (
-        f"Gain of tuning on test: {found['gain']:+.4f} ({low:+.4f} to {high:+.4f}) over the best of the solvers' "
-        f"defaults ({found['default']})."
+        f"Gain of tuning on test: {tuning['gain']:+.4f} ({low:+.4f} to {high:+.4f}) over the best of the solvers' "
+        f"defaults ({tuning['default']})."
     )
 
 
@@ -220,22 +220,22 @@ def trials_of(home: StudyFolder, name: str, reader: Reader) -> list[Trial]:
 
 
 def _split(home: StudyFolder, name: str, readers: dict[Path, Reader]) -> SplitData:
-    own = home.split(name)
-    reader = readers.get(own) or readers.setdefault(own, reader_of(home, name))
+    folder = home.split(name)
+    reader = readers.get(folder) or readers.setdefault(folder, reader_of(home, name))
     trials = tuple(sorted(trials_of(home, name, reader), key=lambda trial: trial.number))
     damage: list[str] = []
     lost = lost_trials(home.path, name, (trial.number for trial in trials))
-    evidence = _part(read_evidence, own / EVIDENCE, damage)
-    explained = _part(read_explanations, own / EXPLANATIONS, damage)
+    evidence = _part(read_evidence, folder / EVIDENCE, damage)
+    explained = _part(read_explanations, folder / EXPLANATIONS, damage)
     labels = {} if evidence is None else dict(zip(evidence.labels, evidence.models, strict=True))
-    files = {label: own / file for label, file in labels.items() if file}
+    files = {label: folder / file for label, file in labels.items() if file}
     for file in files.values():
         _part(check_sealed, file, damage)
     if damage:
         damage.append(f"What it shows is left out; `ranktune resume {home.path.name}` makes it again.")
     if lost:
         damage.append(lost)
-    return SplitData(name, own, trials, evidence, files, explained, " ".join(damage))
+    return SplitData(name, folder, trials, evidence, files, explained, " ".join(damage))
 
 
 def _part(read: Callable[[Path], T], path: Path, damage: list[str]) -> T | None:

@@ -135,8 +135,8 @@ class Trial:
     @property
     def full_seconds(self) -> float:
         """The seconds that all parts take, extrapolated from those that were evaluated."""
-        found = _PART.search(self.stopped)
-        done, of = (int(found[1]), int(found[2])) if found else (1, 1)
+        parts = _PART.search(self.stopped)
+        done, of = (int(parts[1]), int(parts[2])) if parts else (1, 1)
         return self.seconds * max(of / max(done, 1), 1.0)
 
 
@@ -144,9 +144,9 @@ def _levelled(
     path: Iterable[tuple[float, float]], chosen: Value | None, value: float | None
 ) -> tuple[tuple[float, float], ...]:
     """Return a path shifted to the trial's value: the metric on the evaluated parts may be far from an estimate."""
-    own = tuple((float(place), float(mean)) for place, mean in path)
-    level = next((value - mean for place, mean in own if place == chosen and value is not None), 0.0)
-    return tuple((place, mean + level) for place, mean in own)
+    means = tuple((float(place), float(mean)) for place, mean in path)
+    level = next((value - mean for place, mean in means if place == chosen and value is not None), 0.0)
+    return tuple((place, mean + level) for place, mean in means)
 
 
 def _root(variance: float | None) -> float | None:
@@ -169,20 +169,20 @@ class Counts:
 
 def counts(trials: Iterable[Trial]) -> Counts:
     """Return how trials ended."""
-    own = list(trials)
+    counted = list(trials)
     return Counts(
-        complete=sum(trial.full_value is not None for trial in own),
-        stopped=sum(bool(trial.stopped) for trial in own),
-        failed=sum(trial.value is None for trial in own),
-        spent=sum(trial.seconds for trial in own),
-        saved=sum(trial.full_seconds - trial.seconds for trial in own),
+        complete=sum(trial.full_value is not None for trial in counted),
+        stopped=sum(bool(trial.stopped) for trial in counted),
+        failed=sum(trial.value is None for trial in counted),
+        spent=sum(trial.seconds for trial in counted),
+        saved=sum(trial.full_seconds - trial.seconds for trial in counted),
     )
 
 
 def best_of(trials: Iterable[Trial]) -> Trial | None:
     """Return the best of the trials that were evaluated in full, the first of equals; None where there is none."""
     known = [(trial.full_value, trial) for trial in trials if trial.full_value is not None]
-    return max(known, key=lambda own: own[0])[1] if known else None
+    return max(known, key=lambda scored: scored[0])[1] if known else None
 
 
 def best_so_far(trials: Sequence[Trial]) -> Floats:

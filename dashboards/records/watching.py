@@ -102,7 +102,7 @@ class Watching:
 
     def find(self, name: str) -> Watched | None:
         """Return a study by name, None where there is none; names are compared with folders, never joined to paths."""
-        folder = next((found.path for found in all_folders(self.home) if found.path.name == name), None)
+        folder = next((study.path for study in all_folders(self.home) if study.path.name == name), None)
         if folder is None:
             return None
         with self._lock:

@@ -57,11 +57,11 @@ def leaderboard_table(result: JsonView) -> FittedTable:
 
 def fold_table(result: JsonView) -> Table:
     """Return the chosen model of each fold."""
-    found = table(("fold", "solver"), ("vali", "test [95%]"))
+    rows = table(("fold", "solver"), ("vali", "test [95%]"))
     for fold in result["folds"]:
         best = fold["best"]
-        found.add_row(escape(fold["name"]), escape(best["solver"]), _number(best["vali"]), _with_interval(best, "test"))
-    return found
+        rows.add_row(escape(fold["name"]), escape(best["solver"]), _number(best["vali"]), _with_interval(best, "test"))
+    return rows
 
 
 def conclusion(result: JsonView) -> str:
@@ -75,8 +75,8 @@ def conclusion(result: JsonView) -> str:
     )
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
-    found = (gain(result), _outside(result), tuning_gained(result), compositions(result), served(result))
-    lines += filter(None, found)
+    sentences = (gain(result), _outside(result), tuning_gained(result), compositions(result), served(result))
+    lines += filter(None, sentences)
     rivals = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
     alike = [row["solver"] for row in rivals if row["verdict"] == ALIKE]
     if alike:
@@ -104,16 +104,16 @@ def _smallest_and_fastest(result: JsonView) -> str:
 
 def gain(result: JsonView) -> str:
     """Return the gain over the baseline in a sentence; "" without a baseline."""
-    found = result.get("gain")
-    return "" if found is None else gain_sentence(found)
+    measured = result.get("gain")
+    return "" if measured is None else gain_sentence(measured)
 
 
 def compositions(result: JsonView) -> str:
     """Return what Ranker was composed of where it did best, over folds how often; "" if it did not compete."""
     splits = result.get("folds") or [result]
     rows = [row for split in splits for row in split.get("leaderboard", ())]
-    found = [row["params"] for row in rows if row["solver"] == "Ranker"]
-    counts = Counter(" + ".join(params[part] for part in PARTS if part in params) for params in found if params)
+    parameters = [row["params"] for row in rows if row["solver"] == "Ranker"]
+    counts = Counter(" + ".join(params[part] for part in PARTS if part in params) for params in parameters if params)
     if not counts:
         return ""
     often = [f"{parts} on {count}" if len(splits) > 1 else parts for parts, count in counts.most_common()]
@@ -122,8 +122,8 @@ def compositions(result: JsonView) -> str:
 
 def monotone(result: JsonView) -> str:
     """Return the monotone constraints that the chosen model keeps; "" if there are none."""
-    found = result.get("monotone", {})
-    rising, falling = ([name for name, own in found.items() if own == sign] for sign in (1, -1))
+    signs = result.get("monotone", {})
+    rising, falling = ([name for name, direction in signs.items() if direction == sign] for sign in (1, -1))
     parts = [
         f"{word} with {listed(names)}" for word, names in (("never falls", rising), ("never rises", falling)) if names
     ]
@@ -132,32 +132,31 @@ def monotone(result: JsonView) -> str:
 
 def served(result: JsonView) -> str:
     """Return what it costs that systems must load the model; "" if none was named."""
-    found = result.get("restriction")
-    if found is None:
+    restriction = result.get("restriction")
+    if restriction is None:
         return ""
-    systems = " and ".join(found["systems"])
-    untried = ", ".join(found["untried"])
+    systems = " and ".join(restriction["systems"])
+    untried = ", ".join(restriction["untried"])
     rest = f" It cannot load models of {untried}: they had no trials." if untried else ""
     if not result["best"].get("is_served", True):
         return f"{systems} cannot load it, nor any other model of this study.{rest}"
-    if found["cost"] is None:
+    if restriction["cost"] is None:
         return f"{systems} can load the best model of all: nothing is lost.{rest}"
     mark = " *" if any(not row.get("is_served", True) for row in result["leaderboard"]) else ""
-    cost = _change(found, "cost")
-    if found["distilled"]:
-        how = f"Distilled is a copy of {found['best']}{mark}, which {systems} cannot load"
+    cost = _change(restriction, "cost")
+    if restriction["distilled"]:
+        how = f"Distilled is a copy of {restriction['best']}{mark}, which {systems} cannot load"
         return f"{how}: {cost} {result['metric']} by validation.{rest}"
-    tried = "" if found["loss"] is None else f" A copy of it in one model lost {_change(found, 'loss')}."
-    return (
-        f"{systems} cannot load {found['best']}{mark}. That costs {cost} {result['metric']} by validation.{tried}{rest}"
-    )
+    tried = "" if restriction["loss"] is None else f" A copy of it in one model lost {_change(restriction, 'loss')}."
+    loaded = f"{systems} cannot load {restriction['best']}{mark}."
+    return f"{loaded} That costs {cost} {result['metric']} by validation.{tried}{rest}"
 
 
-def _change(found: JsonView, name: str) -> str:
-    low, high = found[f"{name}_interval"]
-    if found[name] is None:
+def _change(measured: JsonView, name: str) -> str:
+    low, high = measured[f"{name}_interval"]
+    if measured[name] is None:
         return "an unknown amount of"
-    return f"{found[name]:+.4f} ({low:+.4f} to {high:+.4f})"
+    return f"{measured[name]:+.4f} ({low:+.4f} to {high:+.4f})"
 
 
 def _trials(result: JsonView) -> str:

@@ -75,17 +75,17 @@ def state(path: Path) -> Json:
     folder = StudyFolder(path)
     study = folder.study()
     by_split = {name: trials_of(folder, name, reader_of(folder, name)) for name in folder.split_names()}
-    trials = [trial for own in by_split.values() for trial in own]
-    lost = [lost_trials(path, name, (trial.number for trial in own)) for name, own in by_split.items()]
-    own, best = counts(trials), best_of(trials)
+    trials = [trial for of_split in by_split.values() for trial in of_split]
+    lost = [lost_trials(path, name, (trial.number for trial in of_split)) for name, of_split in by_split.items()]
+    counted, best = counts(trials), best_of(trials)
     return {
         "study": path.name,
         "data": study.data,
         "metric": study.metric,
         "state": "running" if folder.held() else "interrupted",
         "done": len(trials),
-        "stopped": own.stopped,
-        "failed": own.failed,
+        "stopped": counted.stopped,
+        "failed": counted.failed,
         "trials": study.n_trials * len(folder.split_names()) if study.ends_by_count else None,
         "solver": None if best is None else best.solver,
         "best": None if best is None else best.value,

@@ -16,12 +16,12 @@ from rich.text import Text
 
 def table(left: Collection[str], right: Collection[str] = ()) -> Table:
     """Return an empty table: text in the columns of the left names, then numbers in those of the right ones."""
-    found = Table(box=SIMPLE_HEAD)
+    rows = Table(box=SIMPLE_HEAD)
     for name in left:
-        found.add_column(escape(name), overflow="fold")
+        rows.add_column(escape(name), overflow="fold")
     for name in right:
-        found.add_column(escape(name), justify="right", no_wrap=True)
-    return found
+        rows.add_column(escape(name), justify="right", no_wrap=True)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,16 @@ class FittedTable:
     def without(self, names: Collection[str]) -> Table:
         """Return the table without some columns."""
         left, right = ([name for name in part if name not in names] for part in (self.left, self.right))
-        found = table(left, right)
+        rows = table(left, right)
         for k, cells in enumerate(zip(*({**self.left, **self.right}[name] for name in [*left, *right]), strict=True)):
-            found.add_row(*cells, style="bold" if self.bold_first and k == 0 else None)
-        return found
+            rows.add_row(*cells, style="bold" if self.bold_first and k == 0 else None)
+        return rows
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the table with as many of the columns as fit."""
         tables = [self.without(self.optional[:k]) for k in range(len(self.optional) + 1)]
-        widths = [console.measure(one, options=options.update(width=1000)).maximum for one in tables]
-        yield next((one for one, width in zip(tables, widths, strict=True) if width <= options.max_width), tables[-1])
+        widths = [console.measure(each, options=options.update(width=1000)).maximum for each in tables]
+        yield next((each for each, width in zip(tables, widths, strict=True) if width <= options.max_width), tables[-1])
 
 
 def titled(title: str, below: RenderableType) -> Group:

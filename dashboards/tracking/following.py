@@ -155,7 +155,7 @@ def log_study(folder: StudyFolder, uri: str) -> str:
     """
     check_installed()
     if folder.held():
-        raise StudyError(f"study '{folder.path.name}' is running. Wait for its end, or begin it with --mlflow.")
+        raise StudyError(f"study '{folder.path.name}' is running. Wait for its end, or begin it with mlflow=.")
     try:
         with owning(folder.path / TRACKING):
             log = _opened(folder.path, known_tracking(uri))

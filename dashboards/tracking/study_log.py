@@ -122,8 +122,8 @@ class StudyLog:
 
     def _created(self, uri: str, experiment: str) -> str:
         data, begun = self._read(), int(1000 * (self.folder / "study.json").stat().st_mtime)
-        found = self.client.get_experiment_by_name(experiment)
-        number = self.client.create_experiment(experiment) if found is None else found.experiment_id
+        existing = self.client.get_experiment_by_name(experiment)
+        number = self.client.create_experiment(experiment) if existing is None else existing.experiment_id
         run = self.client.create_run(number, start_time=begun, run_name=data.name)
         run_id: str = run.info.run_id
         settings = {name: value for name, value in data.study.as_dict().items() if value not in (None, [], {}, "")}
@@ -188,24 +188,24 @@ def curves_of(trial: Trial, metric: str) -> list[Curve]:
     single = {name if trial.full_value is not None else f"{name}_estimate": trial.value} | costs
     if trial.full_value is not None:
         single |= {metric_name(other): mean for other, mean in trial.means.items() if other != metric}
-    found: list[Curve] = [(key, [(0, value)]) for key, value in single.items() if value is not None]
-    found.append((f"{name}_by_fold", list(enumerate(trial.parts, start=1))))
-    found.append((f"{name}_by_queries", [(int(queries), value) for queries, value in trial.learning_curve]))
+    drawn: list[Curve] = [(key, [(0, value)]) for key, value in single.items() if value is not None]
+    drawn.append((f"{name}_by_fold", list(enumerate(trial.parts, start=1))))
+    drawn.append((f"{name}_by_queries", [(int(queries), value) for queries, value in trial.learning_curve]))
     whole = all(float(place).is_integer() for place, _ in trial.path)
     path = [(int(place) if whole else k, value) for k, (place, value) in enumerate(trial.path)]
-    found.append((f"{name}_by_{metric_name(trial.path_parameter)}", path))
-    return [curve for curve in found if curve[1]]
+    drawn.append((f"{name}_by_{metric_name(trial.path_parameter)}", path))
+    return [curve for curve in drawn if curve[1]]
 
 
 def scores_of(result: JsonView) -> dict[str, float]:
     """Return the numbers of a result as metrics: of the chosen model, and of the search."""
     best, name = result["best"], metric_name(result["metric"])
-    found = {f"test_{metric_name(metric)}": value for metric, value in best["test_metrics"].items()}
-    found |= {f"vali_{name}": best["vali"], f"estimate_{name}": result["estimate"]}
-    found |= {cost: best[cost] for cost in ("microseconds", "bytes")} | {"features": best["nonzeros"]}
-    found |= {"trials": result["trials"], "stopped": result["stopped"], "seconds": result["seconds"]}
-    found["failed"] = sum(failure["number"] is not None for failure in result["failures"])
-    return {key: float(value) for key, value in found.items() if value is not None}
+    scores = {f"test_{metric_name(metric)}": value for metric, value in best["test_metrics"].items()}
+    scores |= {f"vali_{name}": best["vali"], f"estimate_{name}": result["estimate"]}
+    scores |= {cost: best[cost] for cost in ("microseconds", "bytes")} | {"features": best["nonzeros"]}
+    scores |= {"trials": result["trials"], "stopped": result["stopped"], "seconds": result["seconds"]}
+    scores["failed"] = sum(failure["number"] is not None for failure in result["failures"])
+    return {key: float(value) for key, value in scores.items() if value is not None}
 
 
 def _files(folder: Path, result: JsonView | None) -> Iterator[tuple[Path, str | None]]:
@@ -219,10 +219,10 @@ def _files(folder: Path, result: JsonView | None) -> Iterator[tuple[Path, str | 
 
 def _saved_runs(folder: Path) -> dict[str, str]:
     try:
-        found: dict[str, str] = json.loads((folder / TRACKING / "runs.json").read_text(encoding="utf-8"))
+        runs: dict[str, str] = json.loads((folder / TRACKING / "runs.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return found
+    return runs
 
 
 def _milliseconds(seconds: float | None) -> int:

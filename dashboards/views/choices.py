@@ -41,21 +41,25 @@ MAX_DENSE_LABEL = 14
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the panels of each solver of which several combinations of categorical parameters were tried."""
-    found: list[Panel] = []
+    shown: list[Panel] = []
     for k, solver in enumerate(solvers_of(data)):
         names = choices_of(solver)
         if len(names) < 2 or len(compositions(solver, names)) < 2:
             continue
-        found += [_effects(solver, names, k), _compositions(solver, names, k)]
+        shown += [_effects(solver, names, k), _compositions(solver, names, k)]
         pairs = list(combinations(range(len(names)), 2))[:MAX_GRIDS]
         grids = {f"grid-{k}-{i}-{j}": grid(solver, names[i], names[j]) for i, j in pairs}
         ends = _colour_range(grids.values())
-        found += [_grid(solver, own, ends, key) for key, own in grids.items() if _says_something(own)]
-    if not found:
+        shown += [
+            _grid(solver, cells, ends, key)
+            for key, cells in grids.items()
+            if np.isfinite(cells.expected).any() or int((cells.trials > 0).sum()) >= MIN_CELLS
+        ]
+    if not shown:
         note = "Of no solver with two or more categorical parameters were two combinations of them tried."
         note = no_trials_note(data) or note
         return [Panel("effects", "Choices", Table(("Parameter", "Value"), []), None, note)]
-    return found
+    return shown
 
 
 def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
@@ -72,9 +76,9 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
     drawn = [(name, label, one) for label, (name, one) in zip(labels, known, strict=True) if one.effect is not None]
     traces = []
     for i, name in enumerate(names):
-        own = {label: level for factor, label, level in drawn if factor == name}
-        if own:
-            traces.append(_effect_trace(name, own, i))
+        by_label = {label: level for factor, label, level in drawn if factor == name}
+        if by_label:
+            traces.append(_effect_trace(name, by_label, i))
     if not traces:
         note = "No two values of a parameter that the study has now were tried."
         return Panel(f"effects-{k}", title, Table(columns, rows), None, note, solver.name)
@@ -98,14 +102,14 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
     return Panel(f"effects-{k}", title, Table(columns, rows), shown, note, solver.name)
 
 
-def _effect_trace(name: str, own: Mapping[str, Level], place: int) -> Trace:
+def _effect_trace(name: str, levels: Mapping[str, Level], place: int) -> Trace:
     """Return the effects of the values of one parameter, by label, with their intervals."""
     effects, low, high = (
-        np.array([getattr(level, end) for level in own.values()], dtype=np.float64) for end in ("effect", "low", "high")
+        np.array([getattr(at, end) for at in levels.values()], dtype=np.float64) for end in ("effect", "low", "high")
     )
     marker = {"size": 10, "color": figures.COLOURS[place % len(figures.COLOURS)]}
     marker["symbol"] = figures.SYMBOLS[place % len(figures.SYMBOLS)]
-    trace = figures.scatter(name, effects, own, marker=marker)
+    trace = figures.scatter(name, effects, levels, marker=marker)
     if not np.isnan(low).any():
         trace["error_x"] = figures.error_bars(high - effects, effects - low)
     return trace
@@ -117,35 +121,31 @@ def _verdict(level: Level) -> str:
     return "better" if level.low > 0.0 else "worse" if level.high < 0.0 else "not significant"
 
 
-def _says_something(found: Grid) -> bool:
-    return bool(np.isfinite(found.expected).any()) or int((found.trials > 0).sum()) >= MIN_CELLS
-
-
 def _colour_range(grids: Iterable[Grid]) -> tuple[float, float]:
     """Return the lowest and the highest value that the colours of all grids show.
 
     A standard deviation is added at both ends, so that differences within the noise do not stand out.
     """
     values = []
-    for own in grids:
-        z, sd = (own.expected, own.sd) if np.isfinite(own.expected).any() else (own.mean, np.zeros_like(own.mean))
+    for each in grids:
+        z, sd = (each.expected, each.sd) if np.isfinite(each.expected).any() else (each.mean, np.zeros_like(each.mean))
         known = np.isfinite(z)
         values += [*(z - sd)[known], *(z + sd)[known]]
     return (float(min(values)), float(max(values))) if values else (0.0, 1.0)
 
 
-def _grid(solver: SolverTrials, found: Grid, ends: tuple[float, float], key: str) -> Panel:
+def _grid(solver: SolverTrials, table: Grid, ends: tuple[float, float], key: str) -> Panel:
     metric = solver.data.metric
-    rows_of, columns_of = (categories(solver, name) for name in (found.down, found.across))
-    title = f"{metric} by {figures.short(found.down)} and {figures.short(found.across)} of {figures.short(solver.name)}"
-    columns = (str(found.down), str(found.across), "Trials", "Mean of trials", f"Expected {metric}", "Deviation")
+    rows_of, columns_of = (categories(solver, name) for name in (table.down, table.across))
+    title = f"{metric} by {figures.short(table.down)} and {figures.short(table.across)} of {figures.short(solver.name)}"
+    columns = (str(table.down), str(table.across), "Trials", "Mean of trials", f"Expected {metric}", "Deviation")
     rows: list[list[Cell]] = [
-        [a, b, int(found.trials[i, j]),
-         *figures.numbers([found.mean[i, j], found.expected[i, j], found.sd[i, j]])]
+        [a, b, int(table.trials[i, j]),
+         *figures.numbers([table.mean[i, j], table.expected[i, j], table.sd[i, j]])]
         for i, a in enumerate(rows_of) for j, b in enumerate(columns_of)
     ]  # fmt: skip
-    modelled = bool(np.isfinite(found.expected).any())
-    z = found.expected if modelled else found.mean
+    modelled = bool(np.isfinite(table.expected).any())
+    z = table.expected if modelled else table.mean
     dense = len(columns_of) > MAX_WIDE_COLUMNS  # a narrow page has room for little beside them
     down = figures.distinct(rows_of, MAX_DENSE_LABEL if dense else figures.MAX_LABEL)
     across = figures.distinct(columns_of, figures.MAX_LABEL)
@@ -153,16 +153,16 @@ def _grid(solver: SolverTrials, found: Grid, ends: tuple[float, float], key: str
     cells |= {"zmin": figures.number(ends[0]), "zmax": figures.number(ends[1]), "zauto": False, "showscale": False}
     cells |= {"xgap": 2, "ygap": 2, "texttemplate": "%{text}", "textfont": {"size": 10 if dense else 11}}
     cells["text"] = [
-        ["" if np.isnan(value) else f"{_compact(value)}<br>n={n}" for value, n in zip(*own, strict=True)]
-        for own in zip(z, found.trials, strict=True)
+        ["" if np.isnan(value) else f"{_compact(value)}<br>n={n}" for value, n in zip(*texts, strict=True)]
+        for texts in zip(z, table.trials, strict=True)
     ]
     cells["customdata"] = [[f"{figures.plain(a)}, {figures.plain(b)}" for b in columns_of] for a in rows_of]
     cells["hovertemplate"] = f"%{{customdata}}<br>{figures.plain(metric)}: %{{z}}<extra></extra>"
     font = {"size": 10 if dense else 12}
     shown = figures.figure(
         [cells],
-        figures.axis(found.across, categories=across, showgrid=False, tickfont=font),
-        figures.axis("" if dense else found.down, categories=down, autorange="reversed", showgrid=False, tickfont=font),
+        figures.axis(table.across, categories=across, showgrid=False, tickfont=font),
+        figures.axis("" if dense else table.down, categories=down, autorange="reversed", showgrid=False, tickfont=font),
         height=max(220, 130 + 44 * len(down)),
         margin={"l": 20, "r": 10, "t": 20, "b": 50},
     )
@@ -174,7 +174,7 @@ def _grid(solver: SolverTrials, found: Grid, ends: tuple[float, float], key: str
         "The model compresses low values." if modelled else "",
         "Colours mean the same in all grids of the solver.",
         "The search space does not have the combinations whose cells are empty."
-        if modelled and np.isnan(found.expected).any()
+        if modelled and np.isnan(table.expected).any()
         else "",
     )
     return Panel(key, title, Table(columns, rows), shown, note, solver.name)
@@ -187,14 +187,14 @@ def _compact(value: float) -> str:
 
 def _compositions(solver: SolverTrials, names: list[str], k: int) -> Panel:
     metric = solver.data.metric
-    found = compositions(solver, names)
+    composed = compositions(solver, names)
     rows: list[list[Cell]] = [
-        [*figures.numbers([one.best, one.mean]), one.trials, *one.values] for one in found[:MAX_COMPOSITIONS]
+        [*figures.numbers([row.best, row.mean]), row.trials, *row.values] for row in composed[:MAX_COMPOSITIONS]
     ]
     table = Table((f"best {metric}", f"mean {metric}", "Trials", *map(str, names)), rows)
     note = solver.note(
-        f"{len(found)} combinations of these parameters were tried, the best first.",
-        f"The first {MAX_COMPOSITIONS} are listed." if len(found) > MAX_COMPOSITIONS else "",
+        f"{len(composed)} combinations of these parameters were tried, the best first.",
+        f"The first {MAX_COMPOSITIONS} are listed." if len(composed) > MAX_COMPOSITIONS else "",
         "A dash stands for a parameter that is not active.",
     )
     return Panel(f"compositions-{k}", f"Combinations of {figures.short(solver.name)}", table, None, note, solver.name)

@@ -37,10 +37,10 @@ def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:
     rows: list[list[Cell]] = []
     generator = np.random.default_rng(0)
     for a, b in combinations(range(len(names)), 2):
-        one, other = ([values[paired.chosen[study]] for values in paired.splits] for study in (a, b))
-        own = compare_splits(one, other, generator, weights=paired.weights)
-        numbers = figures.numbers((own.difference, own.low, own.high, own.p_randomisation))
-        rows.append([names[a], names[b], *numbers, own.wins, own.ties, own.losses])
+        first, second = ([values[paired.chosen[study]] for values in paired.splits] for study in (a, b))
+        compared = compare_splits(first, second, generator, weights=paired.weights)
+        numbers = figures.numbers((compared.difference, compared.low, compared.high, compared.p_randomisation))
+        rows.append([names[a], names[b], *numbers, compared.wins, compared.ties, compared.losses])
     note = joined(_queries(paired), "95 % bootstrap interval; p of a paired randomisation test, not corrected.")
     return Panel("chosen", title, Table(columns, rows), None, note)
 
@@ -51,14 +51,14 @@ def _pairs(paired: PairedRows | str) -> Panel:
     columns = ("A", "B", "A - B", "p", "p Holm", "A wins", "ties", "B wins")
     if isinstance(paired, str):
         return Panel("pairs", title, Table(columns, []), None, paired)
-    found = pairwise(paired.splits, np.random.default_rng(0), paired.weights)
-    found.sort(key=lambda pair: 2.0 if pair.p is None else pair.p)
+    pairs = pairwise(paired.splits, np.random.default_rng(0), paired.weights)
+    pairs.sort(key=lambda pair: 2.0 if pair.p is None else pair.p)
     rows: list[list[Cell]] = [
         [
             paired.labels[pair.a], paired.labels[pair.b], *figures.numbers((pair.difference, pair.p, pair.p_holm)),
             pair.wins, pair.ties, pair.losses,
         ]
-        for pair in found
+        for pair in pairs
     ]  # fmt: skip
     note = joined(_queries(paired), f"p Holm is corrected for the {len(rows)} comparisons.")
     return Panel("pairs", title, Table(columns, rows), None, note)
@@ -72,11 +72,11 @@ def _queries(paired: PairedRows) -> str:
 
 
 def _settings(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
-    own = [study.study.as_dict() for study in studies]
+    settings = [study.study.as_dict() for study in studies]
     rows: list[list[Cell]] = [
-        [name, *(setting(one.get(name)) for one in own)]
-        for name in dict.fromkeys(name for one in own for name in one)
-        if name != "name" and any(one.get(name) != own[0].get(name) for one in own)
+        [name, *(setting(declared.get(name)) for declared in settings)]
+        for name in dict.fromkeys(name for declared in settings for name in declared)
+        if name != "name" and any(declared.get(name) != settings[0].get(name) for declared in settings)
     ]
     note = "" if rows else "Every setting is the same."
     return Panel("settings", "Settings that differ", Table(("setting", *names), rows), None, note)

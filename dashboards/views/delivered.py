@@ -13,8 +13,8 @@ DATA_NOTE = "Queries, documents and features are those of training and validatio
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the parameters of the model and how to use it, where there is one, and the sizes of the data."""
-    found = [] if data.result is None else [_parameters(data.result), _use(data.result)]
-    return [*found, *_data(data)]
+    shown = [] if data.result is None else [_parameters(data.result), _use(data.result)]
+    return [*shown, *_data(data)]
 
 
 def _parameters(result: JsonView) -> Panel:
@@ -49,9 +49,9 @@ def _data(data: StudyData) -> list[Panel]:
     facts = data.facts
     if not facts:
         return []
-    names = list(dict.fromkeys(name for own in facts.values() for name in own))
+    names = list(dict.fromkeys(name for sizes in facts.values() for name in sizes))
     titles = [name.replace("_", " ") for name in names]
-    rows: list[list[Cell]] = [[split, *(own.get(name) for name in names)] for split, own in facts.items()]
+    rows: list[list[Cell]] = [[split, *(sizes.get(name) for name in names)] for split, sizes in facts.items()]
     if len(facts) > 1:
         return [Panel("data", "The data", Table(("fold", *titles), rows), None, DATA_NOTE)]
     only = [(title, value) for title, value in zip(titles, rows[0][1:], strict=True)]

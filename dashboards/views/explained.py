@@ -26,28 +26,29 @@ COMMAND = "ranktune explain MODEL DATA"
 
 def importance(data: StudyData) -> list[Panel]:
     """Return the importance of the features of the chosen models, and their effects; nothing for an older study."""
-    known = [own.explanations for own in data.splits if own.explanations is not None]
+    known = [split.explanations for split in data.splits if split.explanations is not None]
     if not known:
         return []
-    known = [own for own in known if own.part == "test"] or known  # the last of a nested plan has no test queries
+    # The last split of a nested plan has no test queries.
+    known = [split for split in known if split.part == "test"] or known
     return [_importance(data, known), *_effects(known)]
 
 
 def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
     """Return the mean importance over splits; their test queries differ, so that their noise averages out."""
-    measured = [own for own in known if own.importance]
+    measured = [split for split in known if split.importance]
     title = f"Importance of the features: what {data.metric} loses without each"
     columns = ("Feature", f"Loss of {data.metric}", "Low", "High")
     if not measured:
         note = f"The model uses no feature, or it was not measured at the end of the study: {COMMAND} does."
         return Panel("importance", title, Table(columns, []), None, note)
-    losses = [{one.feature: one.loss for one in own.importance} for own in measured]
-    names = list(dict.fromkeys(name for own in losses for name in own))
-    ends = {name: [own[name] for own in losses if name in own] for name in names}
+    losses = [{item.feature: item.loss for item in split.importance} for split in measured]
+    names = list(dict.fromkeys(name for split in losses for name in split))
+    ends = {name: [split[name] for split in losses if name in split] for name in names}
     count = len(losses)  # a model that does not use a feature loses nothing without it
-    mean = np.array([sum(one.mean for one in ends[name]) / count for name in names])
-    below = np.array([np.sqrt(sum((one.mean - one.low) ** 2 for one in ends[name])) / count for name in names])
-    above = np.array([np.sqrt(sum((one.high - one.mean) ** 2 for one in ends[name])) / count for name in names])
+    mean = np.array([sum(end.mean for end in ends[name]) / count for name in names])
+    below = np.array([np.sqrt(sum((end.mean - end.low) ** 2 for end in ends[name])) / count for name in names])
+    above = np.array([np.sqrt(sum((end.high - end.mean) ** 2 for end in ends[name])) / count for name in names])
     order = np.argsort(-np.nan_to_num(mean), kind="stable")
     rows: list[list[Cell]] = [
         [names[j], *figures.numbers((mean[j], mean[j] - below[j], mean[j] + above[j]))] for j in order
@@ -61,16 +62,15 @@ def _importance(data: StudyData, known: Sequence[Explanations]) -> Panel:
 
 
 def _importance_note(measured: Sequence[Explanations], features: int) -> str:
-    first, queries, total = measured[0], sum(own.queries for own in measured), sum(own.total for own in measured)
-    labels = dict.fromkeys(figures.short(own.label) for own in measured)
+    first, queries = measured[0], sum(split.queries for split in measured)
+    total = sum(split.total for split in measured)
+    labels = dict.fromkeys(figures.short(split.label) for split in measured)
     of_all = f"{queries} of {total} {first.part} queries" if queries < total else f"all {total} {first.part} queries"
     return joined(
         f"The values of a feature are shuffled among the documents of each query, and {', '.join(labels)} ranks again.",
         f"Measured on {of_all}, with 95 % bootstrap intervals.",
         "A feature whose interval reaches 0 may be useless, or others may stand in for it.",
-        "The model was trained on these queries: what it has learnt by heart counts too."
-        if first.part == "training"
-        else "",
+        "The model was trained on these queries: what it has memorised counts too." if first.part == "training" else "",
         f"The figure shows the {MAX_BARS} most important." if features > MAX_BARS else "",
         f"{COMMAND} measures it on other data." if queries >= total else f"{COMMAND} measures it on more queries.",
     )
@@ -78,23 +78,24 @@ def _importance_note(measured: Sequence[Explanations], features: int) -> str:
 
 def _effects(known: Sequence[Explanations]) -> list[Panel]:
     """Return the effects of the most important features in the first split that has them."""
-    effects = next((own.effects for own in known if own.effects), ())
+    effects = next((split.effects for split in known if split.effects), ())
     if not effects:
         return []
     rows: list[list[Cell]] = [
-        [one.feature, *figures.numbers(point)]
-        for one in effects
-        for point in zip(one.values, one.shares, one.effects, strict=True)
+        [effect.feature, *figures.numbers(point)]
+        for effect in effects
+        for point in zip(effect.values, effect.shares, effect.effects, strict=True)
     ]
-    names = figures.distinct((one.feature for one in effects), 36)
+    names = figures.distinct((effect.feature for effect in effects), 36)
     dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
     traces = [
         figures.scatter(
-            name, one.shares, one.effects, mode="lines+markers", text=[f"{name} = {value:.4g}" for value in one.values],
+            name, effect.shares, effect.effects, mode="lines+markers",
+            text=[f"{name} = {value:.4g}" for value in effect.values],
             line={"color": figures.COLOURS[k % len(figures.COLOURS)], "dash": dashes[k % len(dashes)], "width": 2},
             marker={"symbol": figures.SYMBOLS[k % len(figures.SYMBOLS)], "size": 6},
         )
-        for k, (name, one) in enumerate(zip(names, effects, strict=True))
+        for k, (name, effect) in enumerate(zip(names, effects, strict=True))
     ]  # fmt: skip
     shown = figures.figure(
         traces,
@@ -109,25 +110,28 @@ def _effects(known: Sequence[Explanations]) -> list[Panel]:
     return [Panel("effects", "How the score changes with the value of a feature", Table(columns, rows), shown, note)]
 
 
-def contributions(one: ExplainedQuery, key: str, title: str) -> Panel:
+def contributions(query: ExplainedQuery, key: str, title: str) -> Panel:
     """Return what each feature contributes to the scores of the first documents of a query."""
-    names = [f"{k}. {figures.plain(name, figures.MAX_LABEL)}" for k, name in zip(one.ranks, one.documents, strict=True)]
-    parts: Floats = np.array(one.contributions)
-    features = [*figures.distinct(one.features, 30), "all others"]
+    names = [
+        f"{k}. {figures.plain(name, figures.MAX_LABEL)}" for k, name in zip(query.ranks, query.documents, strict=True)
+    ]
+    parts: Floats = np.array(query.contributions)
+    features = [*figures.distinct(query.features, 30), "all others"]
     traces = [
-        figures.bars(name, names, parts[:, k], horizontal=True, marker=_marker(k, len(one.features)))
+        figures.bars(name, names, parts[:, k], horizontal=True, marker=_marker(k, len(query.features)))
         | {"hovertemplate": f"{name}: %{{x:+.4g}}<extra>%{{y}}</extra>"}
         for k, name in enumerate(features)
         if np.any(parts[:, k] != 0.0)
     ]
     rows: list[list[Cell]] = [
-        [one.ranks[k], one.documents[k], figures.number(one.scores[k]), *figures.numbers(parts[k])]
+        [query.ranks[k], query.documents[k], figures.number(query.scores[k]), *figures.numbers(parts[k])]
         for k in range(len(parts))
     ]
-    columns = ("Rank", "Document", "Score", *one.features, "All others")
+    columns = ("Rank", "Document", "Score", *query.features, "All others")
     note = (
-        f"The first documents, and the first of the best grade. Bars add up to the score less {one.mean:.4g}, the mean "
-        f"of {one.background} documents of the query: those to the right move a document up, those to the left down."
+        f"The first documents, and the first of the best grade. Bars add up to the score less {query.mean:.4g}, the "
+        f"mean of {query.background} documents of the query: those to the right move a document up, those to the "
+        "left down."
     )
     return Panel(key, title, Table(columns, rows), _stacked(traces, names), note)
 

@@ -37,11 +37,11 @@ DECISIONS = {
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the trials of each solver over time and the surrogate model after them, split by split."""
-    found: list[Panel] = []
+    shown: list[Panel] = []
     for k, split, group in data.groups:
-        found.append(_allocation(data, split, k, group))
-        found += _surrogate(data, split, k, group, MAX_TRIALS_IN_BELIEF // 2 if group else MAX_TRIALS_IN_BELIEF)
-    return found
+        shown.append(_allocation(data, split, k, group))
+        shown += _surrogate(data, split, k, group, MAX_TRIALS_IN_BELIEF // 2 if group else MAX_TRIALS_IN_BELIEF)
+    return shown
 
 
 def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
@@ -54,14 +54,14 @@ def _allocation(data: StudyData, split: SplitData, k: int, group: str) -> Panel:
         return Panel(f"allocation-{k}", title, Table(("Trials",), []), None, note, group)
     size = -(-len(trials) // MAX_BLOCKS)
     blocks = [trials[begin : begin + size] for begin in range(0, len(trials), size)]
-    ends = [(own[0].number, own[-1].number) for own in blocks]
+    ends = [(block[0].number, block[-1].number) for block in blocks]
     names = [f"{first}" if first == last else f"{first} to {last}" for first, last in ends]
-    counts = [[sum(trial.solver == solver for trial in own) for solver in solvers] for own in blocks]
-    rows: list[list[Cell]] = [[name, *own] for name, own in zip(names, counts, strict=True)]
+    counts = [[sum(trial.solver == solver for trial in block) for solver in solvers] for block in blocks]
+    rows: list[list[Cell]] = [[name, *block] for name, block in zip(names, counts, strict=True)]
     styles, shapes = figures.solver_styles(data.all_solvers), ("", "/", "x", "-", "|", "+", ".", "\\")
     traces = [
         figures.bars(
-            solver, names, [own[j] for own in counts],
+            solver, names, [block[j] for block in counts],
             marker={"color": styles[solver]["color"], "pattern": figures.pattern(shapes[j % len(shapes)])},
         )
         for j, solver in enumerate(solvers)
@@ -81,7 +81,7 @@ def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int)
     known = [trial for trial in split.trials if trial.solver in data.solvers]
     valued = sum(trial.value is not None for trial in known)
     observed = observations(known)
-    surrogate = fit_belief(space, [one for one, _ in observed], most) if valued > 1 else None
+    surrogate = fit_belief(space, [observation for observation, _ in observed], most) if valued > 1 else None
     best = best_of(known)
     if surrogate is None or best is None:
         note = no_trials_note(data) or f"{valued} trials have a value: too few for a surrogate model."
@@ -92,30 +92,30 @@ def _surrogate(data: StudyData, split: SplitData, k: int, group: str, most: int)
     names = [f"{best.solver}.{name}" for name in best.params]
     names = [name for name in names if name in space.distributions and not space.distributions[name].single()]
     slices = [surrogate.slice(best.flat_params, name, DRAWS, data.study.seed) for name in names]
-    found = [_slice(data, best, own, f"belief-{k}-{j}", group, subset) for j, own in enumerate(slices)]
+    shown = [_slice(data, best, belief, f"belief-{k}-{j}", group, subset) for j, belief in enumerate(slices)]
     trials = [observed[int(i)][1] for i in chosen]
-    return [*found, _scales(data, surrogate, k, group), _noise(data, surrogate, trials, k, group, subset)]
+    return [*shown, _scales(data, surrogate, k, group), _noise(data, surrogate, trials, k, group, subset)]
 
 
-def _slice(data: StudyData, best: Trial, own: Slice, key: str, group: str, subset: str) -> Panel:
+def _slice(data: StudyData, best: Trial, belief: Slice, key: str, group: str, subset: str) -> Panel:
     """Return mean, band and sampled functions along one parameter of the best trial's solver."""
-    metric, name = data.metric, own.name.removeprefix(f"{best.solver}.")
-    low, high = own.mean - 1.96 * own.sd, own.mean + 1.96 * own.sd
-    values: list[Cell] = [figures.number(value) if own.is_number else value for value in own.values]
+    metric, name = data.metric, belief.name.removeprefix(f"{best.solver}.")
+    low, high = belief.mean - 1.96 * belief.sd, belief.mean + 1.96 * belief.sd
+    values: list[Cell] = [figures.number(value) if belief.is_number else value for value in belief.values]
     rows: list[list[Cell]] = [
         [value, *figures.numbers(row)]
-        for value, row in zip(values, np.column_stack([own.mean, low, high, own.draws.T]), strict=True)
+        for value, row in zip(values, np.column_stack([belief.mean, low, high, belief.draws.T]), strict=True)
     ]
-    columns = (name, "Mean", "Low", "High", *(f"Draw {k + 1}" for k in range(len(own.draws))))
+    columns = (name, "Mean", "Low", "High", *(f"Draw {k + 1}" for k in range(len(belief.draws))))
     colour = figures.solver_styles(data.all_solvers)[best.solver]["color"]
     here = best.params[name]
-    if own.is_number:
-        traces = _line_traces(own, low, high, colour)
-        ends = min(own.values), max(own.values)
-        x_axis = figures.log_axis(figures.short(name), *ends) if own.log else figures.axis(name)
+    if belief.is_number:
+        traces = _line_traces(belief, low, high, colour)
+        ends = min(belief.values), max(belief.values)
+        x_axis = figures.log_axis(figures.short(name), *ends) if belief.log else figures.axis(name)
     else:
-        traces, here = _choice_traces(own, colour), figures.plain(here)
-        x_axis = figures.axis(name, categories=traces[0]["x"], range=[-0.5, len(own.values) - 0.5])
+        traces, here = _choice_traces(belief, colour), figures.plain(here)
+        x_axis = figures.axis(name, categories=traces[0]["x"], range=[-0.5, len(belief.values) - 0.5])
     traces.append(figures.star("best trial", here, best.value))
     shown = figures.figure(traces, x_axis, figures.axis(f"{metric} (validation)"))
     title = f"Surrogate model of {metric} along {figures.short(name)} of {figures.short(best.solver)}"
@@ -128,24 +128,24 @@ def _slice(data: StudyData, best: Trial, own: Slice, key: str, group: str, subse
     return Panel(key, title, Table(columns, rows), shown, note, group)
 
 
-def _line_traces(own: Slice, low: Floats, high: Floats, colour: str) -> list[Trace]:
+def _line_traces(belief: Slice, low: Floats, high: Floats, colour: str) -> list[Trace]:
     """Return the band, the sampled functions and the mean along a numerical parameter."""
     colours, dashes = figures.COLOURS[4:] + figures.COLOURS[:4], ("dot", "dash", "dashdot", "longdash")
     drawn = [
-        figures.scatter(f"draw {k + 1}", own.values, draw, mode="lines", line={"width": 1, "color": c, "dash": d})
-        for k, (draw, c, d) in enumerate(zip(own.draws, colours, dashes, strict=False))
+        figures.scatter(f"draw {k + 1}", belief.values, draw, mode="lines", line={"width": 1, "color": c, "dash": d})
+        for k, (draw, c, d) in enumerate(zip(belief.draws, colours, dashes, strict=False))
     ]
-    mean = figures.scatter("mean", own.values, own.mean, mode="lines", line={"color": colour, "width": 3})
-    return [figures.band("95 % band", own.values, low, high, colour), *drawn, mean]
+    mean = figures.scatter("mean", belief.values, belief.mean, mode="lines", line={"color": colour, "width": 3})
+    return [figures.band("95 % band", belief.values, low, high, colour), *drawn, mean]
 
 
-def _choice_traces(own: Slice, colour: str) -> list[Trace]:
+def _choice_traces(belief: Slice, colour: str) -> list[Trace]:
     """Return the mean with its interval, and the sampled functions, at each choice."""
-    x = [figures.plain(value) for value in own.values]
+    x = [figures.plain(value) for value in belief.values]
     marker, small = {"color": colour, "size": 11}, {"symbol": "line-ew-open", "size": 12, "color": figures.GREY}
-    mean = figures.scatter("mean, 95 % bar", x, own.mean, marker=marker, error=1.96 * own.sd)
+    mean = figures.scatter("mean, 95 % bar", x, belief.mean, marker=marker, error=1.96 * belief.sd)
     drawn = [
-        figures.scatter(f"draw {k + 1}", x, draw, marker=small, showlegend=False) for k, draw in enumerate(own.draws)
+        figures.scatter(f"draw {k + 1}", x, draw, marker=small, showlegend=False) for k, draw in enumerate(belief.draws)
     ]
     return [mean, *drawn]
 

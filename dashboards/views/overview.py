@@ -18,12 +18,12 @@ from ranktune.tuner.study.declaration import Study
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the conclusion, the leaderboard, the value of tuning, and the settings."""
-    found = [_conclusion(data), _leaderboard(data), tuning_value.panel(data)]
+    shown = [_conclusion(data), _leaderboard(data), tuning_value.panel(data)]
     if data.result is not None and data.result.get("folds"):
-        found.append(_folds(data.result))
+        shown.append(_folds(data.result))
     if any(trial.error for trial in data.trials) or (data.result is not None and data.result["failures"]):
-        found.append(_failures(data))
-    return [*found, *delivered.panels(data), _settings(data)]
+        shown.append(_failures(data))
+    return [*shown, *delivered.panels(data), _settings(data)]
 
 
 def _conclusion(data: StudyData) -> Panel:
@@ -65,22 +65,22 @@ def _gain_rows(gain: JsonView) -> list[tuple[str, Cell]]:
 
 def _endings(data: StudyData) -> list[tuple[str, Cell]]:
     """Return how many trials ended how, where not all were evaluated in full."""
-    own = counts(data.trials)
-    rows = (("evaluated in full", own.complete), ("stopped early", own.stopped), ("failed", own.failed))
-    return [(name, count) for name, count in rows if count] if own.stopped or own.failed else []
+    counted = counts(data.trials)
+    rows = (("evaluated in full", counted.complete), ("stopped early", counted.stopped), ("failed", counted.failed))
+    return [(name, count) for name, count in rows if count] if counted.stopped or counted.failed else []
 
 
 def early_stopping_sentence(data: StudyData) -> str:
     """Return how many trials were stopped early and about what that saved; "" where none was."""
-    own = counts(data.trials)
-    if not own.stopped:
+    n = counts(data.trials)
+    if not n.stopped:
         return ""
-    number, they = ("One trial was", "it was") if own.stopped == 1 else (f"{own.stopped} trials were", "they were")
+    number, they = ("One trial was", "it was") if n.stopped == 1 else (f"{n.stopped} trials were", "they were")
     text = f"{number} stopped early because {they} significantly worse"
-    if own.saved < 1.0:
+    if n.saved < 1.0:
         return f"{text}."
-    share = own.saved / (own.spent + own.saved)
-    return f"{text}, which saved about {duration(own.saved)} of processor time, {share:.0%} of a full search."
+    share = n.saved / (n.spent + n.saved)
+    return f"{text}, which saved about {duration(n.saved)} of processor time, {share:.0%} of a full search."
 
 
 def sentences(result: JsonView) -> str:
@@ -127,14 +127,14 @@ def _rivals(result: JsonView) -> str:
 
 
 def _unfinished(data: StudyData) -> str:
-    best, own = best_of(data.trials), counts(data.trials)
+    best, counted = best_of(data.trials), counts(data.trials)
     if not data.trials:
         return "No trial has finished yet. Results appear here as trials finish."
     if best is None:
         last = next((trial.error for trial in reversed(data.trials) if trial.error), "")
         return f"All {len(data.trials)} finished trials failed, the last with: {last}"
     return (
-        f"The best of {own.complete + own.stopped} finished trials so far is {best.solver} with {data.metric} "
+        f"The best of {counted.complete + counted.stopped} finished trials so far is {best.solver} with {data.metric} "
         f"{best.value:.4f} on validation queries. The best of many values is too high: the finished study shows a "
         "corrected estimate."
     )
@@ -165,8 +165,8 @@ def _cell(row: JsonView, title: str, name: str) -> Cell:
     value = row.get(name)
     if name.endswith("_interval"):
         value = None if value is None else value[0 if title.endswith("low") else 1]
-    found: Cell = "not significantly different" if value == ALIKE else value
-    return found
+    shown: Cell = "not significantly different" if value == ALIKE else value
+    return shown
 
 
 def _leaderboard(data: StudyData) -> Panel:
@@ -262,5 +262,5 @@ def setting(value: object) -> Cell:
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {setting(inner)}" for name, inner in value.items()) or None
     if isinstance(value, (list, tuple)):
-        return ", ".join(str(one) for one in value) or None
+        return ", ".join(str(item) for item in value) or None
     return value if value is None or isinstance(value, str | int | float) else str(value)

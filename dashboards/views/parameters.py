@@ -27,7 +27,7 @@ from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.samplers.belief import Belief, Slice
+from ranktune.tuner.samplers.belief import Belief
 from ranktune.tuner.statistics import importance as forests
 
 MAX_POINTS = 24_000
@@ -54,39 +54,39 @@ def panels(data: StudyData) -> list[Panel]:
     Those are: importance, curves, the two most important parameters, each parameter.
     """
     solvers = solvers_of(data)
-    slices = sum(len(own.distributions) for own in solvers if len(own.valued) >= MIN_TRIALS_FOR_SLICES)
+    slices = sum(len(each.distributions) for each in solvers if len(each.valued) >= MIN_TRIALS_FOR_SLICES)
     most = int(np.clip(MAX_POINTS // max(slices, 1), 150, figures.MAX_POINTS))
-    found = [_importance_of_study(data)] if len(data.solvers) > 1 else []
+    shown = [_importance_of_study(data)] if len(data.solvers) > 1 else []
     for k, solver in enumerate(solvers):
-        found += [_importance(solver, k), *curves(solver, k)]
+        shown += [_importance(solver, k), *curves(solver, k)]
         if len(solver.valued) >= MIN_TRIALS_FOR_SLICES and solver.distributions:
             if len(solver.distributions) > 1:
-                found += [coordinates.panel(solver, k), _contour(solver, k, most)]
+                shown += [coordinates.panel(solver, k), _contour(solver, k, most)]
             for j, name in enumerate(solver.ranked):
-                found.append(_slice(solver, name, f"{k}-{j}", most))
+                shown.append(_slice(solver, name, f"{k}-{j}", most))
                 if solver.surrogate is not None:
-                    found.append(_dependence(solver, solver.surrogate, name, f"{k}-{j}"))
-    return found
+                    shown.append(_dependence(solver, solver.surrogate, name, f"{k}-{j}"))
+    return shown
 
 
 def _importance_of_study(data: StudyData) -> Panel:
     """Return the importance of the choice of solver and of every parameter, from the trials of all solvers."""
     title = "Importance of the solver and of each parameter in the whole search space"
     columns = ("Parameter", "Trials", "Share of variance", "Low", "High")
-    found = importance_of_study(data)
-    if found is None:
+    measured = importance_of_study(data)
+    if measured is None:
         n = sum(trial.value is not None for trial in data.trials)
         few = f"{n} trials have a value: too few, {forests.MIN_TRIALS} are needed."
         equal = "All trials have the same value."
         note = no_trials_note(data) or (few if n < forests.MIN_TRIALS else equal)
         return Panel("importance", title, Table(columns, []), None, note)
-    active, shares = found
+    active, shares = measured
     names = list(active)
     order = np.argsort(-shares.mean, kind="stable")
     mean, low, high = shares.mean[order], shares.low[order], shares.high[order]
     rows: list[list[Cell]] = [
-        [names[j], active[names[j]], *figures.numbers(own)]
-        for j, own in zip(order, np.column_stack([mean, low, high]), strict=True)
+        [names[j], active[names[j]], *figures.numbers(numbers)]
+        for j, numbers in zip(order, np.column_stack([mean, low, high]), strict=True)
     ]
     most = min(MAX_BARS, len(order))
     labels = figures.distinct((names[j] for j in order[:most]), figures.MAX_LABEL)
@@ -108,14 +108,14 @@ def _importance_of_study(data: StudyData) -> Panel:
 def _importance(solver: SolverTrials, k: int) -> Panel:
     key, title = f"importance-{k}", f"Importance of the parameters of {figures.short(solver.name)}"
     columns = ("Parameter", "Share of variance", "Low", "High")
-    found = solver.importance
-    if found is None:
+    measured = solver.importance
+    if measured is None:
         return Panel(key, title, Table(columns, []), None, _why_no_importance(solver), solver.name)
     order = [list(solver.distributions).index(name) for name in solver.ranked]
-    mean, low, high = found.mean[order], found.low[order], found.high[order]
+    mean, low, high = measured.mean[order], measured.low[order], measured.high[order]
     rows: list[list[Cell]] = [
-        [name, *figures.numbers(own)]
-        for name, own in zip(solver.ranked, np.column_stack([mean, low, high]), strict=True)
+        [name, *figures.numbers(numbers)]
+        for name, numbers in zip(solver.ranked, np.column_stack([mean, low, high]), strict=True)
     ]
     names = figures.distinct(solver.ranked, figures.MAX_LABEL)
     trace = figures.bars(
@@ -125,7 +125,7 @@ def _importance(solver: SolverTrials, k: int) -> Panel:
     shown = figures.bar_figure([trace], "share of variance", "parameter", names)
     note = solver.note(
         FOREST_NOTE,
-        f"{found.n} of {len(solver.valued)} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
+        f"{measured.n} of {len(solver.valued)} trials, {forests.RESAMPLES} resamples; intervals hold the middle 90 %.",
     )
     return Panel(key, title, Table(columns, rows), shown, note, solver.name)
 
@@ -207,22 +207,23 @@ def _dependence(solver: SolverTrials, surrogate: Belief, name: str, key: str) ->
     metric = solver.data.metric
     title = f"Mean {metric} by {figures.short(name)} of {figures.short(solver.name)}"
     columns = (str(name), f"mean {metric}", "Low", "High")
-    found = _partial_dependence(solver, surrogate, name)
-    if found is None:
+    uniform = np.random.default_rng(solver.data.study.seed).random((BACKGROUND, len(surrogate.encoding.axes)))
+    curve = surrogate.dependence(f"{solver.name}.{name}", surrogate.encoding.from_unit(uniform))
+    if not np.any(curve.sd):
         return Panel(
             f"dependence-{key}", title, Table(columns, []), None, "The parameter is never active.", solver.name
         )
-    low, high = found.mean - 1.96 * found.sd, found.mean + 1.96 * found.sd
+    low, high = curve.mean - 1.96 * curve.sd, curve.mean + 1.96 * curve.sd
     rows: list[list[Cell]] = [
         [solver.cell(name, value), *figures.numbers(row)]
-        for value, row in zip(found.values, np.column_stack([found.mean, low, high]), strict=True)
+        for value, row in zip(curve.values, np.column_stack([curve.mean, low, high]), strict=True)
     ]
-    x = [solver.coordinate(name, value) for value in found.values]
+    x = [solver.coordinate(name, value) for value in curve.values]
     colour = solver.marker["color"]
     if solver.is_choice(name):
-        traces = [figures.scatter("mean", x, found.mean, marker={"color": colour, "size": 10}, error=1.96 * found.sd)]
+        traces = [figures.scatter("mean", x, curve.mean, marker={"color": colour, "size": 10}, error=1.96 * curve.sd)]
     else:
-        line = figures.scatter("mean", x, found.mean, mode="lines", line={"color": colour, "width": 2})
+        line = figures.scatter("mean", x, curve.mean, mode="lines", line={"color": colour, "width": 2})
         traces = [figures.band("95 % band", x, low, high, colour), line]
     shown = figures.figure(traces, solver.axis(name), figures.axis(f"{metric} (validation)"))
     note = solver.note(
@@ -231,12 +232,6 @@ def _dependence(solver: SolverTrials, surrogate: Belief, name: str, key: str) ->
         _subset_note(solver),
     )
     return Panel(f"dependence-{key}", title, Table(columns, rows), shown, note, solver.name)
-
-
-def _partial_dependence(solver: SolverTrials, surrogate: Belief, name: str) -> Slice | None:
-    uniform = np.random.default_rng(solver.data.study.seed).random((BACKGROUND, len(surrogate.encoding.axes)))
-    found = surrogate.dependence(f"{solver.name}.{name}", surrogate.encoding.from_unit(uniform))
-    return found if np.any(found.sd) else None
 
 
 def _subset_note(solver: SolverTrials) -> str:
@@ -296,8 +291,8 @@ def _surface(solver: SolverTrials, across: str, up: str, both: Sequence[Trial]) 
     rows[:, surrogate.axis(names[1])] = np.repeat(places[1], len(places[0]))
     z: Floats = surrogate.mean_and_sd(surrogate.encoding.masked(rows))[0].reshape(len(places[1]), len(places[0]))
     x, y = (
-        [solver.coordinate(own, v) for v in surrogate.external(name, at)]
-        for own, name, at in zip((across, up), names, places, strict=True)
+        [solver.coordinate(axis, v) for v in surrogate.external(name, at)]
+        for axis, name, at in zip((across, up), names, places, strict=True)
     )
     smooth = not (solver.is_choice(across) or solver.is_choice(up))
     trace = figures.heat_map(x, y, z, solver.data.metric)

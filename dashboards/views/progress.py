@@ -21,10 +21,10 @@ MAX_WORKERS = 24
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the time left, then history, time and workers of each split."""
-    found = [_time_left(data)]
+    shown = [_time_left(data)]
     for split in data.splits:
-        found += [_history(data, split), _spent(data, split), _workers(data, split)]
-    return found
+        shown += [_history(data, split), _spent(data, split), _workers(data, split)]
+    return shown
 
 
 def _key(name: str, data: StudyData, split: SplitData) -> str:
@@ -36,19 +36,19 @@ def _titled(title: str, split: SplitData) -> str:
 
 
 def _time_left(data: StudyData) -> Panel:
-    trials, own, pace = data.trials, counts(data.trials), seconds_a_trial(data.trials)
+    trials, counted, pace = data.trials, counts(data.trials), seconds_a_trial(data.trials)
     left = data.total - len(trials)
     rows: list[tuple[str, Cell]] = [
         ("finished", len(trials)),
         ("trials to run", data.total if data.ends_by_count else None),
-        ("evaluated in full", own.complete),
-        ("stopped early, significantly worse", own.stopped),
-        ("failed", own.failed),
+        ("evaluated in full", counted.complete),
+        ("stopped early, significantly worse", counted.stopped),
+        ("failed", counted.failed),
         ("restarted", sum(t.restarts for t in trials)),
-        ("processor seconds of fits", round(own.spent, 3)),
+        ("processor seconds of fits", round(counted.spent, 3)),
     ]
-    if own.stopped:
-        rows.append(("processor seconds saved by early stopping, about", round(own.saved, 3)))
+    if counted.stopped:
+        rows.append(("processor seconds saved by early stopping, about", round(counted.saved, 3)))
     if pace is not None:
         rows.append(("seconds between recent trials", round(pace, 3)))
     note = "No trial has finished yet."
@@ -133,10 +133,10 @@ def _spent(data: StudyData, split: SplitData) -> Panel:
     by_solver = {name: [t for t in trials if t.solver == name] for name in {t.solver for t in trials}}
     total = sum(t.seconds for t in trials) or 1.0
     rows: list[list[Cell]] = []
-    for name, own in sorted(by_solver.items(), key=lambda item: (-sum(t.seconds for t in item[1]), item[0])):
-        found, median = counts(own), float(np.median([t.seconds for t in own]))
-        seconds, saved = round(found.spent, 4), round(found.saved, 4)
-        rows.append([name, len(own), seconds, round(median, 4), round(found.spent / total, 4), found.stopped, saved])
+    for name, ended in sorted(by_solver.items(), key=lambda item: (-sum(t.seconds for t in item[1]), item[0])):
+        n, median = counts(ended), float(np.median([t.seconds for t in ended]))
+        seconds, saved = round(n.spent, 4), round(n.saved, 4)
+        rows.append([name, len(ended), seconds, round(median, 4), round(n.spent / total, 4), n.stopped, saved])
     columns = ("solver", "trials", "seconds", "median seconds", "share", "stopped early", "seconds saved, about")
     figure = _spent_figure(data, trials) if trials else None
     note = "" if trials else "No trial has finished yet."
@@ -170,11 +170,11 @@ def _workers(data: StudyData, split: SplitData) -> Panel:
     zero = min(t.begun or 0.0 for t in timed)
     rows: list[list[Cell]] = []
     for worker in _by_start(timed):
-        own = [t for t in timed if t.worker == worker]
-        restarted, failed = sum(t.restarts for t in own), sum(t.value is None for t in own)
-        span = [round((own[0].begun or zero) - zero, 3), round(max(t.ended or zero for t in own) - zero, 3)]
-        busy, stopped = round(sum(map(_seconds, own)), 3), sum(bool(t.stopped) for t in own)
-        rows.append([worker or "unknown", len(own), failed, restarted, stopped, busy, *span])
+        ended = [t for t in timed if t.worker == worker]
+        restarted, failed = sum(t.restarts for t in ended), sum(t.value is None for t in ended)
+        span = [round((ended[0].begun or zero) - zero, 3), round(max(t.ended or zero for t in ended) - zero, 3)]
+        busy, stopped = round(sum(map(_seconds, ended)), 3), sum(bool(t.stopped) for t in ended)
+        rows.append([worker or "unknown", len(ended), failed, restarted, stopped, busy, *span])
     note = "A cross marks a trial that failed, a triangle one that was restarted because its worker was lost."
     if any(t.stopped for t in timed):
         note += " Hatched bars are trials that were stopped early because they were significantly worse."
@@ -201,25 +201,25 @@ def _workers_figure(data: StudyData, timed: Sequence[Trial], zero: float) -> Fig
     styles = figures.solver_styles(data.all_solvers)
     traces: list[Trace] = []
     for solver in sorted({t.solver for t in shown}):
-        own = [t for t in shown if t.solver == solver]
+        marked = [t for t in shown if t.solver == solver]
         marker = {
             "color": styles[solver]["color"], "line": {"width": 0.5, "color": "rgba(127,127,127,0.6)"},
-            "pattern": figures.pattern(["/" if t.stopped else "" for t in own]),
+            "pattern": figures.pattern(["/" if t.stopped else "" for t in marked]),
         }  # fmt: skip
         trace = figures.bars(
-            solver, [rows[t.worker] for t in own], [round(_seconds(t), 4) for t in own], horizontal=True, width=0.7,
-            base=[round((t.begun or zero) - zero, 4) for t in own], marker=marker,
-            text=[early_stopped.label(t) for t in own], textposition="none",
+            solver, [rows[t.worker] for t in marked], [round(_seconds(t), 4) for t in marked], horizontal=True,
+            width=0.7, base=[round((t.begun or zero) - zero, 4) for t in marked], marker=marker,
+            text=[early_stopped.label(t) for t in marked], textposition="none",
         )  # fmt: skip
         traces.append(trace | {"hovertemplate": "%{text}, %{x:.3f} s<extra>" + figures.plain(solver) + "</extra>"})
     marks = (
         ("failed", "x", [t for t in shown if t.value is None]),
         ("restarted", "triangle-up", [t for t in shown if t.restarts]),
     )
-    for name, symbol, own in marks:
+    for name, symbol, marked in marks:
         cross = {"symbol": symbol, "size": 9, "color": figures.ACCENT, "line": {"width": 1, "color": "#ffffff"}}
-        x, y = [round((t.ended or zero) - zero, 4) for t in own], [rows[t.worker] for t in own]
-        traces += [figures.scatter(name, x, y, marker=cross)] if own else []
+        x, y = [round((t.ended or zero) - zero, 4) for t in marked], [rows[t.worker] for t in marked]
+        traces += [figures.scatter(name, x, y, marker=cross)] if marked else []
     names = [figures.plain(worker or "unknown", 16) for worker in rows]
     y_axis = figures.axis("worker (process)", tickvals=list(range(len(rows))), ticktext=names)
     y_axis["range"] = [len(rows) - 0.4, -0.6]

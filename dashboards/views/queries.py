@@ -43,14 +43,14 @@ class _Splits:
 
 def panels(data: StudyData) -> list[Panel]:
     """Return differences against other models, the distribution over queries, and the worst queries."""
-    found = _splits(data)
-    if found is None:
+    splits = _splits(data)
+    if splits is None:
         title = f"{data.metric}, query by query"
         return [Panel("queries", title, Table(("Query", data.metric), []), None, no_models_note(data))]
-    labels = list(found.others)[:MAX_OTHERS]
-    compared = [_counts(data, found, labels)] if labels else []
-    differences = [_difference(found, label, f"difference-{k}") for k, label in enumerate(labels)]
-    return [*compared, *differences, _distribution(found), *_worst(data, found)]
+    labels = list(splits.others)[:MAX_OTHERS]
+    compared = [_counts(data, splits, labels)] if labels else []
+    differences = [_difference(splits, label, f"difference-{k}") for k, label in enumerate(labels)]
+    return [*compared, *differences, _distribution(splits), *_worst(data, splits)]
 
 
 def _splits(data: StudyData) -> _Splits | None:
@@ -78,35 +78,35 @@ def _splits(data: StudyData) -> _Splits | None:
     )
 
 
-def _chosen_name(found: _Splits) -> str:
-    one = len(set(found.chosen_labels)) == 1
-    return figures.short(found.chosen_labels[0]) if one else "the chosen model of each split"
+def _chosen_name(splits: _Splits) -> str:
+    alike = len(set(splits.chosen_labels)) == 1
+    return figures.short(splits.chosen_labels[0]) if alike else "the chosen model of each split"
 
 
-def _counts(data: StudyData, found: _Splits, labels: Sequence[str]) -> Panel:
+def _counts(data: StudyData, splits: _Splits, labels: Sequence[str]) -> Panel:
     """Return wins, ties and losses of the chosen model against each other."""
     rows: list[list[Cell]] = []
     counts: list[list[int]] = []
     board = {row.get("solver"): row for row in (data.result or {}).get("leaderboard", [])}
     for k, label in enumerate(labels):
-        own = _compared(found, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
-        gap = np.concatenate(found.chosen) - np.concatenate(found.others[label])
+        compared = _compared(splits, label, board.get(label, {}), np.random.default_rng([data.study.seed, k]))
+        gap = np.concatenate(splits.chosen) - np.concatenate(splits.others[label])
         counts.append([int((gap > 0).sum()), int((gap == 0).sum()), int((gap < 0).sum())])
-        rows.append([label, *counts[k], *figures.numbers(own)])
+        rows.append([label, *counts[k], *figures.numbers(compared)])
     columns = ("Against", "Wins", "Ties", "Losses", "Difference", "Low", "High", "p")
     names = figures.distinct(labels, figures.MAX_LABEL)
     styles = ((0, "wins", figures.COLOURS[0], ""), (1, "ties", "#9a9a9a", "/"), (2, "losses", figures.ACCENT, "x"))
     traces = [
-        figures.bars(name, names, [own[c] for own in counts], horizontal=True, marker=_hatched(colour, shape))
+        figures.bars(name, names, [compared[c] for compared in counts], horizontal=True, marker=_hatched(colour, shape))
         for c, name, colour, shape in styles
     ]
-    shown = figures.bar_figure(traces, f"{found.part} queries", "against", names, barmode="stack")
+    shown = figures.bar_figure(traces, f"{splits.part} queries", "against", names, barmode="stack")
     note = (
-        f"{len(found.queries)} {found.part} queries. The difference is {_chosen_name(found)} minus the other, with a "
-        "95 % bootstrap interval and the p of a randomisation test, not corrected for multiple comparisons."
+        f"{len(splits.queries)} {splits.part} queries. The difference is {_chosen_name(splits)} minus the other, with "
+        "a 95 % bootstrap interval and the p of a randomisation test, not corrected for multiple comparisons."
     )
     note = joined(note, data.weights_note)
-    title = f"Queries that {_chosen_name(found)} ranks better, equally well or worse ({found.metric})"
+    title = f"Queries that {_chosen_name(splits)} ranks better, equally well or worse ({splits.metric})"
     return Panel("wins", title, Table(columns, rows), shown, note)
 
 
@@ -115,41 +115,41 @@ def _hatched(colour: str, shape: str) -> dict[str, object]:
 
 
 def _compared(
-    found: _Splits, label: str, row: JsonView, generator: np.random.Generator
+    splits: _Splits, label: str, row: JsonView, generator: np.random.Generator
 ) -> tuple[float | None, float | None, float | None, float | None]:
     """Return the difference, its interval and p, from the leaderboard where it has them."""
     difference, interval, p = row.get("difference"), row.get("difference_interval"), row.get("p_value")
     if difference is not None and interval and None not in interval and p is not None:
         return -difference, -interval[1], -interval[0], p
-    own = compare_splits(list(found.chosen), list(found.others[label]), generator, weights=found.weights)
-    return own.difference, own.low, own.high, own.p_randomisation
+    paired = compare_splits(list(splits.chosen), list(splits.others[label]), generator, weights=splits.weights)
+    return paired.difference, paired.low, paired.high, paired.p_randomisation
 
 
-def _difference(found: _Splits, label: str, key: str) -> Panel:
+def _difference(splits: _Splits, label: str, key: str) -> Panel:
     """Return the difference on each query, the best for the chosen model first."""
-    a, b = np.concatenate(found.chosen), np.concatenate(found.others[label])
+    a, b = np.concatenate(splits.chosen), np.concatenate(splits.others[label])
     counted = np.flatnonzero(~np.isnan(a - b))
     order = counted[np.argsort(-(a - b)[counted], kind="stable")]
     place = figures.thinned((a - b)[order])
     kept = order[place]
     gap = (a - b)[kept]
     rows: list[list[Cell]] = [
-        [found.queries[q], found.origin[q], *figures.numbers((a[q], b[q], a[q] - b[q]))] for q in kept
+        [splits.queries[q], splits.origin[q], *figures.numbers((a[q], b[q], a[q] - b[q]))] for q in kept
     ]
-    columns = ("Query", "Split", f"{found.metric} of the chosen", f"{found.metric} of the other", "Difference")
-    title = f"{found.metric} of {_chosen_name(found)} minus that of {figures.short(label)}, query by query"
+    columns = ("Query", "Split", f"{splits.metric} of the chosen", f"{splits.metric} of the other", "Difference")
+    title = f"{splits.metric} of {_chosen_name(splits)} minus that of {figures.short(label)}, query by query"
     if not len(kept):
         return Panel(key, title, Table(columns, []), None, "The metric is defined for no query.", label)
     traces = []
     sides = (("chosen better", figures.COLOURS[0], gap > 0), ("other better", figures.ACCENT, gap < 0))
     for name, colour, mask in sides:
-        text = [figures.plain(found.queries[q]) for q in kept[mask]]
-        own = figures.bars(name, place[mask] + 1.0, gap[mask], marker={"color": colour}, text=text, textposition="none")
-        traces.append(own | {"hovertemplate": "query %{text}<br>%{y}<extra></extra>"})
+        text = [figures.plain(splits.queries[q]) for q in kept[mask]]
+        bar = figures.bars(name, place[mask] + 1.0, gap[mask], marker={"color": colour}, text=text, textposition="none")
+        traces.append(bar | {"hovertemplate": "query %{text}<br>%{y}<extra></extra>"})
     shown = figures.figure(
         traces,
-        figures.axis(f"{found.part} queries, sorted", range=[0, len(order) + 1]),
-        figures.axis(f"difference in {found.metric}"),
+        figures.axis(f"{splits.part} queries, sorted", range=[0, len(order) + 1]),
+        figures.axis(f"difference in {splits.metric}"),
         bargap=0 if len(kept) > 100 else 0.1,
     )
     ties = int((gap == 0).sum())
@@ -162,83 +162,87 @@ def _difference(found: _Splits, label: str, key: str) -> Panel:
     return Panel(key, title, Table(columns, rows), shown, note, label)
 
 
-def _distribution(found: _Splits) -> Panel:
+def _distribution(splits: _Splits) -> Panel:
     """Return the distribution of the metric over the queries."""
-    models = {_chosen_name(found): found.chosen} | dict(list(found.others.items())[:1])
+    models = {_chosen_name(splits): splits.chosen} | dict(list(splits.others.items())[:1])
     values = {name: np.concatenate(parts) for name, parts in models.items()}
-    values = {name: own[~np.isnan(own)] for name, own in values.items()}
+    values = {name: scores[~np.isnan(scores)] for name, scores in values.items()}
     everything = np.concatenate(list(values.values()))
-    title = f"Distribution of {found.metric} over the queries"
+    title = f"Distribution of {splits.metric} over the queries"
     columns = ("From", "To", *values)
     if not len(everything):
         return Panel("distribution", title, Table(columns, []), None, "The metric is defined for no query.")
     high = max(1.0, float(everything.max()))
     low = min(0.0, float(everything.min()))
     edges = np.linspace(low, high, 21)
-    counts: dict[str, Ints] = {name: np.histogram(own, edges)[0] for name, own in values.items()}
+    counts: dict[str, Ints] = {name: np.histogram(scores, edges)[0] for name, scores in values.items()}
     rows: list[list[Cell]] = [
-        [*figures.numbers(edges[k : k + 2]), *(int(own[k]) for own in counts.values())] for k in range(20)
+        [*figures.numbers(edges[k : k + 2]), *(int(scores[k]) for scores in counts.values())] for k in range(20)
     ]
     middles = (edges[1:] + edges[:-1]) / 2
     traces = [
-        figures.bars(name, middles, own, marker=_hatched(figures.COLOURS[k], "" if k == 0 else "/"))
-        for k, (name, own) in enumerate(counts.items())
+        figures.bars(name, middles, scores, marker=_hatched(figures.COLOURS[k], "" if k == 0 else "/"))
+        for k, (name, scores) in enumerate(counts.items())
     ]
     shown = figures.figure(
-        traces, figures.axis(f"{found.metric} of a query"), figures.axis(f"{found.part} queries"), barmode="group"
+        traces, figures.axis(f"{splits.metric} of a query"), figures.axis(f"{splits.part} queries"), barmode="group"
     )
     return Panel(
         "distribution", title, Table(columns, rows), shown, "Each group of bars covers one twentieth of the range."
     )
 
 
-def _worst(data: StudyData, found: _Splits) -> list[Panel]:
+def _worst(data: StudyData, splits: _Splits) -> list[Panel]:
     """Return the worst-ranked queries of those whose documents are in the evidence."""
     kept: list[tuple[float, str, str, QueryDocuments]] = []
     for name, evidence in data.evidence:
-        own = dict(zip(evidence.queries, evidence.values[data.metric][0].tolist(), strict=True))
+        scores = dict(zip(evidence.queries, evidence.values[data.metric][0].tolist(), strict=True))
         kept += [
-            (own[one.query], name, evidence.labels[0], one)
-            for one in evidence.closely
-            if one.query in own and not np.isnan(own[one.query])
+            (scores[query.query], name, evidence.labels[0], query)
+            for query in evidence.closely
+            if query.query in scores and not np.isnan(scores[query.query])
         ]
-    kept.sort(key=lambda found: found[0])
+    kept.sort(key=lambda splits: splits[0])
     if not kept:
         title = "Worst-ranked queries"
         return [Panel("worst", title, Table(("Document",), []), None, "The evidence has the documents of no query.")]
     return [
-        panel for k, one in enumerate(kept[:MAX_WORST]) for panel in (_documents(found, k, *one), *_why(data, k, *one))
+        panel for k, row in enumerate(kept[:MAX_WORST]) for panel in (_documents(splits, k, *row), *_why(data, k, *row))
     ]
 
 
-def _why(data: StudyData, k: int, value: float, split: str, chosen: str, one: QueryDocuments) -> list[Panel]:
+def _why(data: StudyData, k: int, value: float, split: str, chosen: str, query: QueryDocuments) -> list[Panel]:
     """Return what the features contribute to the scores of the query's first documents, where it was computed."""
-    explained = next((own.explanations for own in data.splits if own.name == split), None)
+    explained = next((each.explanations for each in data.splits if each.name == split), None)
     known = () if explained is None or explained.label != chosen else explained.closely
-    title = f"Why this order: query {figures.short(one.query)} by {figures.short(chosen)}"
-    return [contributions(own, f"why-{k}", title) for own in known if own.query == one.query][:1]
+    title = f"Why this order: query {figures.short(query.query)} by {figures.short(chosen)}"
+    return [
+        contributions(explanations, f"why-{k}", title) for explanations in known if explanations.query == query.query
+    ][:1]
 
 
-def _documents(found: _Splits, k: int, value: float, split: str, chosen: str, one: QueryDocuments) -> Panel:
+def _documents(splits: _Splits, k: int, value: float, split: str, chosen: str, query: QueryDocuments) -> Panel:
     """Return a query's documents as the chosen model ranks them."""
-    labels = [chosen, *(label for label in found.others if label in one.scores and label != chosen)][:4]
-    labels = [label for label in labels if label in one.scores]
-    ranks = {label: _ranks(np.array(one.scores[label])) for label in labels}
-    own = ranks.get(chosen, np.arange(1, len(one.documents) + 1))
-    best = max(one.grades, default=0.0)
-    order = [int(i) for i in np.argsort(own, kind="stable")]
-    shown = [i for i in order if own[i] <= MAX_DOCUMENTS or (one.grades[i] == best and best > 0)][: 2 * MAX_DOCUMENTS]
+    labels = [chosen, *(label for label in splits.others if label in query.scores and label != chosen)][:4]
+    labels = [label for label in labels if label in query.scores]
+    ranks = {label: _ranks(np.array(query.scores[label])) for label in labels}
+    rank = ranks.get(chosen, np.arange(1, len(query.documents) + 1))
+    best = max(query.grades, default=0.0)
+    order = [int(i) for i in np.argsort(rank, kind="stable")]
+    shown = [i for i in order if rank[i] <= MAX_DOCUMENTS or (query.grades[i] == best and best > 0)][
+        : 2 * MAX_DOCUMENTS
+    ]
     rows: list[list[Cell]] = [
         [
-            int(own[i]), one.documents[i], figures.number(one.grades[i]),
-            *(cell for label in labels for cell in (figures.number(one.scores[label][i]), int(ranks[label][i]))),
+            int(rank[i]), query.documents[i], figures.number(query.grades[i]),
+            *(cell for label in labels for cell in (figures.number(query.scores[label][i]), int(ranks[label][i]))),
         ]
         for i in shown
     ]  # fmt: skip
     names = [name for label in labels for name in (f"Score by {label}", f"Rank by {label}")]
     where = f" of {figures.short(split)}" if split else ""
-    title = f"Query {figures.short(one.query)}{where}: {found.metric} {value:.3f} by {figures.short(chosen)}"
-    left_out = len(one.documents) - len(shown)
+    title = f"Query {figures.short(query.query)}{where}: {splits.metric} {value:.3f} by {figures.short(chosen)}"
+    left_out = len(query.documents) - len(shown)
     note = joined(
         f"Number {k + 1} from the bottom of the queries whose documents are in the evidence.",
         f"The first {MAX_DOCUMENTS} and those of the best grade are shown, {left_out} others are not."

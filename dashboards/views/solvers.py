@@ -26,9 +26,9 @@ COLUMNS = ("Solver", "Trials", "Failed", "Median", "Lower quartile", "Upper quar
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the distribution of each solver's trials and learning curves, by split, and the pairwise differences."""
-    found = [_distribution(data, split, f"trials-{k}", group) for k, split, group in data.groups]
+    shown = [_distribution(data, split, f"trials-{k}", group) for k, split, group in data.groups]
     learning = [panel for k, split, group in data.groups for panel in learning_curves(data, split, k, group)]
-    return [*found, *learning, _verdicts(data)]
+    return [*shown, *learning, _verdicts(data)]
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,15 @@ class _Solver:
 
 def _solvers(data: StudyData, trials: Sequence[Trial]) -> list[_Solver]:
     """Return the solvers, the one with the best trial first."""
-    found, defaults = [], default_params(data)
+    solvers, defaults = [], default_params(data)
     for name in data.all_solvers:
-        own = [trial for trial in trials if trial.solver == name]
-        valued = [trial for trial in own if trial.value is not None]
+        of_solver = [trial for trial in trials if trial.solver == name]
+        valued = [trial for trial in of_solver if trial.value is not None]
         in_full = (trial for trial in valued if not trial.stopped)
         default = next((trial for trial in in_full if dict(trial.requested_params) == defaults.get(name)), None)
-        seconds = sum(trial.seconds for trial in own)
-        found.append(_Solver(name, valued, len(own) - len(valued), default, seconds))
-    return sorted(found, key=lambda solver: np.inf if solver.best is None else -(solver.best.full_value or 0.0))
+        seconds = sum(trial.seconds for trial in of_solver)
+        solvers.append(_Solver(name, valued, len(of_solver) - len(valued), default, seconds))
+    return sorted(solvers, key=lambda solver: np.inf if solver.best is None else -(solver.best.full_value or 0.0))
 
 
 def _distribution(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
@@ -111,12 +111,12 @@ def _points_figure(data: StudyData, solvers: Sequence[_Solver], most: int, x_axi
             traces.append(_box(solver, name, k, marker["color"]))
         kept = [solver.valued[i] for i in figures.thinned(solver.values, most)]
         heights = [k + SPREAD * (2 * (trial.number * 0.618034 % 1) - 1) for trial in kept]
-        own = figures.scatter(
+        points = figures.scatter(
             solver.name, [t.value for t in kept], heights, showlegend=False,
             marker={**marker, "size": 6, "opacity": 0.6}, text=[early_stopped.label(trial, name) for trial in kept],
         )  # fmt: skip
-        own["hovertemplate"] = "%{text}<br>%{x}<extra></extra>"
-        traces += early_stopped.with_open_markers(own, [bool(trial.stopped) for trial in kept])
+        points["hovertemplate"] = "%{text}<br>%{x}<extra></extra>"
+        traces += early_stopped.with_open_markers(points, [bool(trial.stopped) for trial in kept])
     best = [(solver.best.value, k) for k, solver in enumerate(solvers) if solver.best is not None]
     defaults = [(solver.default.requested_value, k) for k, solver in enumerate(solvers) if solver.default is not None]
     traces.append(_marked("best trial", best, {"symbol": "star", "size": 15, "color": figures.ACCENT}))
@@ -148,15 +148,15 @@ def _marked(name: str, places: Sequence[tuple[float | None, int]], marker: dict[
 def _verdicts(data: StudyData) -> Panel:
     """Return which models differ, over the queries of all splits that have evidence."""
     title = f"Differences in {data.metric} between models, paired over the queries"
-    evidence, labels = [one for _, one in data.evidence], data.common_labels
+    evidence, labels = [scores for _, scores in data.evidence], data.common_labels
     columns = ("Model", "Against", "Difference", "p", "Holm-corrected p", "Verdict", "Wins", "Ties", "Losses")
     if not evidence:
         return Panel("verdicts", title, Table(columns, []), None, no_models_note(data))
     if len(labels) < 2:
         note = "There is only one model." if len(evidence) == 1 else "No two models were fitted in every split."
         return Panel("verdicts", title, Table(columns, []), None, note)
-    stacked = [one.values[data.metric][[one.labels.index(name) for name in labels]] for one in evidence]
-    pairs = pairwise(stacked, np.random.default_rng(data.study.seed), [one.weights for one in evidence])
+    stacked = [scores.values[data.metric][[scores.labels.index(name) for name in labels]] for scores in evidence]
+    pairs = pairwise(stacked, np.random.default_rng(data.study.seed), [scores.weights for scores in evidence])
     rows: list[list[Cell]] = [
         [
             labels[pair.a], labels[pair.b], figures.number(pair.difference), figures.number(pair.p),
@@ -165,7 +165,7 @@ def _verdicts(data: StudyData) -> Panel:
         for pair in pairs
     ]  # fmt: skip
     part = "test" if evidence[0].part == "test" else "validation"
-    queries = sum(len(one.queries) for one in evidence)
+    queries = sum(len(scores.queries) for scores in evidence)
     note = (
         f"{queries} {part} queries{' of all splits' if len(evidence) > 1 else ''}. A cell is the row's mean minus the "
         f"column's; * marks differences with a Holm-corrected p of at most {ALPHA} (randomisation test, {len(pairs)} "

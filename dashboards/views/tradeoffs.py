@@ -29,13 +29,13 @@ LIMITS = (1, 2, 5, 10, 20, 29)
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the Pareto front of each cost and the best within each number of features, split by split."""
-    found: list[Panel] = []
+    shown: list[Panel] = []
     for k, split, group in data.groups:
         most = figures.MAX_POINTS // (3 if group else 1)
         costs = [cost for cost in COSTS if cost != "cost" or any(t.cost is not None for t in split.trials)]
-        found += [_front(data, split, cost, f"{cost}-{k}", group, most) for cost in costs]
-        found.append(_within(data, split, f"within-{k}", group))
-    return found
+        shown += [_front(data, split, cost, f"{cost}-{k}", group, most) for cost in costs]
+        shown.append(_within(data, split, f"within-{k}", group))
+    return shown
 
 
 def _options(trials: Iterable[Trial]) -> list[Option]:
@@ -99,24 +99,24 @@ def _marks(
 ) -> list[Trace]:
     """Return the line of the front, its knee, and rings around the rows of the leaderboard."""
     x, y = [option.amount(cost) for option in best], [option.quality for option in best]
-    found = [figures.steps("front", x, y, figures.GREY) | {"hoverinfo": "skip"}]
+    traces = [figures.steps("front", x, y, figures.GREY) | {"hoverinfo": "skip"}]
     if bend is not None:
-        found.append(figures.star("knee", bend.amount(cost), bend.quality, ["knee"]))
+        traces.append(figures.star("knee", bend.amount(cost), bend.quality, ["knee"]))
     if board:
         ring = {"symbol": "circle-open", "size": 14, "color": figures.GREY, "line": {"width": 2}}
         labels, x_board, y_board = zip(*board, strict=True)
-        found.append(figures.scatter("leaderboard", x_board, y_board, marker=ring, text=figures.distinct(labels)))
-    return found
+        traces.append(figures.scatter("leaderboard", x_board, y_board, marker=ring, text=figures.distinct(labels)))
+    return traces
 
 
 def _leaderboard(data: StudyData, split: SplitData, cost: str) -> list[tuple[str, float, float]]:
     """Return label, cost and validation quality of the rows of a split's leaderboard that have both."""
-    found = data.result or {}
+    result = data.result or {}
     if len(data.splits) > 1:
-        found = next((fold for fold in found.get("folds", []) if fold.get("name") == split.name), {})
+        result = next((fold for fold in result.get("folds", []) if fold.get("name") == split.name), {})
     return [
         (str(row.get("solver")), float(row[cost]), float(row["vali"]))
-        for row in found.get("leaderboard", [])
+        for row in result.get("leaderboard", [])
         if row.get(cost) is not None and row.get("vali") is not None
     ]
 
@@ -134,14 +134,14 @@ def _within(data: StudyData, split: SplitData, key: str, group: str) -> Panel:
     sparse = front(options, "nonzeros")  # it has the best within any limit
     rows: list[list[Cell]] = []
     for limit in (*LIMITS, None):
-        own = highest if limit is None else best_within(sparse, {"nonzeros": limit})
+        best = highest if limit is None else best_within(sparse, {"nonzeros": limit})
         name = "all" if limit is None else str(limit)
-        if own is None:
+        if best is None:
             rows.append([name, None, None, None, None, None])
             continue
-        features = None if own.nonzeros is None else int(own.nonzeros)
-        scores = figures.numbers((own.quality, highest.quality - own.quality))
-        rows.append([name, features, int(own.label), solver_of[own.label], *scores])
+        features = None if best.nonzeros is None else int(best.nonzeros)
+        scores = figures.numbers((best.quality, highest.quality - best.quality))
+        rows.append([name, features, int(best.label), solver_of[best.label], *scores])
     names = [str(row[0]) for row in rows]
     style = {"marker": {"color": figures.COLOURS[0], "size": 9}, "line": {"color": figures.COLOURS[0]}}
     text = [figures.plain(row[3] or "no trial") for row in rows]

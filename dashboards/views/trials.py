@@ -42,7 +42,10 @@ def _row(trial: Trial, metrics: Sequence[str], metric: str) -> dict[str, Cell]:
         "stopped after": trial.stopped or None,
         "error of estimate": trial.error_of_estimate,
         **{name: trial.means.get(name) for name in metrics if name != metric},
-        "parameters": ", ".join(f"{name}={_short(value)}" for name, value in trial.params.items()),
+        "parameters": ", ".join(
+            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in trial.params.items()
+        ),
         "path": _path(trial),
         "seconds": trial.seconds,
         "weights": trial.nonzeros,
@@ -54,10 +57,6 @@ def _row(trial: Trial, metrics: Sequence[str], metric: str) -> dict[str, Cell]:
         "error": trial.error,
         "warnings": "; ".join(trial.warnings),
     }
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _path(trial: Trial) -> str | None:

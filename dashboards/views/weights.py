@@ -54,8 +54,8 @@ class _Row:
 
     @property
     def names(self) -> list[str]:
-        own = self.models[0].feature_names
-        return [f"feature {j + 1}" for j in range(self.models[0].n_features)] if own is None else list(own)
+        named = self.models[0].feature_names
+        return [f"feature {j + 1}" for j in range(self.models[0].n_features)] if named is None else list(named)
 
     @property
     def is_trees(self) -> bool:
@@ -65,39 +65,39 @@ class _Row:
 def panels(data: StudyData) -> list[Panel]:
     """Return the importance of the features, spread and weights by row of the leaderboard, and the L1 strengths."""
     rows = _rows(data)
-    found = importance(data)
+    shown = importance(data)
     for k, row in enumerate(rows):
         spread = _spread(data, row, k)
-        found += [_weights(row, k)] if spread is None else [spread, _weights(row, k, drawn=not row.is_trees)]
+        shown += [_weights(row, k)] if spread is None else [spread, _weights(row, k, drawn=not row.is_trees)]
         if len(row.models) > 1:
-            found.append(_agreement(row, k))
+            shown.append(_agreement(row, k))
     if not rows:
         title = "Weights of the chosen model"
         note = "There is no saved linear model and no saved tree model." if data.evidence else no_models_note(data)
-        found.append(Panel("weights", title, Table(("Feature", "Weight"), []), None, note))
-    return found + _strengths(data)
+        shown.append(Panel("weights", title, Table(("Feature", "Weight"), []), None, note))
+    return shown + _strengths(data)
 
 
 def _rows(data: StudyData) -> list[_Row]:
     """Return the rows with a model, in the order of the first split's evidence: the chosen first."""
     labels = list(dict.fromkeys(label for s in data.splits if s.evidence is not None for label in s.evidence.labels))
-    found = []
+    rows = []
     for label in labels:
         kept = [(split.name, split.model(label)) for split in data.splits]
         parts = [(name, *part) for name, model in kept if model is not None for part in _parts(model)]
         for kind in dict.fromkeys(kind for _, kind, _ in parts):
-            own = [(name, model) for name, of, model in parts if of == kind]
-            own = [(name, model) for name, model in own if model.n_features == own[0][1].n_features]
+            models = [(name, model) for name, of, model in parts if of == kind]
+            models = [(name, model) for name, model in models if model.n_features == models[0][1].n_features]
             whole = all(not isinstance(model, BlendModel) for _, model in kept)
             part = "" if whole else kind
-            found.append(_Row(label, part, tuple(name for name, _ in own), tuple(model for _, model in own)))
-    return found
+            rows.append(_Row(label, part, tuple(name for name, _ in models), tuple(model for _, model in models)))
+    return rows
 
 
 def _parts(model: Model) -> list[tuple[str, Model]]:
     """Return the parts that a model adds, by kind; those without weights and trees are left out."""
     if isinstance(model, BlendModel):
-        return [found for part in model.parts for found in _parts(part)]
+        return [inner for part in model.parts for inner in _parts(part)]
     if isinstance(model, LinearModel):
         return [("linear, features scaled by query" if model.list_scaling else "linear", model)]
     return [("trees", model)] if isinstance(model, TreeModel) else []
@@ -114,9 +114,9 @@ def _of_model(model: Model) -> Floats:
 def _spread(data: StudyData, row: _Row, k: int) -> Panel | None:
     """Return how far each feature moves scores within queries, the mean over splits; None where that is not known."""
     (kind,) = parts_of(row.models[0])
-    explained = {own.name: own.explanations for own in data.splits if own.explanations is not None}
+    explained = {split.name: split.explanations for split in data.splits if split.explanations is not None}
     known = [explained[name].spreads.get(row.label, {}).get(kind) for name in row.splits if name in explained]
-    spreads = [own for own in known if own is not None]
+    spreads = [split for split in known if split is not None]
     if not spreads:
         return None
     values = np.zeros((len(spreads), row.models[0].n_features))
@@ -234,24 +234,24 @@ def _agreement(row: _Row, k: int) -> Panel:
 
 def _strengths(data: StudyData) -> list[Panel]:
     """Return, for each solver with an L1 strength, the features and the value of its trials by strength."""
-    found = []
+    shown_panels = []
     trials = [t for t in pooled(data) if t.value is not None and t.nonzeros is not None and _strength(t) > 0]
     for k, solver in enumerate(data.all_solvers):
-        own = [trial for trial in trials if trial.solver == solver]
-        if not own:
+        of_solver = [trial for trial in trials if trial.solver == solver]
+        if not of_solver:
             continue
-        own = [own[i] for i in figures.thinned([trial.value for trial in own], 600)]
-        own.sort(key=_strength)
+        of_solver = [of_solver[i] for i in figures.thinned([trial.value for trial in of_solver], 600)]
+        of_solver.sort(key=_strength)
         rows: list[list[Cell]] = [
             [trial.number, trial.split, *figures.numbers((_strength(trial), trial.nonzeros, trial.value))]
-            for trial in own
+            for trial in of_solver
         ]
         columns = ("Trial", "Split", "L1 strength", "Features", data.metric)
         title = f"Features and {data.metric} by the L1 strength of {figures.short(solver)}"
-        note = joined("Trials differ in other parameters too.", pooled_note(data), early_stopped.note(own))
-        shown = _strength_figure(data, own)
-        found.append(Panel(f"path-{k}", title, Table(columns, rows), shown, note, solver))
-    return found
+        note = joined("Trials differ in other parameters too.", pooled_note(data), early_stopped.note(of_solver))
+        shown = _strength_figure(data, of_solver)
+        shown_panels.append(Panel(f"path-{k}", title, Table(columns, rows), shown, note, solver))
+    return shown_panels
 
 
 def _strength(trial: Trial) -> float:
@@ -259,13 +259,13 @@ def _strength(trial: Trial) -> float:
     return float(value) if isinstance(value, float | int) else 0.0
 
 
-def _strength_figure(data: StudyData, own: Sequence[Trial]) -> Figure:
+def _strength_figure(data: StudyData, trials: Sequence[Trial]) -> Figure:
     """Return two plots, one above the other, over the same strength."""
-    x, text = [_strength(trial) for trial in own], [early_stopped.label(trial) for trial in own]
-    stopped = [bool(trial.stopped) for trial in own]
-    marker = {**figures.solver_styles(data.all_solvers)[own[0].solver], "size": 7, "opacity": 0.7}
-    features = figures.scatter("features", x, [trial.nonzeros for trial in own], marker=marker, text=text)
-    values = figures.scatter(data.metric, x, [trial.value for trial in own], marker=marker, text=text, yaxis="y2")
+    x, text = [_strength(trial) for trial in trials], [early_stopped.label(trial) for trial in trials]
+    stopped = [bool(trial.stopped) for trial in trials]
+    marker = {**figures.solver_styles(data.all_solvers)[trials[0].solver], "size": 7, "opacity": 0.7}
+    features = figures.scatter("features", x, [trial.nonzeros for trial in trials], marker=marker, text=text)
+    values = figures.scatter(data.metric, x, [trial.value for trial in trials], marker=marker, text=text, yaxis="y2")
     below = figures.axis("features", domain=[0, 0.46], rangemode="tozero")
     above = figures.axis(f"{data.metric} (validation)", domain=[0.54, 1])
     return figures.figure(

@@ -43,7 +43,7 @@ class PatientProtocol(H11Protocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Remove the connection."""
         self._arrived()
         super().connection_lost(exc)
 

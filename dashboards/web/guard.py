@@ -58,7 +58,7 @@ class Guard:
         if refused is not None:
             return await _send_text(*refused, _with_headers(send, self.policy))
         if self.token is not None:
-            given = _query_token(scope)
+            given = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
             if given is not None and self._is_token(given):
                 return await _send_text(303, "", _with_headers(send, self.policy), self._without_token(scope, given))
             if not self._has_token(headers):
@@ -121,8 +121,8 @@ def _foreign(scope: Scope, headers: dict[bytes, bytes]) -> tuple[int, str] | Non
 
 def host_name(header: str) -> str:
     """Return the name in a Host header, lower case, without port; "" where the header is not valid."""
-    found = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d*)?", header.strip().lower())
-    return found[1] if found else ""
+    match = re.fullmatch(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d*)?", header.strip().lower())
+    return match[1] if match else ""
 
 
 def allowed_hosts(bound: str) -> tuple[frozenset[str], bool]:
@@ -152,10 +152,6 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _query_token(scope: Scope) -> str | None:
-    return dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("token")
 
 
 def _with_headers(send: Send, policy: str) -> Send:

@@ -93,10 +93,10 @@ class Site:
                 VIEWS.imported(next(iter(VIEWS)))
 
     def _found(self, name: str) -> Watched:
-        found = self.watching.find(name)
-        if found is None:
+        folder = self.watching.find(name)
+        if folder is None:
             raise HTTPException(404, "There is no such study.")
-        return found
+        return folder
 
     def _front(self, request: Request) -> Response:
         names = self.watching.names()
@@ -243,10 +243,10 @@ def _address(file: str) -> str:
 
 
 def _static(request: Request) -> Response:
-    found = _files().get(request.path_params["file"])
-    if found is None:
+    content = _files().get(request.path_params["file"])
+    if content is None:
         raise HTTPException(404, "There is no such file.")
-    body, media = found
+    body, media = content
     return Response(body, media_type=media, headers={"cache-control": "private, max-age=31536000, immutable"})
 
 

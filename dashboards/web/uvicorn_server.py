@@ -12,7 +12,7 @@ from ranktune.tuner.workers.interrupts import SIGNALS
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, which handles signals itself and then forgets them.
+    """uvicorn's server, which handles signals itself and then drops them.
 
     uvicorn raises a signal again after it has shut down. Here that would count as a second signal, after which a
     process has only seconds to end.

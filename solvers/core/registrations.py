@@ -160,7 +160,7 @@ def restore(name: str, description: JsonView) -> None:
         missing = next(key for key, path in paths.items() if path == "")
         raise ParameterError(
             f"the solver '{name}' is not registered here, and its {missing} has no import path, because it was defined "
-            "in a script, a notebook or another function. Call ranktune.register_solver in Python as before, and then "
+            "in a script, a notebook or another function. Call register_solver in Python as before, and then "
             "ranktune.resume."
         )
     objects = {key: named(path) if isinstance(path, str) and ":" in path else path for key, path in paths.items()}

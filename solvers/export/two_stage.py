@@ -55,7 +55,7 @@ def two_stage_files(stages: Stages, format: str) -> dict[str, str]:
     Raises ParameterError for a format that is of no engine with two stages, or cannot express one of the models.
     """
     if format not in WRITERS:
-        raise ParameterError(f"{format} has no two stages: export to {listed(WRITERS)}, or leave --two-stage out.")
+        raise ParameterError(f"{format} has no two stages: export to {listed(WRITERS)}, or leave out two_stage=.")
     return WRITERS[format](stages, format)
 
 

@@ -113,7 +113,7 @@ def restore_metric(name: str, description: JsonView) -> None:
     if not is_path(path):
         raise ParameterError(
             f"the metric '{name}' is not registered here, and its function has no import path, because it was defined "
-            "in a script, a notebook or another function. Call ranktune.register_metric in Python as before, and then "
+            "in a script, a notebook or another function. Call register_metric in Python as before, and then "
             "ranktune.resume."
         )
     function = named(path)

@@ -215,8 +215,7 @@ def _persistence(owner: str) -> Persistence:
     if rule is None:
         raise ModelFormatError(
             f"the model is one of the solver '{owner[:60]}', which is not registered here with functions that save and "
-            "load: call ranktune.register_solver before, as where it was trained (at the command line: --solver "
-            "module:Name)."
+            "load. Register it before, as where it was trained, by ranktune.register_solver."
         )
     return rule
 

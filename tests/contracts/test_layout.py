@@ -80,7 +80,7 @@ MOST_IMPORTS = 25
 TABLES_OF_NAMES = {("solvers",), ("face",)}
 """Modules that import names to give them on: how many they are is no matter."""
 
-BUDGET = {"solvers": 22085, "tuner": 16360, "studies": 5802, "dashboards": 5230, "tests": 41040}
+BUDGET = {"solvers": 22085, "tuner": 16391, "studies": 5802, "dashboards": 5242, "tests": 41040}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
@@ -273,6 +273,30 @@ def test_importing_the_root_loads_nothing_heavy() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "ranktune" in loaded
     assert not {"numpy", "scipy", "numba", "optuna", "sklearn"} & set(loaded)
+
+
+def test_listing_studies_loads_no_solver() -> None:
+    code = "import sys, ranktune.dashboards.terminal.listing; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "ranktune.tuner.study.home" in loaded
+    assert not {"optuna", "numba", "scipy.sparse", "ranktune.solvers.registry"} & set(loaded)
+
+
+def test_errors_name_arguments_of_python() -> None:
+    """The command line shows them as options (`as_options`), so that a message fits both interfaces."""
+    options = [
+        f"{file.relative_to(ROOT)}:{text.lineno} {text.value!r}"
+        for folder in ("solvers", "tuner", "dashboards")
+        for file in (ROOT / folder).rglob("*.py")
+        if (ROOT / "tuner" / "ranktune") not in file.parents
+        for error in ast.walk(ast.parse(file.read_text()))
+        if isinstance(error, ast.Raise)
+        for text in ast.walk(error)
+        if isinstance(text, ast.Constant)
+        and re.search(r"(?<![\w-])--[a-z]", str(text.value))
+        and "ray start" not in str(text.value)
+    ]
+    assert not options
 
 
 def print_graph() -> None:

@@ -123,9 +123,9 @@ def test_the_finished_study_of_a_release_gets_more_trials_of_the_same_data_only(
     [
         (1, "has format 1, of a RankTune that validated trials in another way"),
         (FORMAT + 1, f"has format {FORMAT + 1}, of a newer RankTune; this one reads {FORMAT}. Upgrade"),
-        ("2", "is no declaration of a study"),
-        (None, "is no declaration of a study"),
-        (True, "is no declaration of a study"),
+        ("2", "is not a declaration of a study"),
+        (None, "is not a declaration of a study"),
+        (True, "is not a declaration of a study"),
     ],
 )
 def test_another_format_is_explained_in_one_line(tmp_path: Path, found: Any, said: str) -> None:

@@ -159,6 +159,25 @@ def test_bad_data_is_one_message_and_exit_code_2(tmp_path: Path, text: str, said
     assert said in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "message", "shown"),
+    [
+        ("data", "pass one_based=False", "pass --zero-based"),
+        ("tune", "pass missing='zero', or leave out until=.", "pass --missing zero, or leave out --until."),
+        ("resume", "Choose another name (name=), or extend=True.", "Choose another name (--name), or --extend."),
+        ("solvers", "alpha=1.0: give home=, or seed=3", "alpha=1.0: give --home, or seed=3"),
+        ("tune", "ranktune.register_solver adds your own.", "--solver module:Name adds your own."),
+    ],
+)
+def test_arguments_in_messages_are_shown_as_options(
+    command: str, message: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ranktune.command_line.app import as_options
+
+    monkeypatch.setattr(sys, "argv", ["ranktune", command])
+    assert as_options(message) == shown
+
+
 @pytest.mark.thorough
 def test_remedies_are_options(tmp_path: Path) -> None:
     (tmp_path / "bad.txt").write_text("1 qid:1 0:1\n")

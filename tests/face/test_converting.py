@@ -58,7 +58,7 @@ def test_damage_is_an_error_with_a_remedy(
     assert "grades.npy: is damaged" in (said := capsys.readouterr().err)
     assert "Convert the source again." in said
     assert _ended(monkeypatch, "data", _source(tmp_path), "--check") == 2
-    assert "is no converted folder" in capsys.readouterr().err
+    assert "is not a converted folder" in capsys.readouterr().err
 
 
 def test_a_folder_that_exists_is_an_error(

@@ -68,9 +68,9 @@ def copy_loss(
     """
     lost = np.full(queries.n_queries, np.nan)
     for fold in query_folds(queries, 2, seed, stream=7):
-        own = queries.select(fold.vali)
+        part = queries.select(fold.vali)
         copy = copy_of(model, queries.select(fold.train), serve, trees)
-        before, after = (score_on(each, own, (metric,))[metric] for each in (model, copy))
+        before, after = (score_on(each, part, (metric,))[metric] for each in (model, copy))
         lost[fold.vali] = before - after
     return lost
 

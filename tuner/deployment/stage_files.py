@@ -54,7 +54,7 @@ class FirstStage(NamedTuple):
         limits = parse_limits(within or DEFAULT_WITHIN)
         if not limits or not limits.keys() <= {"cost", "nonzeros"}:
             raise ParameterError(
-                f"--within '{within}': the first stage has limits of cost or features, such as '{DEFAULT_WITHIN}'."
+                f"within='{within}': the first stage has limits of cost or features, such as '{DEFAULT_WITHIN}'."
             )
         none = float("inf")
         most = FeatureLimits(limits.get("cost", none), limits.get("nonzeros", none))
@@ -78,8 +78,8 @@ def write_two_stages(
     """
     check_stages(format, folder)
     complete = not FORMATS.find(format).missing_weights
-    found = two_stages(model, queries, first.budget, first.window, complete=complete)
-    stages = Stages(found.first, found.second, found.chosen, name, store)
+    fitted = two_stages(model, queries, first.budget, first.window, complete=complete)
+    stages = Stages(fitted.first, fitted.second, fitted.chosen, name, store)
     files = two_stage_files(stages, format)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def write_two_stages(
             (folder / file).write_text(content, encoding="utf-8")
     except OSError as error:
         raise ParameterError(f"cannot write into {folder}: {error.strerror}. Give a folder you may write to.") from None
-    return "\n".join([table(found), f"Written into {folder}: {', '.join(files)}", uses(format, name)])
+    return "\n".join([table(fitted), f"Written into {folder}: {', '.join(files)}", uses(format, name)])
 
 
 def uses(format: str, name: str) -> str:
@@ -95,30 +95,30 @@ def uses(format: str, name: str) -> str:
     return USES[format].replace("NAME", name)
 
 
-def table(found: TwoStages) -> str:
+def table(fitted: TwoStages) -> str:
     """Return what each window loses and takes, in lines of 80 characters."""
-    first, full = found.first.model, found.second.model
+    first, full = fitted.first.model, fitted.second.model
     lines = [
         f"First stage: {first.nonzeros} of the {full.nonzeros} features, linear. Second stage: {full.solver}.",
-        f"Loss of {found.metric} against scoring all documents, on queries that the first stage",
+        f"Loss of {fitted.metric} against scoring all documents, on queries that the first stage",
         "was not learnt from. On the training data of the model it is overstated.",
         "",
         f"{'window':>8}  {'loss [95%]':>28}  {'us a query':>10}",
     ]
-    lossless = next((own.window for own in found.windows if own.loss.high <= 0.0), 0)
-    for own in found.windows:
-        if lossless < own.window and own.window not in (found.chosen, found.windows[-1].window):
+    lossless = next((window.window for window in fitted.windows if window.loss.high <= 0.0), 0)
+    for window in fitted.windows:
+        if lossless < window.window and window.window not in (fitted.chosen, fitted.windows[-1].window):
             continue
-        loss = f"{own.loss.mean:+.5f} [{own.loss.low:+.5f}, {own.loss.high:+.5f}]"
-        mark = " *" if own.window == found.chosen else ""
-        lines.append(f"{own.window:>8}  {loss:>28}  {own.microseconds:>10.1f}{mark}")
-    chosen = next(own for own in found.windows if own.window == found.chosen)
+        loss = f"{window.loss.mean:+.5f} [{window.loss.low:+.5f}, {window.loss.high:+.5f}]"
+        mark = " *" if window.window == fitted.chosen else ""
+        lines.append(f"{window.window:>8}  {loss:>28}  {window.microseconds:>10.1f}{mark}")
+    chosen = next(window for window in fitted.windows if window.window == fitted.chosen)
     lines += [
         "",
-        f"* Window: {found.chosen}. The fewest documents whose loss is at most {MAX_LOSS:g}:",
-        f"{found.by_interval} by the upper end of the interval, {found.by_mean} by the mean.",
+        f"* Window: {fitted.chosen}. The fewest documents whose loss is at most {MAX_LOSS:g}:",
+        f"{fitted.by_interval} by the upper end of the interval, {fitted.by_mean} by the mean.",
         "Microseconds of processor time for a query, without computing its features:",
-        f"first stage {found.first_microseconds:.1f}, full model on all documents {found.full_microseconds:.1f}, "
+        f"first stage {fitted.first_microseconds:.1f}, full model on all documents {fitted.full_microseconds:.1f}, "
         f"two stages {chosen.microseconds:.1f}.",
     ]
     return "\n".join(lines)

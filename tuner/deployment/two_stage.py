@@ -72,7 +72,7 @@ class TwoStages:
     @property
     def by_mean(self) -> int:
         """The smallest window whose mean loss is at most MAX_LOSS."""
-        return next(own.window for own in self.windows if own.loss.mean <= MAX_LOSS)
+        return next(window.window for window in self.windows if window.loss.mean <= MAX_LOSS)
 
 
 def two_stages(
@@ -124,7 +124,7 @@ def two_stages(
 
 
 def _smallest(windows: Sequence[Window]) -> int:
-    return next(own.window for own in windows if own.loss.high <= MAX_LOSS)
+    return next(window.window for window in windows if window.loss.high <= MAX_LOSS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,8 +155,8 @@ def _learnt(targets: Queries, candidates: Ints, budget: FeatureBudget, complete:
             "no feature of the model is left for the first stage. Allow more features or cost (within), or features "
             "that no document lacks."
         )
-    own = targets.with_columns(columns)
-    ranker = RidgeRanker(alpha=ALPHA).fit(replace(own, has_missing=own.has_missing and not complete))
+    queries = targets.with_columns(columns)
+    ranker = RidgeRanker(alpha=ALPHA).fit(replace(queries, has_missing=queries.has_missing and not complete))
     return _Learnt(ranker.as_model(), columns, complete)
 
 

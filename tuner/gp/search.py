@@ -60,18 +60,18 @@ class _Evaluated:
     function: Acquisition
     region: TrustRegion | None = None
     rows: list[Floats] = field(default_factory=list)
-    found: list[Floats] = field(default_factory=list)
+    values: list[Floats] = field(default_factory=list)
 
     def add(self, rows: Floats) -> Floats:
         """Evaluate full rows, store them and return their values."""
         values = self.function.values(self.encoding.embed(self.encoding.masked(rows)))
         self.rows.append(rows)
-        self.found.append(values)
+        self.values.append(values)
         return values
 
     def best_free(self, taken: Floats) -> tuple[Floats, bool]:
         """Return the best full row that taken does not cover, and True, or the best of all and False."""
-        rows, values = np.concatenate(self.rows), np.concatenate(self.found)
+        rows, values = np.concatenate(self.rows), np.concatenate(self.values)
         order = np.argsort(-values, kind="stable")
         start, size = 0, 1
         while start < len(order):
@@ -143,8 +143,8 @@ def _perturbed(encoding: Encoding, rows: Floats, generator: np.random.Generator)
     fresh = encoding.from_unit(generator.random(rows.shape))
     category = np.array([axis.choices > 0 for axis in encoding.axes])
     changes = generator.random(rows.shape) < np.where(category, 0.15, 0.35)
-    one = np.argmax(generator.random(rows.shape) * encoding.activity(rows), axis=1)
-    changes[np.arange(len(rows)), one] = True
+    changed = np.argmax(generator.random(rows.shape) * encoding.activity(rows), axis=1)
+    changes[np.arange(len(rows)), changed] = True
     return encoding.snap(np.where(changes, np.where(category, fresh, numbers), rows))
 
 
@@ -274,12 +274,12 @@ def ascend(
         step = np.where(turn, 1.0, step)
         trial = np.clip(x + step[:, None] * direction, low, high)
         moved = trial - x
-        found, slope = function(trial)
+        trial_value, slope = function(trial)
         promised = np.einsum("ij,ij->i", gradient, moved)
-        good = alive & (found >= value + ARMIJO * promised) & (promised > 0.0)
+        good = alive & (trial_value >= value + ARMIJO * promised) & (promised > 0.0)
         _update_inverse_hessians(inverse, fresh, good, moved, gradient - slope, free)
-        gained = found - value
-        x[good], value[good], gradient[good] = trial[good], found[good], slope[good]
+        gained = trial_value - value
+        x[good], value[good], gradient[good] = trial[good], trial_value[good], slope[good]
         step = np.where(good, 1.0, 0.25 * step)
         turn = good
         alive = alive & ~(good & (gained < tolerance)) & (promised > 0.1 * tolerance)

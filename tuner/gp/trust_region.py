@@ -49,7 +49,10 @@ def share_after(encoding: Encoding, rows: Floats, gains: Floats) -> float:
     is_record = np.r_[True, gains[1:] > highest[:-1]]
     incumbents = np.maximum.accumulate(np.where(is_record, np.arange(n), 0))[:-1]  # before each trial but the first
     squares = ((E[1:] - E[incumbents]) ** 2).sum(axis=1)
-    near = squares <= NEAR * _squared_distance_of_random_rows(encoding)
+    axes = [encoding.axes[j] for j in encoding.varying]
+    # The expected squared distance of two embedded random rows, if all parameters are active.
+    expected = sum(1.0 - 1.0 / axis.choices if axis.choices else 1.0 / 6.0 for axis in axes)
+    near = squares <= NEAR * expected
     improves = gains[1:] > highest[:-1] + MIN_IMPROVEMENT * _spreads_before(gains)[1:]
     weights = FORGETTING ** np.arange(n - 2, -1, -1.0)
     weights[: FIRST_COUNTED - 1] = 0.0
@@ -58,12 +61,6 @@ def share_after(encoding: Encoding, rows: Floats, gains: Floats) -> float:
         for some in (near, ~near)
     ]
     return float(np.clip(rates[0] / (rates[0] + rates[1]), MIN_SHARE, MAX_SHARE))
-
-
-def _squared_distance_of_random_rows(encoding: Encoding) -> float:
-    """Return the expected squared distance of two embedded random rows, if all parameters are active."""
-    axes = [encoding.axes[j] for j in encoding.varying]
-    return sum(1.0 - 1.0 / axis.choices if axis.choices else 1.0 / 6.0 for axis in axes)
 
 
 def side_after(gains: Floats, patience: int) -> float:

@@ -81,11 +81,11 @@ def tune(given: TuneArguments) -> StudyResult:
     """
     deadline = Deadline.after(given.timeout)
     sources = given.data, given.vali, given.test, given.baseline
-    values = {own.name: getattr(given, own.name) for own in declared(Settings)}
+    values = {option.name: getattr(given, option.name) for option in declared(Settings)}
     settings = {name: value for name, value in values.items() if value is not None} | _described(sources)
-    for own in declared(Settings):
-        if own.kind == Sequence[str] and isinstance(settings.get(own.name), str):
-            settings[own.name] = (settings[own.name],)
+    for option in declared(Settings):
+        if option.kind == Sequence[str] and isinstance(settings.get(option.name), str):
+            settings[option.name] = (settings[option.name],)
     if given.qrels is not None:
         settings["qrels"] = _name_of(given.qrels)
     return _run(Study(**settings), sources, given, deadline)
@@ -139,7 +139,7 @@ def run(given: RunArguments) -> StudyResult:
 def resume(given: ResumeArguments) -> StudyResult:
     """Continue a study that was interrupted, or give a finished one more trials.
 
-    Finished trials are kept. storage is needed only where its URL has a password that is found nowhere else. extend
+    Finished trials are kept. storage is needed only where its URL has a password that is stored nowhere else. extend
     continues with the wider search space that a newer version of the solvers has.
 
     {parameters}
@@ -251,12 +251,12 @@ def _described(sources: Sources) -> Json:
     """Return data, vali, test and baseline as the record names them; a source that is None is left out."""
     data, *_, baseline = sources
     parts = zip(("data", "vali", "test"), sources, strict=False)
-    found = {name: _name_of(own) for name, own in parts if own is not None}
+    names = {name: _name_of(option) for name, option in parts if option is not None}
     if baseline is None:
-        return found
+        return names
     from ranktune.studies.rankings.baselines import baseline_text  # it loads what reads tables
 
-    return found | {"baseline": baseline_text(baseline, data)}
+    return names | {"baseline": baseline_text(baseline, data)}
 
 
 def _name_of(source: object) -> str:

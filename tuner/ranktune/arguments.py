@@ -248,7 +248,7 @@ class ExportArguments(DataArguments):
         int | None,
         Setting(
             "With --distil: learn this number of trees from the scores, a smaller and faster model that loses "
-            "more. What it loses is overstated on the training data, which the model has learnt by heart.",
+            "more. The loss is overstated on the training data, which the model has memorised.",
             minimum=1,
         ),
     ] = None

@@ -66,8 +66,8 @@ def compare(
     >>> import numpy as np
     >>> import ranktune
     >>> queries = ranktune.Queries.from_arrays(np.zeros((9, 1)), [2, 1, 0] * 3, group=[3, 3, 3])
-    >>> found = ranktune.compare([3, 2, 1] * 3, [1, 2, 3] * 3, queries, "mrr")
-    >>> found.wins, round(found.difference, 3), found.p_randomisation
+    >>> result = ranktune.compare([3, 2, 1] * 3, [1, 2, 3] * 3, queries, "mrr")
+    >>> result.wins, round(result.difference, 3), result.p_randomisation
     (3, 0.5, 0.25)
     """
     first, read = ranked(scores_a, queries, options)
@@ -130,15 +130,15 @@ def evaluate(
     >>> model = ranktune.RankSVM().fit(train).as_model(feature_names=train.feature_names)
     >>> ranktune.evaluate(model, frame, "map")["metrics"]["map"]["mean"]
     1.0
-    >>> found = ranktune.evaluate(model, frame, "map", against="column:bm25")
-    >>> found["against"]["comparisons"]["map"]["difference"]
+    >>> result = ranktune.evaluate(model, frame, "map", against="column:bm25")
+    >>> result["against"]["comparisons"]["map"]["difference"]
     0.0
     """
     given = (metric, also) if isinstance(also, str) else (metric, *also)
     names = tuple(dict.fromkeys(str(parse_metric(name)) for name in given))
     ranking, queries = ranked(model, data, options)
     ours = per_query(scores_on(ranking, Part(queries)), queries, names)
-    found: Json = {"queries": queries.n_queries, "metrics": _means(ours, queries)}
+    evaluation: Json = {"queries": queries.n_queries, "metrics": _means(ours, queries)}
     if against is not None:
         other = open_ranking(against, data, "the scores of against")
         theirs = per_query(scores_on(other, Part(queries, data, options)), queries, names)
@@ -148,8 +148,8 @@ def evaluate(
             ).as_dict()
             for name in names
         }
-        found["against"] = {"model": other.name, "metrics": _means(theirs, queries), "comparisons": paired}
-    return found
+        evaluation["against"] = {"model": other.name, "metrics": _means(theirs, queries), "comparisons": paired}
+    return evaluation
 
 
 def ranked(given: object, data: object, options: ReadOptions) -> tuple[Ranking, Queries]:
@@ -164,11 +164,11 @@ def per_query(scores: Floats, queries: Queries, names: Sequence[str]) -> Mapping
 
 
 def _means(values: Mapping[str, Floats], queries: Queries) -> Json:
-    found: Json = {}
-    for name, own in values.items():
-        interval = bootstrap_interval(own, np.random.default_rng(0), weights=queries.query_weights)
-        skipped = int(np.isnan(own).sum())
-        empty = skipped == len(own)
+    means: Json = {}
+    for name, by_query in values.items():
+        interval = bootstrap_interval(by_query, np.random.default_rng(0), weights=queries.query_weights)
+        skipped = int(np.isnan(by_query).sum())
+        empty = skipped == len(by_query)
         limits = None if empty else [interval.low, interval.high]
-        found[name] = {"mean": None if empty else interval.mean, "interval": limits, "skipped": skipped}
-    return found
+        means[name] = {"mean": None if empty else interval.mean, "interval": limits, "skipped": skipped}
+    return means

@@ -95,11 +95,11 @@ def explain(
     >>> X, grades = [[1.0, 0.5], [0.0, 0.7], [0.3, 0.1]], [2, 0, 1]
     >>> queries = ranktune.Queries.from_arrays(X, grades, feature_names=["bm25", "length"])
     >>> model = ranktune.RankSVM().fit(queries).as_model(feature_names=queries.feature_names)
-    >>> found = ranktune.explain(model, queries, query=0)
-    >>> [one["feature"] for one in found["contributions"]]
+    >>> result = ranktune.explain(model, queries, query=0)
+    >>> [entry["feature"] for entry in result["contributions"]]
     ['bm25', 'length']
-    >>> added = sum(one["contribution"] for one in found["contributions"])
-    >>> abs(added - found["difference"]) < 1e-9
+    >>> added = sum(entry["contribution"] for entry in result["contributions"])
+    >>> abs(added - result["difference"]) < 1e-9
     True
     >>> ranktune.explain(model, queries)["features"][0]["feature"]
     'bm25'
@@ -121,47 +121,47 @@ def explain(
 
 def _of_query(model: Model, queries: Queries, name: object, documents: Sequence[object] | str | None) -> Json:
     number = _position(queries.query_ids, name, "query")
-    one = model.arranged(queries.select([number]))
-    scores = model.predict(one)
+    selected = model.arranged(queries.select([number]))
+    scores = model.predict(selected)
     order = np.argsort(-scores, kind="stable")
-    pair = order[:2] if documents is None else _rows_of(one, documents)
-    first, others = pair[:1], pair[1:] if len(pair) > 1 else np.arange(one.n_documents)
-    found = contributions(model, one, first, others)[0]
+    pair = order[:2] if documents is None else _rows_of(selected, documents)
+    first, others = pair[:1], pair[1:] if len(pair) > 1 else np.arange(selected.n_documents)
+    contributed = contributions(model, selected, first, others)[0]
     ranks = np.argsort(order, kind="stable") + 1
-    X = dense(one.features[np.append(first, others)]).astype(np.float64)
+    X = dense(selected.features[np.append(first, others)]).astype(np.float64)
     second: Json = {"id": MEAN, "rank": None, "grade": None, "score": float(scores.mean())}
     if len(pair) > 1:
-        second = _document(one, int(pair[1]), ranks, scores)
+        second = _document(selected, int(pair[1]), ranks, scores)
     with np.errstate(all="ignore"):
         values = np.stack([X[0], X[1:].mean(axis=0)])
     return {
         "query": str(queries.query_ids[number]),
-        "documents": [_document(one, int(first[0]), ranks, scores), second],
+        "documents": [_document(selected, int(first[0]), ranks, scores), second],
         "difference": float(scores[first[0]]) - second["score"],
         "is_exact": is_exact(model),
         "contributions": [
             {
                 "feature": names_of(model)[j],
                 "values": [None if np.isnan(value) else float(value) for value in values[:, j]],
-                "contribution": float(found[j]),
+                "contribution": float(contributed[j]),
             }
-            for j in np.argsort(-np.abs(found), kind="stable")
-            if found[j] != 0.0
+            for j in np.argsort(-np.abs(contributed), kind="stable")
+            if contributed[j] != 0.0
         ],
     }
 
 
-def _document(one: Queries, row: int, ranks: Ints, scores: Floats) -> Json:
-    name = str(row + 1) if one.document_ids is None else str(one.document_ids[row])
-    return {"id": name, "rank": int(ranks[row]), "grade": float(one.grades[row]), "score": float(scores[row])}
+def _document(query: Queries, row: int, ranks: Ints, scores: Floats) -> Json:
+    name = str(row + 1) if query.document_ids is None else str(query.document_ids[row])
+    return {"id": name, "rank": int(ranks[row]), "grade": float(query.grades[row]), "score": float(scores[row])}
 
 
-def _rows_of(one: Queries, documents: Sequence[object] | str) -> Ints:
+def _rows_of(query: Queries, documents: Sequence[object] | str) -> Ints:
     """Return the rows of one or two documents of a query."""
     wanted = [documents] if isinstance(documents, str) else list(documents)
     if not 1 <= len(wanted) <= 2:
         raise ParameterError(f"documents= has {len(wanted)} entries: give two documents of the query, or one.")
-    names = np.arange(1, one.n_documents + 1) if one.document_ids is None else one.document_ids
+    names = np.arange(1, query.n_documents + 1) if query.document_ids is None else query.document_ids
     return np.array([_position(names, name, "document") for name in wanted])
 
 
@@ -204,7 +204,7 @@ def _known(model: Model, wanted: str) -> str:
 def _of_all(model: Model, queries: Queries, spelling: str, repeats: int, seed: int) -> Json:
     metric = parse_metric(spelling)
     values = score_on(model, queries, (str(metric),))[str(metric)]
-    found = feature_importance(model, queries, metric, repeats=repeats, seed=seed)
+    rows = feature_importance(model, queries, metric, repeats=repeats, seed=seed)
     return {
         "metric": str(metric),
         "mean": mean_or_zero(values, queries.query_weights),
@@ -212,6 +212,11 @@ def _of_all(model: Model, queries: Queries, spelling: str, repeats: int, seed: i
         "repeats": repeats,
         "unused": model.n_features - model.nonzeros,
         "features": [
-            {"feature": one.feature, "loss": one.loss.mean, "interval": [one.loss.low, one.loss.high]} for one in found
+            {
+                "feature": row.feature,
+                "loss": row.loss.mean,
+                "interval": [row.loss.low, row.loss.high],
+            }
+            for row in rows
         ],
     }

@@ -81,10 +81,10 @@ def _loaded(study: Study, sources: Sources, home: Path, gathering: Gathering) ->
 
 def _check_suspects(queries: Queries, options: ReadOptions) -> None:
     """Warn of features that look wrong. Raises DataError for copies of the grade that the options do not name."""
-    found = suspects(queries)
-    check_copies(found, options.get("features"))
-    if found:
-        warnings.warn(warning_of(found), RankTuneWarning, stacklevel=2)
+    suspicious = suspects(queries)
+    check_copies(suspicious, options.get("features"))
+    if suspicious:
+        warnings.warn(warning_of(suspicious), RankTuneWarning, stacklevel=2)
 
 
 def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptions]) -> Floats:

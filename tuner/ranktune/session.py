@@ -103,11 +103,11 @@ def _how_far(folder: StudyFolder) -> str:
     name = folder.path.name
     next_step = f"`ranktune resume {name}` continues the study."
     try:
-        found = state(folder.path)
+        facts = state(folder.path)
     except StudyError:  # such as a database that cannot be reached
         return f"Finished trials are in the record. {next_step}"
-    best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} ({found['solver']})"
-    return f"{counted(found)} trials are in the record{best}. {next_step}"
+    best = "" if facts["best"] is None else f", best {facts['metric']} {facts['best']:.4f} ({facts['solver']})"
+    return f"{counted(facts)} trials are in the record{best}. {next_step}"
 
 
 def _is_file(source: object) -> bool:

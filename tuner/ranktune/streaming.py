@@ -65,7 +65,7 @@ def one_pass(
         effect if test is given.
     folder : str or Path, optional
         A folder for model.json, result.json and, while the pass is under way, a checkpoint: called again after an
-        interruption, the pass goes on from there. Without it nothing is written.
+        interruption, the pass continues from it. Without it nothing is written.
     seed : int, default=0
         Seed of the configurations that are drawn.
     progress : callable, optional
@@ -91,8 +91,8 @@ def one_pass(
     --------
     >>> import ranktune
     >>> X = [[0.9, 0.1], [0.2, 0.8], [0.7, 0.3], [0.1, 0.6]] * 60
-    >>> found = ranktune.one_pass((X, [1, 0, 1, 0] * 60, [n // 2 for n in range(240)]), configurations=8)
-    >>> found.queries, round(found.test["mean"], 3), found.best_model.n_features
+    >>> result = ranktune.one_pass((X, [1, 0, 1, 0] * 60, [n // 2 for n in range(240)]), configurations=8)
+    >>> result.queries, round(result.test["mean"], 3), result.best_model.n_features
     (108, 1.0, 2)
     """
     check_count("configurations", configurations)
@@ -106,18 +106,18 @@ def one_pass(
     path = None if home is None else home / CHECKPOINT
     tuning = OnePassTuning(train, chosen, names, configurations, survivors, seed, path, progress)
     try:
-        found = tuning.run()
+        result = tuning.run()
     except KeyboardInterrupt:
         if path is not None and path.exists() and progress is not None:
-            progress(f"the checkpoint in {home} stays: the same call goes on from there")
+            progress(f"the checkpoint in {home} is kept: the same call continues from it")
         raise
     if tests is not None:
-        found = replace(found, test=tested(found.best_model, tests, chosen, seed))
+        result = replace(result, test=tested(result.best_model, tests, chosen, seed))
     if home is not None:
-        found.best_model.save(home / MODEL)
-        atomic_write(home / RESULT, json.dumps(found.as_dict(), indent=1))
+        result.best_model.save(home / MODEL)
+        atomic_write(home / RESULT, json.dumps(result.as_dict(), indent=1))
         (home / CHECKPOINT).unlink(missing_ok=True)
-    return found
+    return result
 
 
 def _opened(folder: Path) -> Path:

@@ -62,7 +62,7 @@ RESCORE = Stage(
     (LOOK, CANDIDATES),
     lambda state: "scoring the best candidates again, on fresh folds" if _is_rescored(state) else "",
     restored=lambda state: read_rescored(_folder(state) / RESCORED, state[CANDIDATES], state[LOOK].problem),
-    kept=lambda state, found: write_rescored(_folder(state) / RESCORED, found),
+    kept=lambda state, candidates: write_rescored(_folder(state) / RESCORED, candidates),
 )
 
 
@@ -71,11 +71,11 @@ def _are_blended(state: State) -> bool:
 
 
 def _blended(state: State) -> Choice:
-    found = state[RESCORE]
+    candidates = state[RESCORE]
     if not _are_blended(state):
-        best = best_by_solver(found)
-        return Choice(best, best[0], found)
-    return state.session.executor.call(blended_candidates, state.study, state[LOOK].problem, found)
+        best = best_by_solver(candidates)
+        return Choice(best, best[0], candidates)
+    return state.session.executor.call(blended_candidates, state.study, state[LOOK].problem, candidates)
 
 
 BLEND = Stage("blending", _blended, (LOOK, RESCORE), lambda state: "blending them" if _are_blended(state) else None)
@@ -179,7 +179,9 @@ def _estimate(state: State) -> Interval:
     compared += [entry.candidate for entry in entries if entry.candidate.solver == DISTILLED]
     final = entries[0].candidate
     selected = next(
-        one for one in (*state[BLEND].ordered, *compared) if (one.solver, one.number) == (final.solver, final.number)
+        each
+        for each in (*state[BLEND].ordered, *compared)
+        if (each.solver, each.number) == (final.solver, final.number)
     )
     complete = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
     trials = {number_of(trial): record.per_query(trial)[metric] for trial in complete}

@@ -85,12 +85,12 @@ class FolderStudy:
     def splits(self) -> list[JoinedSplit]:
         """Return the splits whose record exists by now."""
         for name in self._folder.split_names():
-            own = self._folder.split(name)
-            if name in self._splits or not (own / "record.db").exists():
+            folder = self._folder.split(name)
+            if name in self._splits or not (folder / "record.db").exists():
                 continue
             if name not in self._records:
                 full_name = record_name(self._folder.path.name, name)
-                self._records[name] = Record(own, full_name, self._folder.study().metric)
+                self._records[name] = Record(folder, full_name, self._folder.study().metric)
             record = self._records[name]
             text = record.retried(lambda record=record: record.study.user_attrs.get(DECLARED))  # type: ignore[misc]
             if text is not None:
@@ -117,9 +117,9 @@ class DatabaseStudy:
         self._splits: dict[str, JoinedSplit] = {}
         if not self._names():
             known = sorted({known.partition("/")[0] for known in self._all_names()})
-            hint = nearest(name, known) if known else "There are no studies there yet."
+            hint = nearest(name, known) if known else "It holds no studies yet."
             self.close()
-            raise StudyError(f"no study '{name}' in {shown_url(url)}. {hint} Begin it with `ranktune tune --storage`.")
+            raise StudyError(f"no study '{name}' in {shown_url(url)}. {hint} Begin it with storage=.")
 
     def splits(self) -> list[JoinedSplit]:
         """Return the splits whose record exists by now."""
@@ -168,15 +168,15 @@ def _joined(name: str, text: str, leases: Leases) -> JoinedSplit:
 def _data(declared: Declaration, name: str) -> Path:
     """Return the folder with the data of a split on this machine, fetched if it is not here yet."""
     try:
-        found = located(declared.folder)
-        if found != Path(declared.folder):  # a copy in the cache, which no owner of the study has proven
-            prove(found)
-        return found
+        folder = located(declared.folder)
+        if folder != Path(declared.folder):  # a copy in the cache, which no owner of the study has proven
+            prove(folder)
+        return folder
     except StudyError:
         if declared.artifacts is None:
             raise StudyError(
                 f"the data of study '{name}' are in {declared.folder} on {declared.host}, which this machine does not "
-                "have. Mount it here under the same path, or begin the study with --artifacts (a folder that all see, "
+                "have. Mount it here under the same path, or begin the study with artifacts= (a folder that all see, "
                 "or s3://BUCKET/PREFIX)."
             ) from None
     place = Path(declared.folder).name

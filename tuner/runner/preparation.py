@@ -71,19 +71,19 @@ def reopen(folder: StudyFolder) -> list[Problem]:
     Raises Damaged if a file of theirs is not what was written.
     """
     problems = _folders(folder)
-    if not all(own.is_dir() for own in problems.values()):
+    if not all(path.is_dir() for path in problems.values()):
         return []
     in_memory = folder.study().data.endswith(" in memory>")
-    for own in problems.values():
-        if in_memory and not (own / DIGESTS).exists():
-            seal(own)  # of an earlier version, which kept no digests, and these data have no other source
-        prove(own)
-        remove_parts(own)  # whose files have no digests
+    for path in problems.values():
+        if in_memory and not (path / DIGESTS).exists():
+            seal(path)  # of an earlier version, which kept no digests, and these data have no other source
+        prove(path)
+        remove_parts(path)  # whose files have no digests
     return _opened(folder)
 
 
 def _opened(folder: StudyFolder) -> list[Problem]:
-    return [Problem.open(own, name) for name, own in _folders(folder).items()]
+    return [Problem.open(path, name) for name, path in _folders(folder).items()]
 
 
 def _folders(folder: StudyFolder) -> dict[str, Path]:

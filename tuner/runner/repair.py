@@ -43,15 +43,15 @@ def repair(
     if len(damaged) == len(complete) > 1:
         raise StudyError(
             f"the arrays of all {len(complete)} trials are gone or damaged. Are they elsewhere? Go on where the study "
-            "began (--home, --artifacts), or begin a study of another name."
+            "began (home=, artifacts=), or begin a study of another name."
         )
     numbers = ", ".join(str(number_of(trial)) for trial in damaged)
     say(f"the stored arrays of trial {numbers} are damaged: evaluated again from the same parameters")
     for trial in damaged:
         outcome, mean = Outcome(), math.nan
         for task in _tasks(trial, space, tasks):
-            found = outcome_of(executor.submit(objective, replace(task, incumbent=None)))
-            outcome = found if isinstance(found, Outcome) else Outcome(error=str(found))
+            returned = outcome_of(executor.submit(objective, replace(task, incumbent=None)))
+            outcome = returned if isinstance(returned, Outcome) else Outcome(error=str(returned))
             mean = math.nan if outcome.error else mean_of(outcome.per_query[record.metric], record.weights)
             if math.isclose(mean, trial.value or 0.0, rel_tol=0.0, abs_tol=ALIKE):
                 break

@@ -24,11 +24,11 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
     compared = [state for state in states if not (nested and state.problem.name == WHOLE)]
     rows = _board(study, compared, generator)
     boards = [rows if len(states) == 1 else _board(study, [state], generator) for state in states]
-    folds = tuple(_of_split(study, state, own) for state, own in zip(states, boards, strict=True))
+    folds = tuple(_of_split(study, state, scored) for state, scored in zip(states, boards, strict=True))
     counted = [fold for fold, state in zip(folds, states, strict=True) if state in compared]
     entries = [state[SERVE].entries[0] for state in compared]
     estimates = [fold.estimate for fold in counted]
-    baselines = [own for state in compared if (own := state[BASELINE]) is not None]
+    baselines = [scored for state in compared if (scored := state[BASELINE]) is not None]
     gain = None
     if study.baseline is not None and len(baselines) == len(entries):
         gain = gain_over(study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
@@ -67,10 +67,10 @@ def _board(study: Study, states: Sequence[State], generator: np.random.Generator
     """Return the leaderboard of some splits, with the baseline as its last row."""
     splits = [state[SERVE].entries for state in states]
     rows = leaderboard(splits, study.metric, generator, study.serve)
-    known = [own for state in states if (own := state[BASELINE]) is not None]
+    known = [scored for state in states if (scored := state[BASELINE]) is not None]
     if len(known) < len(states):
         return rows
-    return [*rows, baseline_row(known, [own[0] for own in splits], study.metric, _generator_of_gain(study))]
+    return [*rows, baseline_row(known, [scored[0] for scored in splits], study.metric, _generator_of_gain(study))]
 
 
 def _generator_of_gain(study: Study) -> np.random.Generator:
@@ -79,15 +79,15 @@ def _generator_of_gain(study: Study) -> np.random.Generator:
 
 
 def _of_split(study: Study, state: State, rows: Sequence[Row]) -> SplitResult:
-    chosen, own = state[SERVE].entries[0], state[CONCLUDE]
+    chosen, conclusion = state[SERVE].entries[0], state[CONCLUDE]
     return SplitResult(
         name=state.problem.name,
         leaderboard=tuple(rows),
-        estimate=own.estimate,
-        expected_on_test=expected_on_test(own.estimate, chosen, study.metric),
+        estimate=conclusion.estimate,
+        expected_on_test=expected_on_test(conclusion.estimate, chosen, study.metric),
         test_metrics=mean_metrics([chosen], study.metrics),
-        trials=own.trials,
-        failures=own.failures,
-        stopped=own.stopped,
+        trials=conclusion.trials,
+        failures=conclusion.failures,
+        stopped=conclusion.stopped,
         model=str(state[SAVE]),
     )

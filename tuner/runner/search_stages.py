@@ -63,10 +63,10 @@ def first_look(path: Path, take: Callable[[], Look | None], *, begun: bool) -> L
     known = _kept(path / LOOKED, Look.parse, begun=begun)
     if known is not None or begun:
         return known
-    found = take()
-    if found is not None:
-        _keep(path / LOOKED, found.text())
-    return found
+    look = take()
+    if look is not None:
+        _keep(path / LOOKED, look.text())
+    return look
 
 
 def _kept(path: Path, parse: Callable[[str], T], *, begun: bool) -> T | None:

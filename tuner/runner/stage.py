@@ -1,7 +1,7 @@
 """A study is a list of stages: each has a name, the stages whose results it needs, and a function of what is known.
 
 A stage can be tested, timed, resumed and replaced alone. A new one is a Stage in the list. Its result is under the
-stage itself, `state[STAGE]`: no other class knows it.
+stage itself, `state[STAGE]`: no other class has it.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class Session:
 
     def record(self, problem: Problem) -> Record:
         """Open the record of a split, with what workers need to join it."""
-        own = self.folder.split(problem.name)
-        with writing(own):
-            own.mkdir(exist_ok=True)
+        folder = self.folder.split(problem.name)
+        with writing(folder):
+            folder.mkdir(exist_ok=True)
         record = Record(
-            own,
+            folder,
             record_name(self.folder.path.name, problem.name),
             self.study.metric,
             self.locations.storage,
@@ -122,8 +122,8 @@ class State:
 
     def __getitem__(self, stage: Stage[T]) -> T:
         """Return the result of a finished stage."""
-        found: T = self.results[stage.name]
-        return found
+        result: T = self.results[stage.name]
+        return result
 
     @property
     def study(self) -> Study:
@@ -188,11 +188,11 @@ def run_stages(stages: Sequence[Stage[Any]], state: State, keep: Sequence[Stage[
         done.add(stage.name)
     for place, stage in enumerate(stages, start=1):
         state = stage(state)
-        needed = {own.name for own in keep} | {own.name for later in stages[place:] for own in later.needs}
-        state = replace(state, results={name: own for name, own in state.results.items() if name in needed})
+        needed = {value.name for value in keep} | {value.name for later in stages[place:] for value in later.needs}
+        state = replace(state, results={name: value for name, value in state.results.items() if name in needed})
     return state
 
 
 def replaced(stages: Sequence[Stage[Any]], stage: Stage[Any]) -> tuple[Stage[Any], ...]:
     """Return stages with that of the same name replaced."""
-    return tuple(stage if own.name == stage.name else own for own in stages)
+    return tuple(stage if present.name == stage.name else present for present in stages)

@@ -90,7 +90,7 @@ SAMPLERS: Table[Callable[[Wanted], BaseSampler]] = Table(
     package="ranktune.tuner.samplers",
     remedy="'thompson' needs nothing more.",
 )
-"""thompson: ours; random, tpe, gp: Optuna's; skopt: scikit-optimize's Gaussian process."""
+"""thompson: of RankTune; random, tpe, gp: Optuna's; skopt: scikit-optimize's Gaussian process."""
 
 
 def make_sampler(

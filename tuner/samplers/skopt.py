@@ -12,7 +12,7 @@ from skopt import Optimizer
 from skopt.space import Categorical, Real
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.encoding import Axis, Encoding
+from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.gp.posterior import standardise
 from ranktune.tuner.samplers.history import History
 from ranktune.tuner.samplers.thompson import EncodedSampler
@@ -35,8 +35,9 @@ class SkoptSampler(EncodedSampler):
         losses = np.concatenate([-standardise(trials.gains), np.zeros(len(trials.pending))])
         with warnings.catch_warnings():  # of bounds that a fit touches, and of points evaluated before
             warnings.simplefilter("ignore")
+            axes = [encoding.axes[j] for j in encoding.varying]
             optimizer = Optimizer(
-                [_dimension(encoding.axes[j]) for j in encoding.varying],
+                [Categorical(range(axis.choices)) if axis.choices else Real(0.0, 1.0) for axis in axes],
                 n_initial_points=0,
                 random_state=int(generator.integers(2**31)),
             )
@@ -46,10 +47,6 @@ class SkoptSampler(EncodedSampler):
         full[0, list(encoding.varying)] = suggested
         row: Floats = encoding.snap(full)[0]
         return row
-
-
-def _dimension(axis: Axis) -> Categorical | Real:
-    return Categorical(range(axis.choices)) if axis.choices else Real(0.0, 1.0)
 
 
 def _points(encoding: Encoding, rows: Floats) -> list[list[float | int]]:

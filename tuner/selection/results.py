@@ -11,17 +11,19 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.statistics.pareto import Option, knee
+
+if TYPE_CHECKING:
+    from ranktune.solvers.models.base import Model
 
 CHOSEN = "chosen per fold"
 BLEND, LINEAR_BLEND, TREE_BLEND, DISTILLED = "Blend", "LinearBlend", "TreeBlend", "Distilled"
@@ -316,6 +318,8 @@ class Result(SplitResult):
     @property
     def best_model(self) -> Model:
         """The chosen model, loaded: predict, save."""
+        from ranktune.solvers.models.base import load_model
+
         return load_model(self.model)
 
     def as_dict(self) -> Json:

@@ -79,7 +79,7 @@ def unpack_problem(packed: bytes, name: str) -> Path:
     Nothing happens if it is there already. Raises DataError if `packed` is no archive of a problem.
     """
     if not re.fullmatch(r"[^/\\\0:]{1,200}", name) or name.startswith("."):
-        raise DataError(f"{name!r} is no name for a problem's folder.")
+        raise DataError(f"{name!r} is not a valid name of a problem's folder.")
     target, digest = store() / name, hashlib.sha256(packed).hexdigest()
     if _digest(target) == digest and _is_proven(target):
         return target

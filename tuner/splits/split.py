@@ -1,4 +1,4 @@
-"""A split of judged queries, its development queries, and the validation plan that scores a configuration on them."""
+"""A split of graded queries, its development queries, and the validation plan that scores a configuration on them."""
 
 from __future__ import annotations
 

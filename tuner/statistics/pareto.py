@@ -125,7 +125,7 @@ def _parse_limit(part: str) -> tuple[str, float]:
     match = re.fullmatch(r"(\w+)\s*<=\s*(\d+\.?\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?)\s*([kM]?)", part)
     if match is None:
         raise ParameterError(
-            f"'{part}' is no limit: write a cost, <= and a number, such as nonzeros<=29 or bytes<=10k, "
+            f"'{part}' is not a limit: write a cost, <= and a number, such as nonzeros<=29 or bytes<=10k, "
             f"several with commas between. Costs: {', '.join(sorted(SPELLINGS))}."
         )
     most = float(match[2]) * SUFFIXES[match[3]]

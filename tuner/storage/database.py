@@ -58,7 +58,7 @@ def check_url(url: str) -> URL:
             raise ParameterError(f"the storage's URL names no database. Give one like {EXAMPLE}.")
         return parsed.set(drivername="postgresql+psycopg")
     if kind == "sqlite":
-        raise ParameterError("a study's SQLite file is in its folder: leave the storage out, and give --home instead.")
+        raise ParameterError("a study's SQLite file is in its folder: give home= instead of storage=.")
     raise ParameterError(f"a study cannot be kept in '{kind}', only in PostgreSQL: give {EXAMPLE}, or no storage.")
 
 
@@ -155,7 +155,7 @@ def check_local(path: Path) -> None:
     if kind in _NETWORK_FILE_SYSTEMS:
         raise StudyError(
             f"{path} is on a network file system ({kind}), where SQLite loses trials. "
-            f"Put the home (--home) on a local disk, or keep the record in PostgreSQL: --storage {EXAMPLE}."
+            f"Put the home (home=) on a local disk, or keep the record in PostgreSQL: storage={EXAMPLE!r}."
         )
 
 

@@ -51,7 +51,7 @@ class Locations:
         if StudyFolder(folder).has_begun and before._shown() != self._shown():
             raise StudyError(
                 f"study '{folder.name}' keeps its record in {before._described()}, not in {self._described()}. "
-                "Choose another name (--name), or repeat where it began."
+                "Choose another name (name=), or repeat where it began."
             )
         self._check(folder)
         if self == Locations():
@@ -66,7 +66,7 @@ class Locations:
             saved = read_sealed(folder / PLACES) or {"storage": None, "artifacts": None}
             url, artifacts = saved["storage"], saved["artifacts"]
         except (Damaged, KeyError, TypeError) as error:
-            raise StudyError(f"{folder / PLACES}: {error} Remove it, and give --storage again.") from None
+            raise StudyError(f"{folder / PLACES}: {error} Remove it, and give storage= again.") from None
         for known in (storage, os.environ.get("RANKTUNE_STORAGE")):
             if known and url and shown_url(known) == url:
                 url = known

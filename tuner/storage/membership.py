@@ -1,6 +1,6 @@
 """The members of a study: the one process that owns it, and the workers that joined.
 
-Each of them changes a marker while it lives. Others watch the marker by their own steady clock, so that a clock that
+Each of them changes a marker while it runs. Others watch the marker by their own steady clock, so that a clock that
 jumps, here or on the server, ends nothing.
 """
 
@@ -29,7 +29,7 @@ from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying
 PERIOD = 30.0
 """Seconds without a sign of life after which a worker or an owner counts as gone."""
 BEAT = 3.0
-"""Seconds between two signs of life of an owner. Another process that wants the study waits for one, and is refused."""
+"""Seconds between two heartbeats of an owner. Another process that asks for the study waits for one, and is refused."""
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class Watch:
         return still >= self._period * (1.0 - 1e-9)
 
     def keep_only(self, keys: set[Hashable]) -> None:
-        """Forget all other keys."""
+        """Remove all other keys."""
         self._seen = {key: seen for key, seen in self._seen.items() if key in keys}
 
 
@@ -156,7 +156,7 @@ class Membership:
             if (its_token, beat) != first:
                 raise StudyError(
                     f"study '{self.study}' is run by process {holder.pid} on {holder.host} since {holder.started}. "
-                    "Wait for it, help it with --join, or choose another name (--name)."
+                    "Wait for it, help it by ranktune.work, or choose another name (name=)."
                 )
             sleep(min(self.period / 60.0, 0.5))
 

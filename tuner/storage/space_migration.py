@@ -39,7 +39,7 @@ def migrate_space(storage: RDBStorage, study: str, space: UnionSpace) -> int:
                 here = "is not searched here" if now is None else f"{description(saved(now))} here"
                 raise StudyError(
                     f"study '{study}' has trials with '{name}' {description(saved(before))}, and it {here}. "
-                    "Choose another name (--name), or give the space it began with."
+                    "Choose another name (name=), or give the space it began with."
                 )
             if (today, written) != (name, now):
                 changes.append((name, text, before, today, now))

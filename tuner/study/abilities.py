@@ -58,7 +58,7 @@ def known_systems(serve: Sequence[str]) -> tuple[str, ...]:
     for name in serve:
         if name not in FORMATS:
             raise ParameterError(
-                f"serve={name[:40]!r} is no system that models are exported to. {nearest(name, FORMATS)}"
+                f"serve={name[:40]!r} is not a system that models are exported to. {nearest(name, FORMATS)}"
             )
     return tuple(dict.fromkeys(serve))
 

@@ -162,7 +162,7 @@ def claim(record: optuna.Study, study: Study, digest: str, *, weighted: bool = F
         text = "; ".join(change.text for change in diffs)
         raise StudyError(
             f"the record of study '{record.study_name}' is another study's: {text}. "
-            "Choose another name (--name), or repeat its settings."
+            "Choose another name (name=), or repeat its settings."
         )
     if declared is None:
         record.set_user_attr(DECLARED, {"settings": settings, "data": digest} | ({WEIGHTED: True} if weighted else {}))

@@ -57,7 +57,7 @@ def restore_custom(name: str, custom: JsonView) -> None:
         for custom_name, description in custom.get("metrics", {}).items():
             restore_metric(custom_name, description)
     except ParameterError as error:
-        raise StudyError(f"study '{name}' cannot go on here: {error}") from None
+        raise StudyError(f"study '{name}' cannot continue here: {error}") from None
 
 
 def _name_of(metric: str) -> str:

@@ -91,7 +91,7 @@ class Study(Settings):
         if self.until is not None and self.sampler != "thompson":
             raise ParameterError(
                 f"until={self.until:g} needs sampler='thompson': '{self.sampler}' does not estimate the gain of "
-                "further trials. Choose thompson, or leave until out."
+                "further trials. Choose thompson, or leave out until=."
             )
         if self.mlflow is not None:
             check_tracking(self.mlflow)

@@ -8,6 +8,8 @@ HOME/NAME/             record.db, artifacts/ and model.json; for a study of seve
 HOME/NAME/data/        the arrays that workers map; removed when the study is finished
 HOME/NAME/result.json  the result
 HOME/NAME/digests/     digests of those files that are read again (ranktune.tuner.splits.sealing)
+
+What declares a study loads the solvers: it is imported where a declaration is read, so that lists of studies are fast.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
@@ -27,10 +30,12 @@ from ranktune.solvers.core.files import sync_folder
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import FOLDER as DIGESTS
 from ranktune.tuner.splits.sealing import is_written, read_sealed, write_sealed
-from ranktune.tuner.study.compatibility import Difference, of_today, saved_space, setting_differences, space_differences
-from ranktune.tuner.study.declaration import Study, check_name
 from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.lock import LOCK, holder, owning
+
+if TYPE_CHECKING:
+    from ranktune.tuner.study.compatibility import Difference
+    from ranktune.tuner.study.declaration import Study
 
 FORMAT = 2
 PLACES = "places.json"
@@ -116,14 +121,16 @@ class StudyFolder:
         if [change for change in differences if not (extend and change.keeps_trials)]:
             changes = "; ".join(change.text for change in differences)
             widens = not extend and all(change.keeps_trials for change in differences)
-            wider = ", or widen the study (--extend)" if widens else ""
+            wider = ", or widen the study (extend=True)" if widens else ""
             raise StudyError(
                 f"study '{self.path.name}' exists with other settings: {changes}. "
-                f"Choose another name (--name), or repeat its settings{wider}."
+                f"Choose another name (name=), or repeat its settings{wider}."
             )
         return study
 
     def _differences(self, existing: Study, new: Study) -> list[Difference]:
+        from ranktune.tuner.study.compatibility import of_today, saved_space, setting_differences, space_differences
+
         # The space was saved too: the same declaration means another space once a solver's default space has changed.
         searched = self._saved().get("space") or saved_space(existing.union_space())
         # A field that did not exist has its default.
@@ -132,11 +139,13 @@ class StudyFolder:
 
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
         """Save study and the digests of its data. Raises StudyError if the folder holds another study."""
+        from ranktune.tuner.study.compatibility import saved_space
+
         study = self.check_settings(study, extend=extend)
         if self.has_begun and self.digests() != dict(digests):
             raise StudyError(
                 f"study '{self.path.name}' exists with other data ({_changed(self.digests(), digests)}). "
-                "Choose another name (--name), or give the data it began with."
+                "Choose another name (name=), or give the data it began with."
             )
         declared = {
             "format": FORMAT,
@@ -149,6 +158,8 @@ class StudyFolder:
 
     def study(self) -> Study:
         """Return the declared study."""
+        from ranktune.tuner.study.declaration import Study
+
         try:
             return Study.from_dict(self._saved()["study"])
         except (ParameterError, KeyError, TypeError, AttributeError) as error:
@@ -224,7 +235,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StudyError(
-            f"cannot write to {path}: {error.strerror or error}. Make room there, or choose another home (--home or "
+            f"cannot write to {path}: {error.strerror or error}. Make room there, or choose another home (home= or "
             "RANKTUNE_HOME), then run it again: trials that had finished are kept."
         ) from None
 
@@ -232,12 +243,12 @@ def writing(path: Path) -> Iterator[None]:
 def _format_problem(number: object) -> str:
     """Return why a declaration of another format cannot be read, and what can be done."""
     if not isinstance(number, int) or isinstance(number, bool):
-        return "is no declaration of a study. Choose another name, or remove that folder."
+        return "is not a declaration of a study. Choose another name, or remove that folder."
     if number > FORMAT:
         return f"has format {number}, of a newer RankTune; this one reads {FORMAT}. Upgrade (pip install -U ranktune)."
     return (
         f"has format {number}, of a RankTune that validated trials in another way, so that they cannot be continued; "
-        f"this one reads {FORMAT}. Any Optuna tool opens its record; for more trials choose another name (--name)."
+        f"this one reads {FORMAT}. Any Optuna tool opens its record; for more trials choose another name (name=)."
     )
 
 
@@ -257,7 +268,7 @@ def make_folder(home: Path, name: str) -> StudyFolder:
     except (OSError, ValueError) as error:
         raise StudyError(
             f"cannot write to {folder.path}: {getattr(error, 'strerror', None) or error}. "
-            "Choose a home that you may write to (--home or RANKTUNE_HOME)."
+            "Choose a home that you may write to (home= or RANKTUNE_HOME)."
         ) from None
     return folder
 
@@ -280,11 +291,13 @@ def _probe(path: Path) -> None:
 
 def find_folder(home: Path, name: str) -> StudyFolder:
     """Return the folder of an existing study. Raises StudyError with the nearest name if there is none."""
+    from ranktune.tuner.study.declaration import check_name
+
     check_name(name)
     folder = StudyFolder(home / name)
     if not folder.has_begun:
         known = [study.path.name for study in all_folders(home)]
-        hint = nearest(name, known) if known else "There are no studies there yet."
+        hint = nearest(name, known) if known else "It holds no studies yet."
         raise StudyError(f"no study '{name}' in {home}. {hint}")
     return folder
 

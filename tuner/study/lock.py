@@ -84,7 +84,7 @@ class BeingRun(StudyError):
     def __init__(self, name: str, holder: Holder | None) -> None:
         super().__init__(
             f"study '{name}' is being run by {holder or 'another process'}. "
-            "Wait for it, work for it (--join), or choose another name (--name)."
+            "Wait for it, help it by ranktune.work, or choose another name (name=)."
         )
         self.holder = holder
 
@@ -102,7 +102,7 @@ def owning(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise StudyError(
             f"cannot lock {folder / LOCK}: {error.strerror}. "
-            "Choose a home on a disk of this machine that you may write to (--home or RANKTUNE_HOME)."
+            "Choose a home on a disk of this machine that you may write to (home= or RANKTUNE_HOME)."
         ) from None
     with file:
         try:

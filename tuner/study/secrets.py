@@ -91,7 +91,7 @@ _SCHEMES = ("", "http", "https", "file", "sqlite", "postgresql", "mysql", "mssql
 
 
 def check_tracking(uri: str) -> None:
-    """Raise ParameterError, which shows no password, unless MLflow knows such an address."""
+    """Raise ParameterError, which shows no password, unless MLflow takes such an address."""
     parts = _split(uri)
     if parts is None or parts.scheme.partition("+")[0] not in _SCHEMES or (parts.scheme == "" and ":" in uri):
         start = uri.partition(":")[0][:20]

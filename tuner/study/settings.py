@@ -48,8 +48,8 @@ TEST = Setting("Test data, never used to choose; none for none. (default: a fift
 
 
 BASELINE = Setting(
-    "Today's ranking, to which the chosen model is compared: a model file of ours, LightGBM, XGBoost, RankLib or ONNX; "
-    "scores, one a row or with qid and docid (csv, TREC run); or column:NAME, which stays a feature unless "
+    "Today's ranking, to which the chosen model is compared: a model file of RankTune, LightGBM, XGBoost, RankLib or "
+    "ONNX; scores, one a row or with qid and docid (csv, TREC run); or column:NAME, which stays a feature unless "
     "--drop names it.",
     python="Scores by row are those of test, or of data, vali and test together. Also an array, or a model in memory.",
     option_type=str,
@@ -160,7 +160,7 @@ class Settings(ColumnSettings):
     folds: Annotated[
         int | None, Setting("Folds of cross-validation. (default: 5; above 2 GB of features one of 5)", minimum=2)
     ] = None
-    repeats: Annotated[int, Setting("Times that queries are dealt into folds anew.", minimum=1)] = 1
+    repeats: Annotated[int, Setting("Repetitions of cross-validation, each with other folds.", minimum=1)] = 1
     outer: Annotated[int, Setting("Outer folds of plan nested.", minimum=2)] = 5
     trials: Annotated[
         int | None,
@@ -175,7 +175,7 @@ class Settings(ColumnSettings):
     sampler: Annotated[
         str,
         Setting(
-            "What suggests configurations. thompson: ours, a Gaussian process that decides by acquisition. random, "
+            "What suggests configurations. thompson: a Gaussian process that decides by acquisition. random, "
             "tpe, gp: Optuna's. skopt: scikit-optimize's."
         ),
     ] = "thompson"

@@ -1,6 +1,6 @@
 """SIGINT and the signals that end a process, turned into a stop in good order that cannot get lost.
 
-Compiled libraries may swallow the exception that Python raises for an interrupt, and fail later for want of what it cut
+Compiled libraries may swallow the exception that Python raises for an interrupt, and fail later because of what it cut
 short: so the interrupt is also stored, and comes before errors that follow.
 """
 

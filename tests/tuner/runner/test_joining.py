@@ -187,7 +187,7 @@ def test_data_that_cannot_be_found_are_told_with_the_remedy(declared: tuple[str,
     with pytest.raises(StudyError, match=r"are not in .*arrays"):
         joined(url)
     changed(url, artifacts=None)
-    with pytest.raises(StudyError, match=r"/nowhere/at/all/.* on far.*--artifacts"):
+    with pytest.raises(StudyError, match=r"/nowhere/at/all/.* on far.*artifacts="):
         joined(url)
 
 

@@ -126,5 +126,5 @@ def test_the_chosen_keeps_within_limits(tmp_path: Path) -> None:
     assert found.best_model.n_features == judged(40, 0).n_features
     with pytest.raises(StudyError, match="none of 4 trials keeps within bytes<=1"):
         ranktune.tune(judged(40, 0), within="bytes<=1", **options)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="is no limit"):
+    with pytest.raises(ParameterError, match="is not a limit"):
         ranktune.tune(judged(40, 0), within="features<29", **options)  # type: ignore[arg-type]

@@ -51,7 +51,7 @@ def refused(url: str | Path, secret: str = SECRET) -> str:
         (f"mysql://u:{CODED}@h/d", "cannot be kept in 'mysql', only in PostgreSQL: give postgresql://"),
         (f"redis://:{CODED}@h", "cannot be kept in 'redis'"),
         (f"postgresql+asyncpg://u:{CODED}@h/d", "cannot be kept in 'postgresql'"),
-        ("sqlite:///x.db", "give --home instead"),
+        ("sqlite:///x.db", "give home= instead"),
         (f"u:{CODED}@h/d", "is not a URL. Give one like postgresql://"),
         (f"postgresql://u:{CODED}@h:port/d", "is not a URL"),
         ("", "is not a URL"),
@@ -150,7 +150,7 @@ def mount(folder: Path, mounts: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_network_file_system_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mount(tmp_path, f"server:/ {tmp_path} nfs4 rw 0 0\n", monkeypatch)
     line = refused(tmp_path / "record.db")
-    assert "network file system (nfs4)" in line and "--storage postgresql://" in line
+    assert "network file system (nfs4)" in line and "storage='postgresql://" in line
     assert not (tmp_path / "record.db").exists()
     monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path / "absent"))
     open_storage(tmp_path / "record.db").engine.dispose()

@@ -91,7 +91,7 @@ def test_what_is_another_study_is_refused_and_named_also_with_extend(tmp_path: P
             with pytest.raises(StudyError) as caught:
                 refused(other, extend=extend)
             assert said in str(caught.value)
-            assert str(caught.value).endswith("Choose another name (--name), or repeat its settings.")
+            assert str(caught.value).endswith("Choose another name (name=), or repeat its settings.")
     assert (folder.path / "study.json").read_bytes() == before
 
 
@@ -108,7 +108,7 @@ SOUND: dict[str, dict[str, Any]] = {
 def test_what_is_wider_needs_extend_and_says_so(tmp_path: Path, change: str) -> None:
     folder = folder_of(tmp_path, DECLARED)
     wider = replace(DECLARED, **SOUND[change])
-    with pytest.raises(StudyError, match=r"repeat its settings, or widen the study \(--extend\)\.$"):
+    with pytest.raises(StudyError, match=r"repeat its settings, or widen the study \(extend=True\)\.$"):
         folder.check_settings(wider)
     with pytest.raises(StudyError, match="seed is 0 there, 1 here"):
         folder.check_settings(replace(wider, seed=1), extend=True)
@@ -156,7 +156,7 @@ def test_a_solver_whose_own_space_has_changed_since_is_seen(tmp_path: Path) -> N
         folder.check_settings(folder.study())
     declared["space"]["RankSVM.C"] = own | {"high": own["high"] / 2}
     write_sealed(folder.declaration, json.dumps(declared))
-    with pytest.raises(StudyError, match=r"\(--extend\)"):
+    with pytest.raises(StudyError, match=r"\(extend=True\)"):
         folder.check_settings(folder.study())
     folder.declare(folder.study(), {"": "1"}, extend=True)
     assert json.loads((folder.path / "study.json").read_text())["space"]["RankSVM.C"] == own
@@ -278,7 +278,7 @@ def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: P
     record = Record(tmp_path / "s", "s", "ndcg@10")
     before = [(trial.params, trial.value) for trial in record.trials()]
     record.close()
-    with pytest.raises(StudyError, match="--extend"):
+    with pytest.raises(StudyError, match="extend=True"):
         ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, **options)
     more = ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, extend=True, **options)
     assert (first.trials, more.trials) == (12, trials)

@@ -66,7 +66,7 @@ def test_what_is_missing_is_said() -> None:
     register_solver("Mine", Ridge(), [Float("alpha", 0.1, 10.0)])
     study = Study(solvers=["Mine"])
     forget()
-    with pytest.raises(StudyError, match=r"study 's' cannot go on here: the solver 'Mine' is not registered here"):
+    with pytest.raises(StudyError, match=r"study 's' cannot continue here: the solver 'Mine' is not registered here"):
         restore_custom("s", study.custom)
     with pytest.raises(StudyError, match=r"the metric 'mine' is not registered here"):
         restore_custom("s", {"metrics": {"mine": {"function": "", "cutoff": "none"}}})

@@ -69,7 +69,7 @@ def test_a_name_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) ->
 
 def test_missing_folders_are_made(tmp_path: Path) -> None:
     assert make_folder(tmp_path / "a" / "b", "s").path.is_dir()
-    with pytest.raises(StudyError, match=r"no study 's' in .*There are no studies there yet"):
+    with pytest.raises(StudyError, match=r"no study 's' in .*It holds no studies yet"):
         find_folder(tmp_path / "nowhere", "s")
 
 

@@ -71,7 +71,7 @@ def test_the_message_names_the_holder_since_when_and_what_to_do(folder: Path) ->
     assert message.startswith(f"study 's' is being run by process {process.pid} on {found.host} since 2")
     assert f"since {datetime.fromisoformat(found.began).astimezone():%Y-%m-%d %H:%M:%S} (ranktune {folder}" in message
     assert "--storage ***" in message and "word" not in message
-    assert message.endswith("Wait for it, work for it (--join), or choose another name (--name).")
+    assert message.endswith("Wait for it, help it by ranktune.work, or choose another name (name=).")
 
 
 def test_a_dead_holder_is_not_named_and_its_study_is_taken_over(folder: Path) -> None:
@@ -205,7 +205,7 @@ def test_studies_that_come_to_nothing_never_have_two_owners(tmp_path: Path) -> N
 
 def test_a_place_that_cannot_be_locked_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(StudyError, match=r"cannot lock .*Not a directory.*--home"), owning(tmp_path / "file" / "s"):
+    with pytest.raises(StudyError, match=r"cannot lock .*Not a directory.*home="), owning(tmp_path / "file" / "s"):
         pytest.fail("nothing was locked")
     fcntl = pytest.importorskip("fcntl")
 

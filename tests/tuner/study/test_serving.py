@@ -64,7 +64,7 @@ def test_solvers_that_cannot_be_loaded_are_left_out_or_refused() -> None:
 
 def test_systems_are_checked_and_kept(tmp_path: Path) -> None:
     assert Study(serve=["solr", "onnx", "solr"]).serve == ("solr", "onnx")
-    with pytest.raises(ParameterError, match=r"serve='solar' is no system.*Did you mean 'solr'"):
+    with pytest.raises(ParameterError, match=r"serve='solar' is not a system.*Did you mean 'solr'"):
         Study(serve=["solar"])
     (tmp_path / "mine.toml").write_text('data = "api-search"\nserve = ["solr"]\n')
     assert Study.from_toml(tmp_path / "mine.toml").serve == ("solr",)

@@ -41,14 +41,14 @@ MOST_PLAIN_FEATURES = 20
 _MAIN_FACTS = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
 
 
-def evaluation_table(found: Json) -> RenderableType:
+def evaluation_table(evaluation: Json) -> RenderableType:
     """Return an evaluation as a table, and its comparison with another ranking as a second one."""
-    what = f"{found['data']}, {found['queries']} queries"
-    if "against" not in found:
-        return titled(f"{found['model']} on {what}", _means_table(found["metrics"]))
-    other = found["against"]
+    what = f"{evaluation['data']}, {evaluation['queries']} queries"
+    if "against" not in evaluation:
+        return titled(f"{evaluation['model']} on {what}", _means_table(evaluation["metrics"]))
+    other = evaluation["against"]
     return Group(
-        titled(f"A: {found['model']} on {what}", _means_table(found["metrics"])),
+        titled(f"A: {evaluation['model']} on {what}", _means_table(evaluation["metrics"])),
         titled(f"B: {other['model']}", _means_table(other["metrics"])),
         titled("A against B, query by query", _paired_table(other["comparisons"])),
     )
@@ -56,23 +56,23 @@ def evaluation_table(found: Json) -> RenderableType:
 
 def _means_table(metrics: Json) -> RenderableType:
     means = table(("metric",), ("mean", "95% interval", "queries skipped"))
-    for name, own in metrics.items():
-        mean = "-" if own["mean"] is None else f"{own['mean']:.4f}"
-        interval = "-" if own["mean"] is None else f"{own['interval'][0]:.4f} to {own['interval'][1]:.4f}"
-        means.add_row(escape(name), mean, interval, str(own["skipped"]))
+    for name, metric in metrics.items():
+        mean = "-" if metric["mean"] is None else f"{metric['mean']:.4f}"
+        interval = "-" if metric["mean"] is None else f"{metric['interval'][0]:.4f} to {metric['interval'][1]:.4f}"
+        means.add_row(escape(name), mean, interval, str(metric["skipped"]))
     return means
 
 
 def _paired_table(comparisons: Json) -> RenderableType:
     rows = table(("metric",), ("A - B", "95% interval", "p", "A wins", "ties", "B wins"))
-    for name, own in comparisons.items():
-        counts = [str(own[count]) for count in ("wins", "ties", "losses")]
-        if own["difference"] is None:
+    for name, compared in comparisons.items():
+        counts = [str(compared[count]) for count in ("wins", "ties", "losses")]
+        if compared["difference"] is None:
             rows.add_row(escape(name), "-", "-", "-", *counts)
             continue
-        low, high = own["interval"]
-        p = f"{own['p_randomisation']:.4f}"
-        rows.add_row(escape(name), f"{own['difference']:+.4f}", f"{low:+.4f} to {high:+.4f}", p, *counts)
+        low, high = compared["interval"]
+        p = f"{compared['p_randomisation']:.4f}"
+        rows.add_row(escape(name), f"{compared['difference']:+.4f}", f"{low:+.4f} to {high:+.4f}", p, *counts)
     rows.caption = "p: two-sided, of a paired randomisation test"
     return rows
 
@@ -95,7 +95,7 @@ def check_converted(data: str) -> str:
     """Return a sentence about a folder of converted data whose content is what was written, or raise DataError."""
     folder = Path(data)
     if not is_stored(folder):
-        raise DataError(f"{data}: is no converted folder, whose content can be compared. Make one: ranktune convert.")
+        raise DataError(f"{data}: is not a converted folder, so there is nothing to compare. Run `ranktune convert`.")
     queries = read_queries(folder, check=True)
     return f"{data}: {queries.n_documents:,} documents are what was written."
 
@@ -129,32 +129,32 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
             if queries is not None:
                 name = " ".join(filter(None, (split.name if split.vali or split.test else "", part)))
                 parts.append({"part": name} | summarise(queries))
-    found = suspects(splits[0].train)
+    listed = suspects(splits[0].train)
     described: Json = {"data": data, "parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
     given = [own for split in splits for own in (split.train, split.vali, split.test) if own is not None]
     lowest = min(float(own.grades.min()) for own in given)
     if lowest < 0.0:
         described["remarks"] = [f"The lowest grade is {lowest:g}. {BELOW_ZERO}"]
     if table is not None:
-        described["columns"] = _columns(table, reading, found)
-    described["suspects"] = [{"feature": one.name, "kind": one.kind, "reason": one.reason} for one in found]
+        described["columns"] = _columns(table, reading, listed)
+    described["suspects"] = [{"feature": row.name, "kind": row.kind, "reason": row.reason} for row in listed]
     return described
 
 
-def _columns(table: Table, reading: ReadOptions, found: Sequence[Suspect] | None) -> list[Json]:
-    return column_report(table, Wanted.of(reading), found, reading.get("missing", "keep"), qrels="qrels" in reading)
+def _columns(table: Table, reading: ReadOptions, listed: Sequence[Suspect] | None) -> list[Json]:
+    return column_report(table, Wanted.of(reading), listed, reading.get("missing", "keep"), qrels="qrels" in reading)
 
 
-def data_table(found: Json) -> RenderableType:
+def data_table(described: Json) -> RenderableType:
     """Return a description as tables: one column per part, or one row per part if there are many; and the columns."""
     shown: list[RenderableType] = []
-    if "parts" in found:
-        shown.append(titled(found["data"], _parts_table(found["parts"])))
-    if "columns" in found:
-        shown.append(_columns_table(found["columns"]))
+    if "parts" in described:
+        shown.append(titled(described["data"], _parts_table(described["parts"])))
+    if "columns" in described:
+        shown.append(_columns_table(described["columns"]))
     else:  # numbered features
-        shown += [Text(f"feature {one['feature']} {one['reason']}") for one in found["suspects"]]
-    shown += [Text(remark) for remark in found.get("remarks", ())]
+        shown += [Text(f"feature {row['feature']} {row['reason']}") for row in described["suspects"]]
+    shown += [Text(remark) for remark in described.get("remarks", ())]
     return Group(*shown)
 
 
@@ -180,10 +180,10 @@ HOW_TO_CHANGE = (
 def _columns_table(columns: Sequence[Json]) -> RenderableType:
     """Return how columns are taken: those that are not features, then features with a note; others by number."""
     rows = table(("column", "type", "taken as", "note"))
-    plain = [one for one in columns if one["taken_as"] == "feature" and not one["note"]]
-    special = [one for one in columns if one not in plain]
-    for one in (*special, *plain[:MOST_PLAIN_FEATURES]):
-        rows.add_row(*(escape(one[key]) for key in ("column", "type", "taken_as", "note")))
+    plain = [column for column in columns if column["taken_as"] == "feature" and not column["note"]]
+    special = [column for column in columns if column not in plain]
+    for column in (*special, *plain[:MOST_PLAIN_FEATURES]):
+        rows.add_row(*(escape(column[key]) for key in ("column", "type", "taken_as", "note")))
     if len(plain) > MOST_PLAIN_FEATURES:
         rows.add_row(f"... and {len(plain) - MOST_PLAIN_FEATURES} more", "", "feature", "")
     return Group(titled("Columns", rows), Text(HOW_TO_CHANGE))
@@ -219,13 +219,13 @@ def _latest_model(home: Path) -> Path:
     raise StudyError(f"no finished study of {API_SEARCH} in {home}: run `ranktune tune` first, or give --model.")
 
 
-def related_table(found: Json) -> RenderableType:
+def related_table(lists: Json) -> RenderableType:
     """Return two rankings side by side; entries that the documentation lists under See Also are marked."""
     sides = table(("", "the chosen model", "BM25"))
-    for place, (ours, theirs) in enumerate(zip(found["ours"], found["bm25"], strict=True), start=1):
+    for place, (ours, theirs) in enumerate(zip(lists["ours"], lists["bm25"], strict=True), start=1):
         sides.add_row(str(place), _graded(ours), _graded(theirs))
     sides.caption = "* listed under See Also, ** each lists the other"
-    return titled(f"{found['query']}: {found['summary']}", sides)
+    return titled(f"{lists['query']}: {lists['summary']}", sides)
 
 
 def _graded(entry: Json) -> str:
@@ -237,7 +237,7 @@ def all_solvers() -> list[Json]:
     return [
         {
             "name": name,
-            "summary": _summary(solver),
+            "summary": " ".join(_documentation(solver).split("\n\n")[0].split()).rstrip("."),
             "model": _kind(solver),
             "online": solver.online,
             "standard": name in STANDARD,
@@ -254,13 +254,16 @@ def _kind(solver: type[BaseRanker]) -> str:
     return "trees" if solver.__name__ in NAMES else "your own"
 
 
-def solvers_table(found: list[Json]) -> RenderableType:
+def solvers_table(solvers: list[Json]) -> RenderableType:
     """Return the solvers as a table, a row each."""
     rows = table(("solver", "what it is", "model"), ("tuned",))
-    for one in found:
-        marks = ("*" if one["standard"] else "") + (" o" if one["online"] else "")
+    for row in solvers:
+        marks = ("*" if row["standard"] else "") + (" o" if row["online"] else "")
         rows.add_row(
-            f"{one['name']} {marks}".rstrip(), escape(one["summary"]), one["model"], str(len(one["parameters"]))
+            f"{row['name']} {marks}".rstrip(),
+            escape(row["summary"]),
+            row["model"],
+            str(len(row["parameters"])),
         )
     rows.caption = "* competes by default, o learns online, query by query (--plan progressive)"
     return titled("Solvers", rows)
@@ -271,7 +274,7 @@ def solver_page(name: str) -> RenderableType:
     solver = solver_class(name)
     ranges = table(("parameter", "range", "first", "only if"))
     for parameter in solver.space:
-        when = "; ".join(f"{own.name}: {', '.join(map(str, own.values))}" for own in conditions(parameter))
+        when = "; ".join(f"{need.name}: {', '.join(map(str, need.values))}" for need in conditions(parameter))
         ranges.add_row(parameter.name, _range(parameter), str(parameter.default), when)
     return Group(Text(f"{solver.__name__}: {as_text(_documentation(solver))}"), "", ranges)
 
@@ -294,10 +297,6 @@ def _prose_margin(line: str) -> str | None:
     text = line.strip()
     is_prose = text and not text.isupper() and " : " not in text and "  " not in text
     return line[: len(line) - len(line.lstrip())] if is_prose else None
-
-
-def _summary(solver: type[BaseRanker]) -> str:
-    return " ".join(_documentation(solver).split("\n\n")[0].split()).rstrip(".")
 
 
 def _documentation(solver: type[BaseRanker]) -> str:

@@ -69,12 +69,14 @@ def report_crash(error: BaseException) -> str:
     from ranktune.solvers.core.errors import printable
     from ranktune.tuner.study.secrets import command_line, without_secrets
 
-    own = without_secrets(" ".join(str(error).split()))
-    own = own if len(own) <= MOST else f"{own[: MOST - 3]}..."
+    text = without_secrets(" ".join(str(error).split()))
+    text = text if len(text) <= MOST else f"{text[: MOST - 3]}..."
     command = command_line()
     path = _written(without_secrets(_details(error, command)))
     where = f"The details are in {path}" if path else f"Set {DEBUG}=1 to see the details"
-    return printable(f"`{command}` was ended by {_cause(error)}{': ' if own else ''}{own}. {where}; {_remedy(error)}.")
+    return printable(
+        f"`{command}` was ended by {_cause(error)}{': ' if text else ''}{text}. {where}; {_remedy(error)}."
+    )
 
 
 def _is_lack_of_memory(error: BaseException) -> bool:

@@ -63,12 +63,12 @@ def docs(
 
 
 def _pages(root: Path) -> list[Page]:
-    found, section = [], ""
+    pages, section = [], ""
     for line in (root / "llms.txt").read_text(encoding="utf-8").splitlines():
         section = line.removeprefix("## ") if line.startswith("## ") else section
         if entry := re.fullmatch(r"- \[(?P<title>.+?)\]\((?P<name>.+)\.md\)(?:: (?P<summary>.*))?", line):
-            found.append(Page(section, entry["name"], entry["title"], entry["summary"] or ""))
-    return found
+            pages.append(Page(section, entry["name"], entry["title"], entry["summary"] or ""))
+    return pages
 
 
 def _print_list(root: Path) -> None:

@@ -79,7 +79,7 @@ def export_file(wanted: ExportArguments) -> str:
             raise ParameterError(
                 f"{name} cannot hold {model.solver}, a model of {kinds}. Add --distil DATA, such as the training data, "
                 f"to make it one that {name} holds, or export to "
-                f"{f'one of {others}' if others else 'none: ranktune.load_model serves it'}. {OTHER_MODELS}"
+                f"{f'one of {others}' if others else 'none: `ranktune predict` scores with it'}. {OTHER_MODELS}"
             )
         model, distilled = _distilled(model, wanted, wanted.distil)
     if wanted.two_stage is not None:
@@ -87,10 +87,10 @@ def export_file(wanted: ExportArguments) -> str:
     content = export(model, name, name=wanted.model_name, store=wanted.store)
     lines = [f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {format.help}.", distilled]
     if wanted.check is not None:
-        found = agreement(model, name, content, _read(model, wanted.check, wanted, graded=False))
+        checked = agreement(model, name, content, _read(model, wanted.check, wanted, graded=False))
         lines.append(
-            f"Checked: by {found.evaluator} the order is the same on {found.same} of {found.queries} queries; scores "
-            f"differ by at most {found.difference:.1g} of the largest."
+            f"Checked: by {checked.evaluator} the order is the same on {checked.same} of {checked.queries} queries; "
+            f"scores differ by at most {checked.difference:.1g} of the largest."
         )
     write_output(content, wanted.output)
     if name == "solr" and len(content) > ZOOKEEPER:
@@ -110,13 +110,13 @@ def _distilled(model: Model, wanted: ExportArguments, data: str) -> tuple[Model,
 
     from ranktune.tuner.deployment.copying import copied
 
-    found = copied(model, _read(model, data, wanted), [wanted.format], wanted.trees)
-    if np.isnan(found.loss.mean):
-        return found.model, f"Distilled. What it loses is not known: {found.metric} is defined on no query of {data}."
-    return found.model, (
-        f"Distilled: on queries of {data} that it was not made from, {found.metric} changes by {-found.loss.mean:+.4f} "
-        f"({-found.loss.high:+.4f} to {-found.loss.low:+.4f}); {found.bytes_before / 1000:.1f} kB became "
-        f"{found.model.bytes / 1000:.1f}, {found.microseconds_before:.2f} us a document {found.microseconds:.2f}."
+    copy = copied(model, _read(model, data, wanted), [wanted.format], wanted.trees)
+    if np.isnan(copy.loss.mean):
+        return copy.model, f"Distilled. What it loses is not known: {copy.metric} is defined on no query of {data}."
+    return copy.model, (
+        f"Distilled: on queries of {data} that it was not made from, {copy.metric} changes by {-copy.loss.mean:+.4f} "
+        f"({-copy.loss.high:+.4f} to {-copy.loss.low:+.4f}); {copy.bytes_before / 1000:.1f} kB became "
+        f"{copy.model.bytes / 1000:.1f}, {copy.microseconds_before:.2f} us a document {copy.microseconds:.2f}."
     )
 
 

@@ -147,10 +147,10 @@ def evaluate(
         raise typer.BadParameter("needs --against.", param_hint="--fail-unless-better")
     find_solvers(solver)
     measured = evaluate(model, data, metric, also=also or (), against=against, **reading(given))
-    found = {"model": model, "data": data, **measured}
-    print_json(found) if as_json else console().print(evaluation_table(found))
+    evaluation = {"model": model, "data": data, **measured}
+    print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))
     if fail_unless_better:
-        first = next(iter(found["against"]["comparisons"].values()))
+        first = next(iter(evaluation["against"]["comparisons"].values()))
         exit_unless_better(first["interval"])
 
 
@@ -184,7 +184,7 @@ def explain(
     from ranktune.explaining import explain
 
     find_solvers(solver)
-    found = explain(
+    explained = explain(
         model,
         data,
         query=query,
@@ -194,7 +194,7 @@ def explain(
         max_queries=max_queries,
         **reading(given),
     )
-    print_json({"model": str(model), "data": data, **found}) if as_json else console().print(explanation(found))
+    print_json({"model": str(model), "data": data, **explained}) if as_json else console().print(explanation(explained))
 
 
 commands.command(help=exporting.HELP)(exporting.export)
@@ -220,12 +220,12 @@ def describe_data(
     if check:
         print(check_converted(data))
         return
-    found = describe(data, **reading(given))
-    print_json(found) if as_json else console(wide).print(data_table(found))
-    if "error" in found:
+    described = describe(data, **reading(given))
+    print_json(described) if as_json else console(wide).print(data_table(described))
+    if "error" in described:
         from ranktune.solvers.core.errors import DataError
 
-        raise DataError(found["error"])
+        raise DataError(described["error"])
 
 
 @commands.command(help=CONVERT_HELP)
@@ -242,10 +242,10 @@ def convert(
     from ranktune.converting import convert
 
     queries = convert(data, output, progress=to_error, **reading(given))
-    found = conversion_facts(queries, data, output)
-    print_json(found) if as_json else print(
-        f"{output}: {found['queries']:,} queries, {found['documents']:,} documents, {found['features']:,} features "
-        f"({found['layout']} {found['dtype']}), {found['megabytes']:,} MB. Give it as DATA."
+    facts = conversion_facts(queries, data, output)
+    print_json(facts) if as_json else print(
+        f"{output}: {facts['queries']:,} queries, {facts['documents']:,} documents, {facts['features']:,} features "
+        f"({facts['layout']} {facts['dtype']}), {facts['megabytes']:,} MB. Give it as DATA."
     )
 
 
@@ -261,7 +261,7 @@ def list_solvers(
     from ranktune.command_line.commands import all_solvers, solver_page, solvers_table
 
     if as_json:
-        print_json({"solvers": [one for one in all_solvers() if name is None or one["name"].lower() == name.lower()]})
+        print_json({"solvers": [row for row in all_solvers() if name is None or row["name"].lower() == name.lower()]})
     else:
         console(wide).print(solvers_table(all_solvers()) if name is None else solver_page(name))
 
@@ -282,8 +282,8 @@ def warm(
     """
     from ranktune.command_line import warming
 
-    found = warming.warm(solver or [], jobs)
-    print_json(found) if as_json else console().print(warming.warm_table(found))
+    compiled = warming.warm(solver or [], jobs)
+    print_json(compiled) if as_json else console().print(warming.warm_table(compiled))
 
 
 @commands.command()
@@ -299,8 +299,8 @@ def related(
     """Print what a model of api-search ranks first for NAME. The ranking of BM25 is beside it."""
     from ranktune.command_line.commands import related_table, related_to
 
-    found = related_to(name, model, home, count)
-    print_json(found) if as_json else console().print(related_table(found))
+    lists = related_to(name, model, home, count)
+    print_json(lists) if as_json else console().print(related_table(lists))
 
 
 @commands.command()
@@ -338,8 +338,8 @@ def reproduce(
     from ranktune.command_line import reproducing
 
     try:
-        found = reproducing.reproduce_paper(paper, data or [], dataset, jobs, figures)
+        outcome = reproducing.reproduce_paper(paper, data or [], dataset, jobs, figures)
     except KeyboardInterrupt:
         print("Interrupted. Nothing was saved.", file=sys.stderr)
         raise typer.Exit(130) from None
-    print_json(reproducing.as_list(found.tables)) if as_json else console().print(reproducing.summary(found))
+    print_json(reproducing.as_list(outcome.tables)) if as_json else console().print(reproducing.summary(outcome))

@@ -92,17 +92,17 @@ Also = Annotated[
 
 def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator: a command takes the options of each declaration as a dict by field, and then its own ones."""
-    shared = [[own for own in declared(one) if not own.setting.python_only] for one in declarations]
+    shared = [[field for field in declared(kind) if not field.setting.python_only] for kind in declarations]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         others = list(inspect.signature(command, eval_str=True).parameters.values())[len(declarations) :]
 
         @wraps(command)
         def call(**values: object) -> None:
-            for own in chain.from_iterable(shared):
-                if own.setting.variable and values[own.name]:  # the pages and worker processes read it there
-                    os.environ[own.setting.variable] = str(values[own.name])
-            given = [{own.name: values.pop(own.name) for own in fields} for fields in shared]
+            for field in chain.from_iterable(shared):
+                if field.setting.variable and values[field.name]:  # the pages and worker processes read it there
+                    os.environ[field.setting.variable] = str(values[field.name])
+            given = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
             command(*given, **values)
 
         parameters = [*map(_parameter, chain.from_iterable(shared)), *others]
@@ -112,17 +112,17 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
     return decorate
 
 
-def _parameter(own: Declared) -> inspect.Parameter:
+def _parameter(option: Declared) -> inspect.Parameter:
     """Return the parameter by which Typer makes the option, or argument, of a field."""
-    setting = own.setting
-    kind: Any = setting.option_type or (list[str] if own.kind == Sequence[str] else own.kind)
-    default = inspect.Parameter.empty if own.default is MISSING else own.default
+    setting = option.setting
+    kind: Any = setting.option_type or (list[str] if option.kind == Sequence[str] else option.kind)
+    default = inspect.Parameter.empty if option.default is MISSING else option.default
     if default in (None, (), {}):
         kind, default = kind | None, None
     if setting.positional:
-        info = typer.Argument(help=setting.help, autocompletion=COMPLETIONS.get(own.name))
+        info = typer.Argument(help=setting.help, autocompletion=COMPLETIONS.get(option.name))
     else:
-        flag = (f"--{own.name}",) if own.default is False else ()  # without it there would be --no-... too
+        flag = (f"--{option.name}",) if option.default is False else ()  # without it there would be --no-... too
         info = typer.Option(
             *(setting.options or flag),
             help=setting.help,
@@ -130,10 +130,10 @@ def _parameter(own: Declared) -> inspect.Parameter:
             rich_help_panel=setting.panel,
             envvar=setting.variable,
             show_envvar=False,
-            autocompletion=COMPLETIONS.get(own.name),
+            autocompletion=COMPLETIONS.get(option.name),
         )
     return inspect.Parameter(
-        own.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
+        option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )
 
 

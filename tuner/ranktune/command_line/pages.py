@@ -47,12 +47,12 @@ def given_token(token: str | None, file: Path | None) -> str | None:
     if token is not None:
         raise ParameterError("both a token and a file with one are given. Leave one out.")
     try:
-        found = file.read_text(encoding="utf-8").strip()
+        content = file.read_text(encoding="utf-8").strip()
     except (OSError, ValueError) as error:
         raise ParameterError(f"cannot read the token in {file}: {getattr(error, 'strerror', None) or error}.") from None
-    if not found:
+    if not content:
         raise ParameterError(f"{file} holds no token. Write one line into it.")
-    return found
+    return content
 
 
 def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:

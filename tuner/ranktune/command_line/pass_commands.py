@@ -39,7 +39,7 @@ from it. When the number of queries has doubled, those that are significantly wo
 half of the places stay, and fresh configurations join. The best one at the end is the model.
 
 FOLDER gets model.json, result.json with all configurations and looks, and a checkpoint until the pass has ended: after
-an interruption the same command goes on from there.
+an interruption the same command continues from the checkpoint.
 
 \b
 Examples:
@@ -66,7 +66,7 @@ def one_pass(
     """Run the pass; print the table, or everything as JSON."""
     from ranktune.streaming import one_pass
 
-    found = one_pass(
+    result = one_pass(
         data,
         test=test,
         metric=metric,
@@ -78,10 +78,10 @@ def one_pass(
         progress=lambda text: print(text, file=sys.stderr),
         **reading(given),
     )
-    print_json({**found.as_dict(), "folder": str(output)}) if as_json else console().print(summary(found, output))
+    print_json({**result.as_dict(), "folder": str(output)}) if as_json else console().print(summary(result, output))
 
 
-def summary(found: OnePassResult, folder: Path) -> RenderableType:
+def summary(result: OnePassResult, folder: Path) -> RenderableType:
     """Return the best configurations as a table, and below it the estimate."""
     from rich.console import Group
     from rich.text import Text
@@ -89,18 +89,18 @@ def summary(found: OnePassResult, folder: Path) -> RenderableType:
     from ranktune.dashboards.terminal.tables import table, titled
 
     rows = table(("", "configuration"), ("queries", "mean", "to best"))
-    for entry in found.entries[:SHOWN]:
-        gap = "" if entry is found.best else f"{entry.difference:+.4f}"
+    for entry in result.entries[:SHOWN]:
+        gap = "" if entry is result.best else f"{entry.difference:+.4f}"
         values = (_short(name, value) for name, value in entry.parameters.items() if name not in UNVARIED)
         mean = f"{entry.mean:.4f} \u00b1{entry.high - entry.mean:.4f}"
         rows.add_row(str(entry.number), ", ".join((entry.solver, *values)), str(entry.queries), mean, gap)
     rows.caption = "to best: paired, on the queries of the last look"
-    title = f"{found.metric} before learning, the best of {len(found.entries)} configurations"
-    lines = [f"model: {folder / 'model.json'} (configuration {found.best.number}, {found.best.queries} queries)"]
-    if found.test is not None:
+    title = f"{result.metric} before learning, the best of {len(result.entries)} configurations"
+    lines = [f"model: {folder / 'model.json'} (configuration {result.best.number}, {result.best.queries} queries)"]
+    if result.test is not None:
         lines.append(
-            f"test: {found.test['mean']:.4f} ({found.test['low']:.4f} to {found.test['high']:.4f}) on "
-            f"{found.test['queries']} other queries"
+            f"test: {result.test['mean']:.4f} ({result.test['low']:.4f} to {result.test['high']:.4f}) on "
+            f"{result.test['queries']} other queries"
         )
     return Group(titled(title, rows), Text("\n".join(lines)))
 

@@ -52,27 +52,27 @@ def reproduce_paper(
         from ranktune.studies.papers.figures.pictures import check_installed
 
         check_installed()
-    found = load_datasets(folders, dataset)
+    datasets = load_datasets(folders, dataset)
     jobs = jobs or int(cpu_count())
     with _watched() as on_part:
-        done = reproduce(paper, found, jobs=jobs, on_part=on_part)
+        done = reproduce(paper, datasets, jobs=jobs, on_part=on_part)
     if figures is None:
-        return Outcome(done, tuple(one for table in done for one in table.verdicts))
+        return Outcome(done, tuple(verdict for table in done for verdict in table.verdicts))
     from ranktune.studies.papers.figures.drawing import draw, write_figures
 
-    drawn = draw(paper, found, done, jobs=jobs, on_figure=lambda source: print(f"{source} drawn", file=sys.stderr))
+    drawn = draw(paper, datasets, done, jobs=jobs, on_figure=lambda source: print(f"{source} drawn", file=sys.stderr))
     page = write_figures(figures, paper.name, paper.title, drawn)
     return Outcome(done, drawn.verdicts, page)
 
 
-def as_list(found: Sequence[Reproduced]) -> list[Json]:
+def as_list(reproduced: Sequence[Reproduced]) -> list[Json]:
     """Return every figure as {dataset, algorithm, metric, published, ours, ...}, in the order of the tables."""
-    return [row.as_dict() for one in found for row in one.rows]
+    return [row.as_dict() for table in reproduced for row in table.rows]
 
 
-def tables(found: Sequence[Reproduced]) -> RenderableType:
+def tables(reproduced: Sequence[Reproduced]) -> RenderableType:
     """Return the tables one under another, each with what has to be said about it."""
-    return Group(*(part for one in found if one.rows for part in (_shown(one), *_remarks(one))))
+    return Group(*(part for table in reproduced if table.rows for part in (_shown(table), *_remarks(table))))
 
 
 def summary(outcome: Outcome) -> RenderableType:
@@ -88,23 +88,23 @@ def summary(outcome: Outcome) -> RenderableType:
 
 def _verdicts(verdicts: Sequence[Verdict]) -> RichTable:
     shown = table(("source", "claim", "holds", "measured here"), ())
-    for one in verdicts:
-        shown.add_row(escape(one.source), escape(one.claim), one.word, escape(one.reason))
+    for verdict in verdicts:
+        shown.add_row(escape(verdict.source), escape(verdict.claim), verdict.word, escape(verdict.reason))
     return shown
 
 
-def _shown(one: Reproduced) -> RenderableType:
-    if one.table.protocol == "every-point":
-        return titled(one.table.title, _points(one))
-    return titled(one.table.title, _side_by_side(one))
+def _shown(reproduced: Reproduced) -> RenderableType:
+    if reproduced.table.protocol == "every-point":
+        return titled(reproduced.table.title, _points(reproduced))
+    return titled(reproduced.table.title, _side_by_side(reproduced))
 
 
-def _side_by_side(one: Reproduced) -> RichTable:
-    tolerance = one.table.tolerance
+def _side_by_side(reproduced: Reproduced) -> RichTable:
+    tolerance = reproduced.table.tolerance
     last = () if tolerance is None else (f"within {tolerance:g}",)
     shown = table(("data", "system", "measure"), ("published", "ours", "difference", *last))
     before = None
-    for row in one.rows:
+    for row in reproduced.rows:
         if before is not None and before != (row.dataset, row.algorithm):
             shown.add_section()
         before = (row.dataset, row.algorithm)
@@ -115,12 +115,12 @@ def _side_by_side(one: Reproduced) -> RichTable:
     return shown
 
 
-def _points(one: Reproduced) -> RichTable:
+def _points(reproduced: Reproduced) -> RichTable:
     """Return a row a point and a column a measure: nothing was published as numbers."""
     by_point: dict[tuple[str, str], list[Row]] = {}
-    for row in one.rows:
+    for row in reproduced.rows:
         by_point.setdefault((row.dataset, row.algorithm), []).append(row)
-    metrics = tuple(dict.fromkeys(row.metric for row in one.rows))
+    metrics = tuple(dict.fromkeys(row.metric for row in reproduced.rows))
     shown = table(("data", "system"), metrics)
     for (dataset, algorithm), rows in by_point.items():
         ours = {row.metric: row.ours for row in rows}
@@ -133,12 +133,12 @@ def _figure(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits if abs(value) < 10 else min(digits, 2)}f}"
 
 
-def _remarks(one: Reproduced) -> Iterator[RenderableType]:
-    compared = [row for row in one.rows if row.within is not None]
+def _remarks(reproduced: Reproduced) -> Iterator[RenderableType]:
+    compared = [row for row in reproduced.rows if row.within is not None]
     if compared:
         within = sum(bool(row.within) for row in compared)
-        yield Text(f"{within} of {len(compared)} figures within {one.table.tolerance:g} of those published.")
-    for remark in filter(None, (one.table.note, *one.remarks)):
+        yield Text(f"{within} of {len(compared)} figures within {reproduced.table.tolerance:g} of those published.")
+    for remark in filter(None, (reproduced.table.note, *reproduced.remarks)):
         yield Text(remark, style="dim")
     yield Text("")
 

@@ -116,11 +116,11 @@ def list_studies(home: Home = None, as_json: Json = False, wide: Wide = False) -
     from ranktune.tuner.study.home import home_folder
 
     where = home_folder(home)
-    found = listing(where)
+    studies = listing(where)
     if as_json:
-        print_json({"home": str(where), "studies": found})
-    elif found:
-        console(wide).print(listing_table(found))
+        print_json({"home": str(where), "studies": studies})
+    elif studies:
+        console(wide).print(listing_table(studies))
     else:
         print(f"No studies in {where} yet. `ranktune tune` creates one.")
 
@@ -159,18 +159,18 @@ def show(
         if folder.held():
             print(f"It is being continued: `ranktune dashboard {name}` shows it live.", file=sys.stderr)
         return
-    found = state(folder.path)
+    progress = state(folder.path)
     if as_json:
-        print_json(found)
+        print_json(progress)
     else:
-        best = "" if found["best"] is None else f", best {found['metric']} {found['best']:.4f} by validation"
-        ended = "".join(f", {found[how]} {said}" for how, said in _INCOMPLETE if found[how])
+        best = "" if progress["best"] is None else f", best {progress['metric']} {progress['best']:.4f} by validation"
+        ended = "".join(f", {progress[how]} {said}" for how, said in _INCOMPLETE if progress[how])
         next_step = f"`ranktune resume {name}` continues it"
-        if found["state"] == "running":
+        if progress["state"] == "running":
             next_step = f"It is running: `ranktune dashboard {name}` shows it live"
-        print(f"{name}: {counted(found)} trials{ended}{best}. {next_step}.")
-        if found["damage"]:
-            print(f"warning: {found['damage']}", file=sys.stderr)
+        print(f"{name}: {counted(progress)} trials{ended}{best}. {next_step}.")
+        if progress["damage"]:
+            print(f"warning: {progress['damage']}", file=sys.stderr)
 
 
 @commands.command()
@@ -267,7 +267,8 @@ def _worked_for(given: Given, as_json: bool) -> bool:
         return False
     with _watched(as_json=True) as progress:
         api.work(
-            **{own.name: given[own.name] for own in declared(WorkArguments) if own.name in given}, progress=progress
+            **{option.name: given[option.name] for option in declared(WorkArguments) if option.name in given},
+            progress=progress,
         )
     if folder.has_result:
         _show(load_result(folder.result), as_json)

@@ -144,16 +144,16 @@ def compile_one_pass() -> float:
     """Tune in one pass over small data, dense and sparse, and return the seconds spent on compiling."""
     queries, metric = small_queries(), parse_metric(METRICS[0])
     with compiling() as spent:
-        for one in (queries, sparse_queries(queries)):
-            OnePassTuning(one, metric, (), configurations=64, survivors=16, seed=0).run()
+        for layout in (queries, sparse_queries(queries)):
+            OnePassTuning(layout, metric, (), configurations=64, survivors=16, seed=0).run()
     return sum(spent)
 
 
-def warm_table(found: Json) -> RenderableType:
+def warm_table(facts: Json) -> RenderableType:
     """Return what was compiled as a table."""
     rows = table(("",), ("seconds of compiling",))
-    for name, seconds in found["compiled"].items():
+    for name, seconds in facts["compiled"].items():
         rows.add_row(escape(name), f"{seconds:.1f}" if seconds else "none was needed")
-    kept = "not kept: no folder can be written (RANKTUNE_CACHE)" if found["cache"] is None else found["cache"]
-    rows.caption = f"{found['seconds']:.1f} s in all, {'' if found['cache'] is None else 'kept in '}{escape(kept)}"
+    kept = "not kept: no folder can be written (RANKTUNE_CACHE)" if facts["cache"] is None else facts["cache"]
+    rows.caption = f"{facts['seconds']:.1f} s in all, {'' if facts['cache'] is None else 'kept in '}{escape(kept)}"
     return titled("Compiled", rows)

@@ -88,7 +88,7 @@ def read_run(path: Path) -> tuple[Columns, tuple[str]]:
     for words in words_of(position):
         score = number_of(words[4]) if len(words) == 6 else None
         if score is None or not math.isfinite(score):
-            what = "judgments, which --qrels takes (in Python, qrels=)" if len(words) == 4 else "no such line"
+            what = "judgments, which qrels= takes" if len(words) == 4 else "no such line"
             raise DataError(f"{path}:{position.lines}: {' '.join(words)[:60]!r} is {what}. {_FORM}")
         rows.append((words[0], words[2], score))
         tags.add(words[5])

@@ -94,7 +94,7 @@ def test_a_folder_of_runs_has_a_feature_a_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("q1 0 a 1\n", "mine.run:1: 'q1 0 a 1' is judgments, which --qrels takes"),
+        ("q1 0 a 1\n", "mine.run:1: 'q1 0 a 1' is judgments, which qrels= takes"),
         ("q1 Q0 a 1 high x\n", "mine.run:1:.*no such line"),
         ("q1 Q0 a 1 inf x\n", "mine.run:1:.*no such line"),
         ("\n", "no documents"),
