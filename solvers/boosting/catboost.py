@@ -7,7 +7,9 @@ largest double that rounds to the border or less.
 
 CatBoost has no call for a single round: it grows blocks of a few rounds, each a separate fit on the same bins, whose
 baseline are the scores of the trees before it. The blocks are the same however many rounds are kept. CatBoost lowers
-the noise in the scores of splits as a model grows; each block gets the noise of its first round.
+the noise in the scores of splits as a model grows; each block gets the noise of its first round. Ordered boosting keeps
+scores of its own for parts of the documents, which a new fit would lose: its trees are those of one fit, made again
+with twice the rounds each time that more are wanted, whose first trees are the same.
 """
 
 from __future__ import annotations
@@ -40,11 +42,12 @@ from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.core.space import Value
+from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
-QUERY_RMSE, YETI_RANK = LOSSES = ("QueryRMSE", "YetiRank")
+QUERY_RMSE, YETI_RANK, YETI_PAIRWISE = LOSSES = ("QueryRMSE", "YetiRank", "YetiRankPairwise")
+PLAIN, ORDERED = ("Plain", "Ordered")
 BLOCK = 4
 """Rounds of a block: so few that boosting ends soon after a deadline, and so many that the start of a fit is cheap."""
 
@@ -64,7 +67,7 @@ class CatBoostData(TrainingData):
 
 @dataclass
 class CatBoostGrowth:
-    """Trees that CatBoost grows in blocks; scores are those of the training documents, of all trees grown."""
+    """Trees that CatBoost grows in blocks; scores of the training documents are what the next fit starts from."""
 
     library: ModuleType
     queries: Queries
@@ -86,6 +89,10 @@ class CatBoostGrowth:
         """Return the trees of the rounds from number first up to but without last."""
         return joined(self._trees[first:last])
 
+    @property
+    def _is_plain(self) -> bool:
+        return bool(self.parameters["boosting_type"] == PLAIN)
+
     def _grow_block(self) -> None:
         features = self.queries.features
         if features.shape[0] == 0 or _is_constant(self.queries):
@@ -95,13 +102,16 @@ class CatBoostGrowth:
             if self._pool is None:
                 self._pool = self._binned()
             self._pool.set_baseline(self.scores[:, None])
-            model = self.library.CatBoost(self._block_parameters())
+            again = 0 if self._is_plain else len(self._trees)
+            more = max(BLOCK, again)
+            model = self.library.CatBoost(self._block_parameters(len(self._trees) - again, again + more))
             model.fit(self._pool)
         except self.library.CatBoostError as error:
             raise DataError(f"CatBoost cannot learn from these data: {error}") from error
-        grown = trees_of(model, self.queries.has_missing)
-        grown += [_constant(self.queries.has_missing)] * (BLOCK - len(grown))
-        self.scores = self.scores + joined(grown).scores(features)
+        grown = trees_of(model, self.queries.has_missing)[again:]
+        grown += [_constant(self.queries.has_missing)] * (more - len(grown))
+        if self._is_plain:
+            self.scores = self.scores + joined(grown).scores(features)
         self._trees += grown
 
     def _binned(self) -> Any:
@@ -116,15 +126,13 @@ class CatBoostGrowth:
         pool.quantize(border_count=self.parameters["border_count"], nan_mode=self.parameters["nan_mode"])
         return pool
 
-    def _block_parameters(self) -> Json:
-        rounds = len(self._trees)
-        noise = noise_after(rounds * self.parameters["learning_rate"], self.queries.n_documents)
-        parameters: Json = {
-            **self.parameters,
-            "iterations": BLOCK,
-            "random_seed": (self.seed + rounds) % (2**31 - 1),
-            "random_strength": self.parameters["random_strength"] * noise,
-        }
+    def _block_parameters(self, rounds: int, iterations: int) -> Json:
+        """Return the parameters of a fit after so many rounds."""
+        seed = (self.seed + rounds) % (2**31 - 1)
+        parameters: Json = {**self.parameters, "iterations": iterations, "random_seed": seed}
+        if self._is_plain:
+            length = rounds * self.parameters["learning_rate"]
+            parameters["random_strength"] *= noise_after(length, self.queries.n_documents)
         if self.queries.query_weights is not None:
             parameters["l2_leaf_reg"] /= self._document_weights().mean()
         return parameters
@@ -245,11 +253,24 @@ class CatBoostRanker(BoostedRanker):
     loss: Annotated[
         str,
         Param(
-            '"YetiRank": pairs of documents weighted by their ranks in drawn orders; "QueryRMSE": squared errors of '
-            "grades less their mean in the query. Monotone constraints need QueryRMSE.",
+            '"YetiRank": pairs of documents weighted by their ranks in drawn orders; "YetiRankPairwise": also with '
+            'values of leaves that minimise the loss together, which takes several times as long; "QueryRMSE": squared '
+            "errors of grades less their mean in the query. Monotone constraints need QueryRMSE.",
             choices=LOSSES,
+            searched=(QUERY_RMSE, YETI_RANK),
         ),
     ] = QUERY_RMSE
+    boosting: Annotated[
+        str,
+        Param(
+            '"Plain": all documents share the trees before; "Ordered": the gradient of a document is of trees that did '
+            "not learn from it, which helps with few documents and takes several times as long. YetiRankPairwise is "
+            "always plain.",
+            choices=(PLAIN, ORDERED),
+            searched=(),
+            when=When("loss", (QUERY_RMSE, YETI_RANK)),
+        ),
+    ] = PLAIN
     bins: Annotated[int, Param("The most borders per feature.", check=whole(1, 254))] = 254
 
     space_order = ("trees", "learning_rate", "depth", "l2", "randomness", "feature_share", "row_share", "loss")
@@ -265,7 +286,7 @@ class CatBoostRanker(BoostedRanker):
         return super().supports(parameters) | ({MONOTONE} if by_document else frozenset())
 
     def _start_scale(self, queries: Queries) -> float:
-        return pair_scale(queries) if self.loss == YETI_RANK else 1.0
+        return 1.0 if self.loss == QUERY_RMSE else pair_scale(queries)
 
     def _source(self, training: TrainingQueries) -> CatBoostData:
         queries = training.queries
@@ -291,7 +312,7 @@ class CatBoostRanker(BoostedRanker):
             **({"subsample": float(self.row_share)} if self.row_share < 1.0 else {}),
             "border_count": int(self.bins),
             "nan_mode": "Min",
-            "boosting_type": "Plain",
+            "boosting_type": PLAIN if self.loss == YETI_PAIRWISE else self.boosting,
             "thread_count": int(self.threads),
             "allow_writing_files": False,
             "logging_level": "Silent",

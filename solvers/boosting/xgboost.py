@@ -34,11 +34,13 @@ from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.core.space import When
 from ranktune.solvers.data.missing import features_with_missing
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
+TOP, MEAN = ("topk", "mean")
 MAX_CELLS = 2**32
 """Cells of sparse data: XGBoost would treat absent values as missing, so that each cell is stored in a byte."""
 BATCH_CELLS = 2**22
@@ -161,9 +163,28 @@ class XGBoostRanker(BoostedRanker):
         float, Param("The share of the features that is drawn for each tree.", low=0.2, high=1.0, check=check_share)
     ] = 1.0
     row_share: RowShare = 0.7
+    pair_method: Annotated[
+        str,
+        Param(
+            '"topk": the first truncation documents by score are paired with all others of their query; "mean": each '
+            "document with some that are drawn. XGBoost's lambdarank_pair_method.",
+            choices=(TOP, MEAN),
+        ),
+    ] = TOP
     truncation: Annotated[
         int, Param("Documents that are paired with all others of their query: the first ones by score.")
     ] = 30
+    pairs: Annotated[
+        int,
+        Param(
+            "With mean, the documents that are drawn for each one.",
+            low=1,
+            high=16,
+            log=True,
+            when=When("pair_method", (MEAN,)),
+            check=whole(1, 2**30),
+        ),
+    ] = 1
     gain: Gain = "auto"
 
     space_order = ("trees", "learning_rate", "depth", "min_weight", "l2", "feature_share", "row_share")
@@ -194,8 +215,10 @@ class XGBoostRanker(BoostedRanker):
         return {
             "objective": "rank:ndcg",
             "ndcg_exp_gain": False,  # labels are gains already
-            "lambdarank_pair_method": "topk",
-            "lambdarank_num_pair_per_sample": min(int(self.truncation), 2**30),
+            "lambdarank_pair_method": self.pair_method,
+            "lambdarank_num_pair_per_sample": min(
+                int(self.truncation if self.pair_method == TOP else self.pairs), 2**30
+            ),
             "tree_method": "hist",
             "base_score": 0.0,
             "eta": float(self.learning_rate),

@@ -20,7 +20,7 @@ from ranktune.solvers.models.trees import joined
 
 catboost = pytest.importorskip("catboost", reason="CatBoost is an extra")
 
-LOSSES = ["YetiRank", "QueryRMSE"]
+LOSSES = ["YetiRank", "QueryRMSE", "YetiRankPairwise"]
 
 
 def data(seed: int = 0, queries: int = 60, dtype: Any = np.float64) -> Queries:
@@ -96,6 +96,24 @@ def test_without_chance_blocks_are_one_fit_of_catboost() -> None:
     )
     model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
     np.testing.assert_allclose(ours.predict(other), model.predict(other.features), rtol=0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["QueryRMSE", "YetiRank"])
+def test_ordered_boosting_is_one_fit_of_catboost(loss: str) -> None:
+    """With all that is random, since the trees of longer fits begin with those of shorter ones."""
+    train, other = data(), data(1)
+    ours = CatBoostRanker(trees=4 * BLOCK, loss=loss, boosting="Ordered", depth=4, bins=128).fit(train)
+    options = {"iterations": 4 * BLOCK, "depth": 4, "learning_rate": ours.learning_rate, "border_count": 128}
+    options["l2_leaf_reg"] = ours.l2  # CatBoost's default with YetiRank is 0
+    quiet = {"thread_count": 1, "allow_writing_files": False, "logging_level": "Silent", "bootstrap_type": "No"}
+    seed = next(ours._seeds())
+    model = catboost.CatBoost(
+        {"loss_function": loss, "boosting_type": "Ordered", "random_seed": seed, **options, **quiet}
+    )
+    model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
+    np.testing.assert_allclose(ours.predict(other), model.predict(other.features), rtol=0.0, atol=1e-6)
+    plain = CatBoostRanker(trees=4 * BLOCK, loss=loss, depth=4, bins=128).fit(train)
+    assert np.abs(ours.predict(other) - plain.predict(other)).max() > 1e-3
 
 
 def test_noise_becomes_less_as_a_model_grows() -> None:

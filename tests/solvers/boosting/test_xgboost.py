@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import sparse
 
+import ranktune
 from ranktune.solvers.boosting import xgboost as xgboost_ranker
 from ranktune.solvers.boosting.lightgbm.bins import rows_of
 from ranktune.solvers.boosting.training_queries import InMemory
@@ -16,6 +18,7 @@ from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.workers.executor import InProcess
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -38,6 +41,19 @@ def by_xgboost(ranker: XGBoostRanker, queries: Queries) -> Any:
     params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
     data = xgboost.DMatrix(filled, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1)
     return xgboost.train(params, data, num_boost_round=ranker.trees)
+
+
+@pytest.mark.parametrize("pairs", [1, 3])
+def test_drawn_pairs_are_those_of_xgboost(pairs: int) -> None:
+    queries = judged()
+    ranker = XGBoostRanker(**SMALL, pair_method="mean", pairs=pairs).fit(queries)
+    params = XGBoostRanker(**SMALL)._parameters() | {"seed": next(ranker._seeds())}
+    del params["lambdarank_num_pair_per_sample"]  # XGBoost's default is 1
+    params |= {"lambdarank_pair_method": "mean"} | ({"lambdarank_num_pair_per_sample": pairs} if pairs > 1 else {})
+    data = xgboost.DMatrix(queries.features, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document)
+    booster = xgboost.train(params, data, num_boost_round=ranker.trees)
+    assert np.allclose(ranker.predict(queries), booster.predict(data, output_margin=True), rtol=1e-5, atol=1e-6)
+    assert not np.allclose(ranker.predict(queries), XGBoostRanker(**SMALL).fit(queries).predict(queries), atol=1e-2)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -159,3 +175,13 @@ def test_what_xgboost_cannot_hold_is_refused_with_a_way_out() -> None:
     for weight in (1e-60, 1e60):
         with pytest.raises(DataError, match=r"min_weight or l2.*single precision"):
             XGBoostRanker().fit(queries.weighted_by(np.full(40, weight)))
+
+
+def test_drawn_pairs_are_tuned(tmp_path: Path) -> None:
+    space = {"trees": {"low": 10, "high": 20}, "pair_method": "mean", "pairs": {"low": 2, "high": 3}}
+    result = ranktune.tune(
+        judged(), vali=judged(1), test=judged(2), solvers=["XGBoostRanker"], trials=3, executor=InProcess(),
+        space={f"XGBoostRanker.{name}": value for name, value in space.items()}, home=tmp_path,
+    )  # fmt: skip
+    assert result.best.params is not None
+    assert result.best.params["pair_method"] == "mean" and result.best.params["pairs"] in (2, 3)
