@@ -31,6 +31,11 @@ VARIANTS: Mapping[str, JsonView] = {
     "lambdamart": {"solver": "LambdaMART"},
     "lambdamart-8": {"solver": "LambdaMART", "leaves": 8},
     "xendcg": {"solver": "LambdaMART", "loss": "xendcg"},
+    "smoothed": {"solver": "LambdaMART", "loss": "smoothed"},
+    "smoothed-8": {"solver": "LambdaMART", "loss": "smoothed", "leaves": 8},
+    "yetirank": {"solver": "LambdaMART", "loss": "yetirank"},
+    "yetirank-8": {"solver": "LambdaMART", "loss": "yetirank", "leaves": 8},
+    "yetirank-8-l2": {"solver": "LambdaMART", "loss": "yetirank", "leaves": 8, "l2": 0.01},
     "gbdt": {"solver": "GBDTRanker"},
     "gbdt-31": {"solver": "GBDTRanker", "leaves": 31},
     "gbdt-linear": {"solver": "GBDTRanker", "start": "linear"},
@@ -38,6 +43,7 @@ VARIANTS: Mapping[str, JsonView] = {
     "xgboost": {"solver": "XGBoostRanker"},
     "catboost": {"solver": "CatBoostRanker"},
     "catboost-yetirank": {"solver": "CatBoostRanker", "loss": "YetiRank"},
+    "catboost-yetirank-l2": {"solver": "CatBoostRanker", "loss": "YetiRank", "l2": 0.0},
     "their-lightgbm": {"solver": "lightgbm"},
     "their-yetirank": {"solver": "catboost"},
     "their-queryrmse": {"solver": "catboost", "loss_function": "QueryRMSE"},
@@ -45,6 +51,11 @@ VARIANTS: Mapping[str, JsonView] = {
     "gbdt-x4": {"bag": {"gbdt": 4}},
     "both-x4": {"bag": {"lambdamart": 2, "gbdt": 2}},
     "both-x8": {"bag": {"lambdamart": 4, "gbdt": 4}},
+    "yetirank-x4": {"bag": {"yetirank": 4}},
+    "smoothed-x4": {"bag": {"smoothed": 4}},
+    "catboost-x4": {"bag": {"catboost": 4}},
+    "all-x4": {"bag": {"lambdamart": 1, "gbdt": 1, "smoothed": 1, "yetirank": 1}},
+    "all-x5": {"bag": {"lambdamart": 1, "gbdt": 1, "smoothed": 1, "yetirank": 1, "catboost": 1}},
 }
 
 Score: TypeAlias = Callable[[Queries], ArrayLike]
