@@ -43,7 +43,7 @@ def test_without_need_all_queries_are_fitted(folder: str, monkeypatch: pytest.Mo
 
 
 def test_a_sample_is_fitted_where_bins_do_not_fit(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.warns(RankTuneWarning, match=r"LambdaMART is fitted to a sample of 12 of 30 queries, whose bins the"):
+    with pytest.warns(RankTuneWarning, match=r"fitted to a sample of 12 of 30 queries, whose bins fit the"):
         found = fitted_to(folder, "LambdaMART", 120, monkeypatch)
     numbers = sample(np.arange(30), 12, 3)
     assert found.query_ids.tolist() == read_development(folder).query_ids[numbers].tolist()
