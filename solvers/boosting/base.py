@@ -19,6 +19,7 @@ from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers,
 from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
 from ranktune.solvers.boosting.limits import check_share, whole
 from ranktune.solvers.boosting.training_queries import InMemory, TrainingQueries, scores_of
+from ranktune.solvers.boosting.within import CHOICES, NONE, widened
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import RandomState, check_part, check_random_state
 from ranktune.solvers.core.errors import DataError
@@ -30,10 +31,12 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.metrics import chosen_metric, parse_metric
-from ranktune.solvers.models.base import LINEAR, TREES, Model, Origin
+from ranktune.solvers.models.base import LINEAR, TREES, WITHIN, Model, Origin
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
+from ranktune.solvers.models.within.columns import KINDS
+from ranktune.solvers.models.within.model import WithinModel
 
 START_DOCUMENTS, START_DOCUMENTS_A_FEATURE = 50_000, 100
 """Documents that suffice for the linear model that boosting can start from: the larger number of the two."""
@@ -47,13 +50,15 @@ class TreeRanker(BaseRanker):
     takes_monotone: ClassVar[bool] = True
     trees_: Trees
     rounds_: tuple[int, ...]
+    within_: str = NONE
     start_: Model | None = None
     _earlier: Model | None = None
 
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
         """Return the kinds of parts of the model of a configuration: trees, and weights if it starts from them."""
-        return frozenset({TREES, LINEAR} if parameters.get("start") == "linear" else {TREES})
+        trees = TREES if parameters.get("within_query", NONE) == NONE else WITHIN
+        return frozenset({trees, LINEAR} if parameters.get("start") == "linear" else {trees})
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
         """Return the scores of the rows of X, (n_documents,), in their order.
@@ -63,7 +68,7 @@ class TreeRanker(BaseRanker):
         self._check_fitted("trees_")
         has_missing = isinstance(X, Queries) and X.has_missing
         learned_missing = self.imputation_ is not None or self.trees_.missing_left is not None
-        if self.start_ is not None or learned_missing or has_missing:
+        if self.within_ != NONE or self.start_ is not None or learned_missing or has_missing:
             return self._predict_by_model(X, qid, group)
         if isinstance(X, Queries):
             return X.in_caller_order(self.trees_.scores(X.features))
@@ -74,7 +79,11 @@ class TreeRanker(BaseRanker):
         grown, fill = self.trees_, None if self.imputation_ is None else self.imputation_.fill
         if fill is not None:  # a missing value goes to the side of the value that was imputed
             grown = replace(grown, missing_left=fill[grown.feature] <= grown.threshold)
-        trees = TreeModel(grown, self.n_features_in_, **origin)
+        trees: Model
+        if self.within_ == NONE:
+            trees = TreeModel(grown, self.n_features_in_, **origin)
+        else:
+            trees = WithinModel(TreeModel(grown, len(KINDS) * self.n_features_in_, ""), **origin)
         if self.start_ is None:
             return trees
         start = _with_origin(self.start_, origin)
@@ -132,7 +141,7 @@ class GrownRanker(TreeRanker):
     def _steps_on(self, training: TrainingQueries, vali: Queries | None) -> Iterator[Step]:
         """Grow a member of the bag for each seed; their mean is the model."""
         self._find_start(training)
-        source = self._source(training)
+        source, self.within_ = self._source(training), training.within
         members: list[Trees] = []
         count = 0
         for seed in self._seeds():
@@ -146,9 +155,14 @@ class GrownRanker(TreeRanker):
         if len(members) > 1:
             yield Step(count, float("nan"))
 
+    @property
+    def _within(self) -> str:
+        """The further columns that the trees are of: see `ranktune.solvers.boosting.within`."""
+        return NONE
+
     def _training(self, queries: Queries) -> TrainingQueries:
         """Return the queries that the objective can use."""
-        return InMemory(queries_with_pairs(queries) if self.needs_pairs else queries)
+        return InMemory(queries_with_pairs(queries) if self.needs_pairs else queries, self._within)
 
     def _find_start(self, training: TrainingQueries) -> None:
         """Set start_, the model that the trees are added to."""
@@ -198,6 +212,16 @@ class BoostedRanker(GrownRanker):
             choices=("none", "linear"),
         ),
     ] = "none"
+    within_query: Annotated[
+        str,
+        Param(
+            'What the trees compare besides the features: "ranks": the rank of a document by each feature within its '
+            'query, from 0 to 1. "all": also its z-score there, its distance to the highest value and its share of it. '
+            "Then the model needs all documents of a query at once, which search engines do not give it.",
+            choices=CHOICES,
+            searched=(),
+        ),
+    ] = NONE
     validation: Annotated[
         float,
         Param(
@@ -238,6 +262,10 @@ class BoostedRanker(GrownRanker):
         """
         self._earlier = model
         return self
+
+    @property
+    def _within(self) -> str:
+        return self.within_query
 
     def _find_start(self, training: TrainingQueries) -> None:
         """Take the model to continue, or fit a linear model to the grades."""
@@ -290,7 +318,7 @@ class BoostedRanker(GrownRanker):
         """Grow all members of the bag but the last completely, and the last from value to value."""
         training = self._training(queries)
         self._find_start(training)
-        source = self._source(training)
+        source, self.within_ = self._source(training), training.within
         ends = [int(value) for value in values]
         *earlier, last = [in_parts(source.growth(seed), ends) for seed in self._seeds()]
         complete = [list(member) for member in earlier]
@@ -303,7 +331,8 @@ class BoostedRanker(GrownRanker):
     def _watched(self, growth: Growth, queries: Queries, vali: Queries) -> Iterator[tuple[Trees, float]]:
         metric = chosen_metric(self.metric, queries, vali)
         start = np.zeros(vali.n_documents) if self.start_ is None else scores_of(self.start_, vali)
-        return watched(growth, int(self.trees), vali, metric, Patience(int(self.patience)), start)
+        columns = widened(vali, self._within)
+        return watched(growth, int(self.trees), columns, metric, Patience(int(self.patience)), start)
 
 
 def _with_origin(model: Model, origin: Origin) -> Model:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Protocol
 
@@ -16,6 +17,7 @@ import numpy as np
 from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.blocks.workers import LocalBlocks, OpenBlock
 from ranktune.solvers.boosting.growth import without_features
+from ranktune.solvers.boosting.within import NONE, widened
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.grades import with_pairs
@@ -24,11 +26,18 @@ from ranktune.solvers.models.base import Model
 
 
 class TrainingQueries(Protocol):
-    """Queries to grow trees on; queries has their grades, weights and lengths, and not always their features."""
+    """Queries to grow trees on; queries has their grades, weights and lengths, and not always their features.
+
+    within is what stands beside the features, computed within each query: see `ranktune.solvers.boosting.within`.
+    """
+
+    @property
+    def within(self) -> str:
+        """The further columns of queries."""
 
     @property
     def queries(self) -> Queries:
-        """The queries, possibly without features."""
+        """The queries with all columns, or without features."""
 
     def select(self, numbers: Ints) -> Queries:
         """Return the queries of these numbers, ascending, with their features."""
@@ -41,15 +50,21 @@ class TrainingQueries(Protocol):
 class InMemory:
     """Queries in memory, or mapped as a whole."""
 
-    queries: Queries
+    given: Queries
+    within: str = NONE
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The queries with all columns."""
+        return widened(self.given, self.within)
 
     def select(self, numbers: Ints) -> Queries:
         """Return the queries of these numbers."""
-        return self.queries.select(numbers)
+        return self.given.select(numbers)
 
     def scores(self, model: Model) -> Floats:
         """Return the scores of all documents by a model, (n_documents,)."""
-        return scores_of(model, self.queries)
+        return scores_of(model, self.given)
 
 
 class InBlocks:
@@ -58,7 +73,7 @@ class InBlocks:
     Raises DataError for sparse features, and ParameterError where other processes hold the blocks.
     """
 
-    def __init__(self, data: BlockedQueries, *, pairs: bool) -> None:
+    def __init__(self, data: BlockedQueries, *, pairs: bool, within: str = NONE) -> None:
         if not isinstance(data.workers, LocalBlocks):
             raise ParameterError(
                 "trees are grown in one process, from the bins of all blocks: leave workers out. On a Dask cluster "
@@ -66,7 +81,7 @@ class InBlocks:
             )
         if data.extent.is_sparse:
             raise DataError("blocks of sparse features cannot be binned block by block: call fit on all documents.")
-        self._workers, self._pairs, self.n_features = data.workers, pairs, data.n_features
+        self._workers, self._pairs, self.within = data.workers, pairs, within
         parts = data.workers.map(_without_features, pairs)
         self._first = np.cumsum([0, *(0 if part is None else part.n_queries for part in parts)])
         self.queries = concatenate([part for part in parts if part is not None])
@@ -84,8 +99,8 @@ class InBlocks:
         return np.concatenate(self._workers.map(_scored, self._pairs, model))
 
     def features(self) -> Iterator[Array]:
-        """Yield the features of a block after the other."""
-        yield from self._workers.each(_features, self._pairs)
+        """Yield the columns of a block after the other."""
+        yield from self._workers.each(_features, self._pairs, self.within)
 
 
 def scores_of(model: Model, queries: Queries) -> Floats:
@@ -116,6 +131,7 @@ def _scored(block: OpenBlock, pairs: bool, model: Model) -> Floats:
     return scores[block.queries.documents_of(_numbers(block, pairs))]
 
 
-def _features(block: OpenBlock, pairs: bool) -> Array:
-    rows: Array = np.asarray(block.queries.features[block.queries.documents_of(_numbers(block, pairs))])
+def _features(block: OpenBlock, pairs: bool, within: str) -> Array:
+    queries = widened(block.queries, within)
+    rows: Array = np.asarray(queries.features[queries.documents_of(_numbers(block, pairs))])
     return rows

@@ -3,8 +3,7 @@
 A model file holds format, version, kind, solver, parameters, n_features, feature_names, metric (what the model was
 chosen by), data (the fingerprint of its training data), created, ranktune (the version that wrote it), encoding (how
 the columns of the training table became features: see ranktune.solvers.data.columns.encoding), monotone (sign by
-feature, if the model keeps constraints), and what its kind adds: see ranktune.solvers.models.linear, .tree_model,
-.blend and .custom. A new kind of model is a new entry in KINDS.
+feature, if the model keeps constraints), and what its kind, an entry of KINDS, adds: see the module of each.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import numeric
 from ranktune.solvers.models import files
-from ranktune.solvers.models.columns import check_width, columns_of, positions
+from ranktune.solvers.models.columns import check_grouped, check_width, columns_of, positions
 from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of, optional_field
 
 Fields: TypeAlias = dict[str, Any]
@@ -40,15 +39,14 @@ Fields: TypeAlias = dict[str, Any]
 Blobs: TypeAlias = Mapping[str, bytes]
 """What code of the user's wrote, by key of the manifest."""
 
-LINEAR, LIST, TREES, CUSTOM = "linear", "list", "trees", "custom"
-"""Kinds of parts of models: weights, weights of features scaled by query, trees, models of the user's solvers."""
+LINEAR, LIST, TREES, WITHIN, CUSTOM = "linear", "list", "trees", "within", "custom"  # kinds of parts of models
 MISSING_WEIGHTS, MISSING_SIDES = "missing weights", "missing sides"
-"""What a format must hold besides, of models that learned from missing values: what these add, and where trees send
-them."""
+"""What a format must hold besides of models that learned from missing values: what these add, where trees send them."""
 IN_WORDS: Mapping[str, str] = {
     LINEAR: "weights",
     LIST: "weights of features scaled by query",
     TREES: "trees",
+    WITHIN: "trees that compare the documents of a query",
     CUSTOM: "what a solver of yours made",
     MISSING_WEIGHTS: "what missing values add",
     MISSING_SIDES: "where missing values go",
@@ -183,9 +181,14 @@ class Model(ABC):
         return False
 
     @property
+    def needs_queries(self) -> bool:
+        """Whether predict must be told which documents are ranked together."""
+        return False
+
+    @property
     def _by_list(self) -> bool:
         """Whether scores depend on which documents are ranked together."""
-        return False
+        return self.needs_queries
 
     def _check_origin(self, what: str) -> None:
         """Raise DataError where there are not n_features names, or the model violates its monotone constraints."""
@@ -210,11 +213,10 @@ class Model(ABC):
         Parameters
         ----------
         X : array-like, scipy sparse matrix, data frame or Queries, shape (n_documents, n_features)
-            The features, NaN where a value is missing. Columns of a data frame, and named features of Queries, are
-            matched by name where the model has feature names, in any order and among any others. Dates and categories
-            of a data frame become features as those of the training table did.
+            The features, NaN where a value is missing. Columns of a data frame, and features of Queries, are matched by
+            name where both have names. Dates and categories become features as those of the training table did.
         qid : array-like of shape (n_documents,), optional
-            The query of each row. It matters only to models that scale the features of each query.
+            The query of each row: of models that scale features by query, or compare its documents, which must know.
         group : array-like of int, optional
             The number of rows of each query, instead of qid. With neither, all rows are one query.
 
@@ -227,7 +229,7 @@ class Model(ABC):
         ------
         DataError
             X has another number of features, lacks a named column, or holds infinity; or it holds NaN, and the training
-            data had no missing values; or a score is not finite.
+            data had no missing values; or a score is not finite; or queries are needed and not given.
         """
         if isinstance(X, Queries):
             queries = X
@@ -241,6 +243,7 @@ class Model(ABC):
                     return np.zeros(0)
             qid, group = (qid, group) if self._by_list else (None, None)
             queries = Queries.from_arrays(values, np.zeros(values.shape[0] if values.ndim else 0), qid=qid, group=group)
+            check_grouped(queries.n_documents, self.needs_queries and qid is None and group is None)
         return queries.in_caller_order(np.concatenate(list(self.score_blocks(queries))))
 
     def score_blocks(self, queries: Queries) -> Iterator[Floats]:
@@ -297,9 +300,8 @@ class Model(ABC):
             "data": self.fingerprint,
             "created": self.created or datetime.now(UTC).isoformat(timespec="seconds"),
             "ranktune": self.version or installed_version(),
+            **({} if self.encoding is None else {"encoding": self.encoding.as_json()}),
         }
-        if self.encoding is not None:
-            content["encoding"] = self.encoding.as_json()
         names = {} if self.feature_names is None else {"feature_names": self.feature_names}
         files.write_manifest(Path(path), content, arrays, names, self._blobs())
 
@@ -320,6 +322,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
     "custom": ("models.custom", "CustomModel"),
     "linear": ("models.linear", "LinearModel"),
     "trees": ("models.tree_model", "TreeModel"),
+    "within": ("models.within.model", "WithinModel"),
 }
 """Kind -> module and class, imported when a file of this kind is read."""
 
@@ -337,7 +340,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Returns
     -------
     Model
-        A LinearModel, TreeModel, BlendModel or CustomModel. It predicts the same bits as the saved one.
+        A LinearModel, TreeModel, WithinModel, BlendModel or CustomModel. It predicts the same bits as the saved one.
 
     Raises
     ------

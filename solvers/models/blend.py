@@ -2,9 +2,10 @@
 
 A blend of any number of members has a part for the sum of the linear members' weights, one for the sum of the weights
 of linear members that scale each query's features, one for the trees of all members, and one for each estimator of a
-solver that the user registered. Members of one of the first three kinds make one model of that kind. A model file of
-kind "blend" adds parts, a list of "linear", "list", "trees" and "custom", with weights, list_weights, trees, splits and
-arrays as in ranktune.solvers.models.tree_model, and what ranktune.solvers.models.custom adds.
+solver that the user registered. Members of one of the first three kinds make one model of that kind. Trees that compare
+the documents of a query take up those that do not. A model file of kind "blend" adds parts, a list of "linear", "list",
+"trees" or "within", and "custom", with weights, list_weights, trees, splits and arrays as in
+ranktune.solvers.models.tree_model, and what ranktune.solvers.models.within.model and .custom add.
 Where missing values are allowed, missing_weights and missing_list_weights are what they add.
 """
 
@@ -27,6 +28,7 @@ from ranktune.solvers.models.base import (
     MISSING_SIDES,
     MISSING_WEIGHTS,
     TREES,
+    WITHIN,
     Blobs,
     Fields,
     Model,
@@ -36,9 +38,11 @@ from ranktune.solvers.models.custom import CustomModel, blobs_of, described, rea
 from ranktune.solvers.models.files import Content, field_of
 from ranktune.solvers.models.linear import LinearModel, read_weights
 from ranktune.solvers.models.tree_model import TreeModel, packed, unpacked
-from ranktune.solvers.models.trees import joined
+from ranktune.solvers.models.trees import Trees, joined
+from ranktune.solvers.models.within.columns import KINDS
+from ranktune.solvers.models.within.model import WithinModel
 
-_SUMS = (LINEAR, LIST, TREES)
+_SUMS = (LINEAR, LIST, TREES, WITHIN)
 """Kinds of parts of which a blend has one at most."""
 _PARTS = (*_SUMS, CUSTOM)
 _TWO_OR_MORE = f"two or more, of the kinds {', '.join(_SUMS)} one each."
@@ -89,6 +93,11 @@ class BlendModel(Model):
         return all(part.takes_missing for part in self.parts)
 
     @property
+    def needs_queries(self) -> bool:
+        """Whether a part compares the documents of a query."""
+        return any(part.needs_queries for part in self.parts)
+
+    @property
     def _by_list(self) -> bool:
         return any(part._by_list for part in self.parts)
 
@@ -113,6 +122,9 @@ class BlendModel(Model):
             elif isinstance(part, TreeModel):
                 counts, arrays["arrays"] = packed(part.trees)
                 content |= counts
+            elif isinstance(part, WithinModel):
+                of_trees, arrays_of_trees = part._content()
+                content, arrays = {**of_trees, **content}, {**arrays, **arrays_of_trees}
         if self._custom:
             content |= described(self._custom)
         return content, arrays
@@ -134,6 +146,8 @@ class BlendModel(Model):
         for kind in kinds:
             if kind == TREES:
                 parts.append(TreeModel(unpacked(path, content), n_features, **origin))
+            elif kind == WITHIN:
+                parts.append(WithinModel(**WithinModel.fields_of(path, content, n_features, origin), **origin))
             elif kind != CUSTOM:
                 name = "list_weights" if kind == LIST else "weights"
                 weights, missing = read_weights(path, content, name, f"missing_{name}", n_features)
@@ -175,6 +189,8 @@ def blended(members: Sequence[Model], factors: Sequence[float], solver: str, par
                 by_part.setdefault(_part_of(piece), []).append((piece, float(factor)))
     if len({member.n_features for member in members}) > 1:
         raise DataError("the members of a blend expect different numbers of features: fit them on the same data.")
+    if WITHIN in by_part:
+        by_part[WITHIN] = [*by_part.pop(TREES, []), *by_part[WITHIN]]
     parts = (*(_added(by_part[kind], origin) for kind in _SUMS if kind in by_part), *custom)
     return parts[0] if len(parts) == 1 else BlendModel(parts, **origin)
 
@@ -186,7 +202,7 @@ def _common_constraints(members: Sequence[Model]) -> dict[str, int]:
 
 
 def parts_of(model: Model) -> frozenset[str]:
-    """Return the kinds of a model's parts: LINEAR, LIST (linear, of features scaled by query), TREES, CUSTOM."""
+    """Return the kinds of a model's parts: see `ranktune.solvers.models.base.IN_WORDS`."""
     return frozenset(map(_part_of, model.parts if isinstance(model, BlendModel) else (model,)))
 
 
@@ -196,7 +212,7 @@ def needs_of(model: Model) -> frozenset[str]:
     for part in model.parts if isinstance(model, BlendModel) else (model,):
         if isinstance(part, LinearModel) and part.missing is not None and part.missing.any():
             needs.add(MISSING_WEIGHTS)
-        elif isinstance(part, TreeModel) and part.trees.knows_missing:
+        elif (trees := trees_in(part)) is not None and trees.knows_missing:
             needs.add(MISSING_SIDES)
     return frozenset(needs)
 
@@ -210,9 +226,17 @@ def _added(weighted: Sequence[tuple[Model, float]], origin: Origin) -> Model:
         added = [factor * model.missing for model, factor in linear if model.missing is not None]
         missing = np.sum(added, axis=0) if len(added) == len(linear) else None
         return LinearModel(weights, list_scaling=first.list_scaling, missing=missing, **origin)
-    assert isinstance(first, TreeModel)
-    trees = joined([model.trees.scaled(factor) for model, factor in weighted if isinstance(model, TreeModel)])
-    return TreeModel(trees, first.columns, **origin)
+    of_all = [(trees_in(model), factor) for model, factor in weighted]
+    trees = joined([trees.scaled(factor) for trees, factor in of_all if trees is not None])
+    if isinstance(weighted[-1][0], WithinModel):  # its first columns are the features
+        return WithinModel(TreeModel(trees, len(KINDS) * first.n_features, ""), **origin)
+    return TreeModel(trees, first.n_features, **origin)
+
+
+def trees_in(part: Model) -> Trees | None:
+    """Return the trees of a part of a blend, whose columns are features or what is made of them; None without any."""
+    part = part.inner if isinstance(part, WithinModel) else part
+    return part.trees if isinstance(part, TreeModel) else None
 
 
 def _part_of(model: Model) -> str:
@@ -220,6 +244,8 @@ def _part_of(model: Model) -> str:
         return LIST if model.list_scaling else LINEAR
     if isinstance(model, TreeModel):
         return TREES
+    if isinstance(model, WithinModel):
+        return WITHIN
     if isinstance(model, CustomModel):
         return CUSTOM
     raise DataError(f"a {type(model).__name__} cannot be part of a blend: give linear models and trees.")
@@ -227,4 +253,5 @@ def _part_of(model: Model) -> str:
 
 def _are_parts(kinds: Sequence[object]) -> bool:
     """Return whether kinds are those of parts of a blend."""
-    return all(kind in _PARTS for kind in kinds) and all(kinds.count(kind) <= 1 for kind in _SUMS)
+    known = all(kind in _PARTS for kind in kinds) and not {TREES, WITHIN} <= set(map(str, kinds))
+    return known and all(kinds.count(kind) <= 1 for kind in _SUMS)

@@ -50,3 +50,13 @@ def check_width(n_features: int, expected: int) -> None:
             f"X has {n_features} features, and the model was trained on {expected}: "
             "give the same features in the same order."
         )
+
+
+def check_grouped(n_rows: int, is_needed: bool) -> None:
+    """Raise DataError where it is needed and not said which of several rows are a query."""
+    if is_needed and n_rows > 1:
+        raise DataError(
+            f"predict was given {n_rows} rows and not which of them are a query, and this model compares each document "
+            f"with the others of its query. Pass qid=, the query of each row, or group=[{n_rows}] if they are one "
+            "query, or Queries."
+        )

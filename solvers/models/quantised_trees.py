@@ -111,4 +111,4 @@ def _rounded_down(thresholds: Matrix) -> Matrix:
     """Return the highest number of single precision at most each threshold: the same numbers of that precision pass."""
     with np.errstate(over="ignore"):
         single = thresholds.astype(np.float32)
-    return np.where(single > thresholds, np.nextafter(single, np.float32(-np.inf)), single)
+        return np.where(single > thresholds, np.nextafter(single, np.float32(-np.inf)), single)

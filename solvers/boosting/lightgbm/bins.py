@@ -6,15 +6,11 @@ queries that they come from, which are kept until those are gone.
 
 from __future__ import annotations
 
-import weakref
-from collections import OrderedDict
-from threading import Lock
-
 import numpy as np
 
 from ranktune.solvers.boosting.lightgbm.library import Data, Parameters
 from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.data.origins import origin_of
+from ranktune.solvers.data.origins import Kept, origin_of
 from ranktune.solvers.data.queries import Queries
 
 MAX_KEPT = 2
@@ -27,32 +23,8 @@ DENSE_SAMPLE = 50_000
 """Documents that the limits of the bins of dense features are computed from; more take longer and are no better."""
 
 
-class SharedBins:
-    """The bins of the last data sets, the latest last."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._bins: OrderedDict[tuple[int, str], Data] = OrderedDict()
-        self._lock = Lock()
-
-    def of(self, queries: Queries, params: Parameters) -> Data:
-        """Return the bins of queries, made with params where they are not kept."""
-        key = id(queries), str(sorted(params.items()))
-        with self._lock:
-            if key not in self._bins:
-                self._bins[key] = Data(queries.features, params)
-                weakref.finalize(queries, self._bins.pop, key, None)
-                while len(self._bins) > self._most:
-                    self._bins.popitem(last=False)
-            self._bins.move_to_end(key)
-            return self._bins[key]
-
-    def __len__(self) -> int:
-        """Return the number of data sets."""
-        return len(self._bins)
-
-
-KEPT = SharedBins(MAX_KEPT)
+KEPT: Kept[Data] = Kept(MAX_KEPT)
+"""The bins of the last data sets."""
 
 
 def rows_of(queries: Queries, numbers: Ints) -> Ints:
@@ -71,8 +43,9 @@ def bins_of(queries: Queries, params: Parameters) -> tuple[Data, Ints | None]:
         origin, numbers = queries, np.arange(queries.n_queries)
     if queries.is_sparse or origin.n_documents * origin.n_features > MAX_KEPT_BYTES:
         return Data(queries.features, params), None
-    of_bins = {name: value for name, value in params.items() if name in _OF_BINS}
-    return KEPT.of(origin, {**of_bins, "min_data_in_leaf": 1}), rows_of(origin, numbers)
+    of_bins = {name: value for name, value in params.items() if name in _OF_BINS} | {"min_data_in_leaf": 1}
+    key = str(sorted(of_bins.items()))
+    return KEPT.of(origin, key, lambda: Data(origin.features, of_bins)), rows_of(origin, numbers)
 
 
 _OF_BINS = (

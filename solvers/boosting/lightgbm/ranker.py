@@ -17,6 +17,7 @@ from ranktune.solvers.boosting.lightgbm.library import Data
 from ranktune.solvers.boosting.limits import L2, check_share, check_single, whole
 from ranktune.solvers.boosting.objectives import MakeObjective
 from ranktune.solvers.boosting.training_queries import InBlocks, TrainingQueries
+from ranktune.solvers.boosting.within import N_KINDS
 from ranktune.solvers.core.arrays import Features, Floats, Json
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value
@@ -74,14 +75,15 @@ class LightGBMRanker(GrownRanker):
 
     def _training(self, queries: Queries) -> TrainingQueries:
         """Return the queries that the objective can use: of many that are mapped, their features stay on disk."""
-        if not queries.is_sparse and queries.n_documents * queries.n_features > MAX_KEPT_BYTES:
+        columns = queries.n_features * N_KINDS[self._within]
+        if not queries.is_sparse and queries.n_documents * columns > MAX_KEPT_BYTES:
             data = better_divided(queries)
             if isinstance(data, BlockedQueries):
-                return InBlocks(data, pairs=self.needs_pairs)
+                return InBlocks(data, pairs=self.needs_pairs, within=self._within)
         return super()._training(queries)
 
     def _fit_blocks(self, data: BlockedQueries) -> None:
-        for _ in self._steps_on(InBlocks(data, pairs=self.needs_pairs), None):
+        for _ in self._steps_on(InBlocks(data, pairs=self.needs_pairs, within=self._within), None):
             pass
 
     def _source(self, training: TrainingQueries) -> LightGBMData:

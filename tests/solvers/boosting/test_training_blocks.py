@@ -53,6 +53,7 @@ RANKERS: list[Any] = [
     GBDTRanker(trees=6, start="linear"),
     GBDTRanker(trees=6, centre="rounds"),
     RandomForestRanker(trees=6),
+    LambdaMART(trees=20, validation=0.2, start="linear", within_query="all"),
 ]
 
 

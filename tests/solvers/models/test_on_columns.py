@@ -12,6 +12,7 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.core.registrations import REGISTERED, Registration
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.blend import blended
@@ -38,8 +39,8 @@ def data(*, missing: bool = False) -> Queries:
     return Queries.from_arrays(X, y, group=[12] * 10, feature_names=[f"x{k}" for k in range(8)])
 
 
-def fitted(name: str, queries: Queries) -> Model:
-    return make(name, {}, 0).fit(queries).as_model(feature_names=queries.feature_names)
+def fitted(name: str, queries: Queries, **params: Value) -> Model:
+    return make(name, params, 0).fit(queries).as_model(feature_names=queries.feature_names)
 
 
 def check(model: Model, narrow: Model, queries: Queries) -> None:
@@ -53,6 +54,12 @@ def check(model: Model, narrow: Model, queries: Queries) -> None:
 def test_scores_are_those_of_the_model_of_some_features(name: str, missing: bool) -> None:
     queries = data(missing=missing)
     narrow = fitted(name, queries.with_columns(COLUMNS))
+    check(narrow.on_columns(COLUMNS, 8, queries.feature_names), narrow, queries)
+
+
+def test_columns_within_queries_stay_those_of_their_features() -> None:
+    queries = data(missing=True)
+    narrow = fitted("LambdaMART", queries.with_columns(COLUMNS), within_query="all", min_documents=5)
     check(narrow.on_columns(COLUMNS, 8, queries.feature_names), narrow, queries)
 
 

@@ -30,6 +30,7 @@ def models(queries: Queries) -> dict[str, Model]:
         "linear": make("RankSVM", {}, 0),
         "list": make("Ranker", {"optimizer": "fobos", "scaling": "list"}, 0),
         "trees": make("GBDTRanker", {}, 0),
+        "within": make("LambdaMART", {"within_query": "all", "trees": 20}, 0),
     }
     names = queries.feature_names
     result = {kind: solver.fit(queries).as_model(feature_names=names) for kind, solver in solvers.items()}

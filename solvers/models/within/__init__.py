@@ -1,0 +1,1 @@
+"""Models that compare a document with the others of its query."""
