@@ -23,7 +23,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.distillation.staircases import staircase
 from ranktune.solvers.linear.pointwise import RidgeRanker
-from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, Model, Origin
+from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, WITHIN, Model, Origin
 from ranktune.solvers.models.blend import BlendModel, blended, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
@@ -103,7 +103,7 @@ def distil(model: Model, queries: Queries, into: str = TREES, *, trees: int | No
         ridge = ridge.on_columns(model.used_features, model.n_features, None)
         copy = blended([ridge], [spread], "", {})
         return LinearModel(**{name: getattr(copy, name) for name in ("weights", "missing")}, **_origin(model))
-    if trees is None and not parts & {LIST, CUSTOM}:
+    if trees is None and not parts & {LIST, WITHIN, CUSTOM}:
         trees_of_copy = _as_trees(model, queries, spread / STEPS)
     else:
         trees_of_copy = _learnt(model, queries, spread, trees or LEARNT_TREES)
@@ -164,7 +164,7 @@ def _learnt(model: Model, queries: Queries, spread: float, trees: int) -> Trees:
 
     Documents that mix the features of several, a known help, made copies worse on queries that were not seen.
     """
-    by_query = bool(parts_of(model) & {LIST, CUSTOM})
+    by_query = bool(parts_of(model) & {LIST, WITHIN, CUSTOM})
     scores = model.predict(queries) / spread
     targets = replace(queries.with_columns(model.used_features), grades=scores)
     ranker = GBDTRanker(

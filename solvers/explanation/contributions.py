@@ -98,6 +98,11 @@ def dense_columns(queries: Queries, columns: Ints) -> Matrix:
 
 def check_alone(model: Model) -> None:
     """Raise ParameterError where a document's score depends on the other documents of its query."""
+    if model.needs_queries:
+        raise ParameterError(
+            f"the model, by {model.solver}, compares each document with the others of its query: its score cannot be "
+            "divided among its features alone. What can be computed is the importance of features over all queries."
+        )
     if isinstance(model, CustomModel) and takes_queries(model.estimator):
         raise ParameterError(
             f"the predict of {type(model.estimator).__name__} takes qid: a document's score depends on the other "

@@ -160,6 +160,12 @@ def _parts(model: Model) -> tuple[LinearModel | None, Trees | None]:
                 'score one document at a time. Train with another scaling than "list", or serve this one by '
                 f"ranktune.load_model and predict. {OTHER_MODELS}"
             )
+        elif part.needs_queries:
+            raise ParameterError(
+                f"the model, by {model.solver}, compares each document with the others of its query, and exported "
+                'models score one document at a time. Train with within_query="none", name the system in serve=, which '
+                f"leaves such models out, distil it, or serve it by ranktune.load_model and predict. {OTHER_MODELS}"
+            )
         else:
             raise ParameterError(
                 f"a {type(part).__name__} cannot be exported: only linear models, models of trees and their sums can. "

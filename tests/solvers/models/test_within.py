@@ -10,10 +10,15 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from ranktune.solvers import distil
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
-from ranktune.solvers.core.errors import DataError, ModelFormatError
+from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.explanation.contributions import contributions
+from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.models.base import Model, load_model
+from ranktune.solvers.models.blend import blended
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
 from ranktune.solvers.models.within import columns
@@ -157,3 +162,21 @@ def test_a_queries_object_in_another_order_is_scored_in_that_order() -> None:
     order = np.random.default_rng(0).permutation(len(X))
     shuffled = Queries.from_arrays(X[order], np.zeros(len(X)), qid=qid[order])
     np.testing.assert_array_equal(model().predict(shuffled), model().predict(X, qid=qid)[order])
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_no_format_that_scores_documents_alone_holds_it(format: str) -> None:
+    members = [model(), LinearModel(np.ones(3), "RidgeRanker", feature_names=("bm25", "price", "age"))]
+    for each in (model(), blended(members, [1.0, 1.0], "Blend", {})):
+        with pytest.raises(ParameterError, match=r'others of its query.*within_query="none".*serve=.*predict'):
+            export(each, format)
+
+
+def test_it_is_distilled_by_its_scores_and_not_explained_by_document() -> None:
+    X, starts = drawn()
+    queries = Queries.from_arrays(np.nan_to_num(X[:, :3]), np.zeros(len(X)), group=np.diff(starts))
+    copy = distil(blended([model(), model()], [1.0, 2.0], "Blend", {}), queries, trees=50)
+    assert isinstance(copy, TreeModel) and not copy.needs_queries
+    assert np.corrcoef(copy.predict(queries), model().predict(queries))[0, 1] > 0.5
+    with pytest.raises(ParameterError, match="others of its query: its score cannot be divided"):
+        contributions(model(), queries.select([3]), np.arange(1), np.arange(1))

@@ -11,7 +11,7 @@ from ranktune.solvers.core.registrations import Registration
 from ranktune.solvers.core.space import Choice
 from ranktune.solvers.custom.ranker import class_of
 from ranktune.solvers.export.formats import FORMATS
-from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES
+from ranktune.solvers.models.base import CUSTOM, LINEAR, LIST, TREES, WITHIN
 from ranktune.solvers.registry import SOLVERS, make
 from ranktune.tuner.study.abilities import able_space, can_load
 from ranktune.tuner.study.compatibility import setting_differences
@@ -22,7 +22,9 @@ def test_the_table_of_formats_says_what_is_loaded() -> None:
     assert can_load(["solr"], {LINEAR}) and can_load(["solr"], {TREES}) and not can_load(["solr"], {LINEAR, TREES})
     assert can_load(["onnx", "vespa"], {LINEAR, TREES}) and not can_load(["onnx", "solr"], {LINEAR, TREES})
     assert not can_load(["lightgbm"], {LINEAR}) and not can_load(["liblinear"], {TREES})
-    assert can_load([], {CUSTOM}) and not any(can_load([name], {part}) for name in FORMATS for part in (LIST, CUSTOM))
+    assert can_load([], {CUSTOM}) and not any(
+        can_load([name], {part}) for name in FORMATS for part in (LIST, WITHIN, CUSTOM)
+    )
 
 
 def test_every_solver_says_what_its_models_consist_of() -> None:
@@ -30,6 +32,7 @@ def test_every_solver_says_what_its_models_consist_of() -> None:
         assert SOLVERS[name].model_parts({}) in ({LINEAR}, {TREES}), name
     assert SOLVERS["ElasticRank"].model_parts({"scaling": "list"}) == {LIST}
     assert SOLVERS["LambdaMART"].model_parts({"start": "linear"}) == {LINEAR, TREES}
+    assert SOLVERS["LambdaMART"].model_parts({"start": "linear", "within_query": "ranks"}) == {LINEAR, WITHIN}
 
 
 def test_choices_that_cannot_be_loaded_are_not_suggested() -> None:
