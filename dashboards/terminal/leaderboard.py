@@ -18,6 +18,8 @@ from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, gain_sente
 
 UNSERVED = " *"
 """Mark of rows whose models a system that the study serves cannot load."""
+WHOLE = " (whole queries)"
+"""Mark of rows whose models compare the documents of a query."""
 OPTIONAL = ("kB", "us/doc", "fit s", "trials", "again", "features", "p Holm")
 """Columns that a narrow terminal leaves out, the first of them first."""
 PARTS = ("loss", "pair_weight", "penalty", "optimizer")
@@ -51,7 +53,8 @@ def leaderboard_table(result: JsonView) -> FittedTable:
         if all(row.get(name) is None for row in rows):
             del right[name]
     optional = tuple(name for name in OPTIONAL if name in right)
-    names = [escape(row["solver"]) + ("" if row.get("is_served", True) else UNSERVED) for row in rows]
+    marks = [("" if row.get("is_served", True) else UNSERVED) + WHOLE * row.get("needs_queries", False) for row in rows]
+    names = [escape(row["solver"]) + mark for row, mark in zip(rows, marks, strict=True)]
     return FittedTable({"solver": names}, right, optional, bold_first=True)
 
 
@@ -75,6 +78,8 @@ def conclusion(result: JsonView) -> str:
     )
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
+    if best.get("needs_queries"):
+        lines.append("It compares the documents of a query: it scores whole queries, and no search engine can load it.")
     sentences = (gain(result), _outside(result), tuning_gained(result), compositions(result), served(result))
     lines += filter(None, sentences)
     rivals = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]

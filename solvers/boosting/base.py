@@ -19,7 +19,7 @@ from ranktune.solvers.boosting.early_stopping import Patience, held_out_numbers,
 from ranktune.solvers.boosting.growth import Growth, TrainingData, grown, in_parts, watched
 from ranktune.solvers.boosting.limits import check_share, whole
 from ranktune.solvers.boosting.training_queries import InMemory, TrainingQueries, scores_of
-from ranktune.solvers.boosting.within import CHOICES, NONE, widened
+from ranktune.solvers.boosting.within import CHOICES, NONE, RANKS, possible, widened
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import RandomState, check_part, check_random_state
 from ranktune.solvers.core.errors import DataError
@@ -162,7 +162,7 @@ class GrownRanker(TreeRanker):
 
     def _training(self, queries: Queries) -> TrainingQueries:
         """Return the queries that the objective can use."""
-        return InMemory(queries_with_pairs(queries) if self.needs_pairs else queries, self._within)
+        return InMemory(queries_with_pairs(queries) if self.needs_pairs else queries, possible(queries, self._within))
 
     def _find_start(self, training: TrainingQueries) -> None:
         """Set start_, the model that the trees are added to."""
@@ -219,7 +219,7 @@ class BoostedRanker(GrownRanker):
             'query, from 0 to 1. "all": also its z-score there, its distance to the highest value and its share of it. '
             "Then the model needs all documents of a query at once, which search engines do not give it.",
             choices=CHOICES,
-            searched=(),
+            searched=(NONE, RANKS),
         ),
     ] = NONE
     validation: Annotated[
@@ -331,7 +331,7 @@ class BoostedRanker(GrownRanker):
     def _watched(self, growth: Growth, queries: Queries, vali: Queries) -> Iterator[tuple[Trees, float]]:
         metric = chosen_metric(self.metric, queries, vali)
         start = np.zeros(vali.n_documents) if self.start_ is None else scores_of(self.start_, vali)
-        columns = widened(vali, self._within)
+        columns = widened(vali, self.within_)
         return watched(growth, int(self.trees), columns, metric, Patience(int(self.patience)), start)
 
 

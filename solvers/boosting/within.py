@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.origins import Kept, origin_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.within.columns import KINDS, columns_within, signs_within
@@ -30,13 +31,10 @@ WIDENED: Kept[Queries] = Kept(MAX_KEPT)
 def widened(queries: Queries, within: str) -> Queries:
     """Return queries with the further columns; for "none" they themselves.
 
-    Those of queries that were selected from others are selected from theirs. Raises DataError for features that have
-    none.
+    Those of queries that were selected from others are selected from theirs.
     """
     if within == NONE:
         return queries
-    if reason := refused(queries):
-        raise DataError(f"within_query={within!r}: {reason} Leave within_query out.")
     origin, numbers = origin_of(queries)
     n_bytes = origin.n_documents * origin.n_features * N_KINDS[within] * origin.features.dtype.itemsize
     if n_bytes > MAX_KEPT_BYTES or queries.n_documents < MIN_SHARE * origin.n_documents:
@@ -45,7 +43,15 @@ def widened(queries: Queries, within: str) -> Queries:
     return whole if origin is queries else whole.select(numbers)
 
 
-def refused(queries: Queries) -> str:
+def possible(queries: Queries, within: str) -> str:
+    """Return which further columns training queries get: none, with a RankTuneWarning, where they can have none."""
+    if within == NONE or not (reason := _refused(queries)):
+        return within
+    warnings.warn(f"within_query={within!r} is left out: {reason}", RankTuneWarning, stacklevel=2)
+    return NONE
+
+
+def _refused(queries: Queries) -> str:
     """Return why features have no further columns, or an empty string."""
     if queries.is_sparse:
         return "the features are sparse, and what they are within their queries would not be."

@@ -133,6 +133,7 @@ def _row(
         trials=sum(one.trials for one in scored),
         cost=None if any(entry.cost is None for entry in models) else mean([entry.cost for entry in models]),
         is_served=all(can_load(serve, needs_of(entry.model)) for entry in models),
+        needs_queries=any(entry.model.needs_queries for entry in models),
     )
 
 

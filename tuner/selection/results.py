@@ -70,6 +70,8 @@ class Row:
         Whether the systems that the study serves can load it.
     cost : float or None
         What the features of the model cost, None where the study gives no costs.
+    needs_queries : bool
+        Whether it compares the documents of a query, so that all of them are needed to score one.
     """
 
     solver: str
@@ -89,6 +91,7 @@ class Row:
     trials: int
     is_served: bool = True
     cost: float | None = None
+    needs_queries: bool = False
 
     @property
     def is_baseline(self) -> bool:

@@ -17,7 +17,7 @@ from ranktune.solvers.boosting.lightgbm.library import Data
 from ranktune.solvers.boosting.limits import L2, check_share, check_single, whole
 from ranktune.solvers.boosting.objectives import MakeObjective
 from ranktune.solvers.boosting.training_queries import InBlocks, TrainingQueries
-from ranktune.solvers.boosting.within import N_KINDS
+from ranktune.solvers.boosting.within import N_KINDS, possible
 from ranktune.solvers.core.arrays import Features, Floats, Json
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value
@@ -79,7 +79,7 @@ class LightGBMRanker(GrownRanker):
         if not queries.is_sparse and queries.n_documents * columns > MAX_KEPT_BYTES:
             data = better_divided(queries)
             if isinstance(data, BlockedQueries):
-                return InBlocks(data, pairs=self.needs_pairs, within=self._within)
+                return InBlocks(data, pairs=self.needs_pairs, within=possible(queries, self._within))
         return super()._training(queries)
 
     def _fit_blocks(self, data: BlockedQueries) -> None:

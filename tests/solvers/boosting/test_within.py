@@ -13,7 +13,7 @@ from scipy import sparse
 
 from ranktune.solvers.boosting import within
 from ranktune.solvers.boosting.within import MAX_FEATURES, MAX_KEPT, WIDENED, widened
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import BlendModel, blended, parts_of
@@ -186,10 +186,13 @@ def test_columns_are_kept_while_their_queries_are() -> None:
     assert len(WIDENED) <= before
 
 
-def test_features_without_further_columns_are_refused() -> None:
+def test_sparse_and_very_wide_features_get_no_further_columns() -> None:
     queries = judged()
-    with pytest.raises(DataError, match=r"within_query='ranks': .* sparse.* Leave within_query out"):
-        made("LambdaMART", within_query="ranks").fit(replace(queries, features=sparse.csr_array(queries.features)))
+    thin = replace(queries, features=sparse.csr_array(queries.features))
+    with pytest.warns(RankTuneWarning, match="within_query='ranks' is left out: the features are sparse"):
+        ranker = made("LambdaMART", within_query="ranks").fit(thin, vali=thin)
+    check_same(ranker, made("LambdaMART").fit(thin, vali=thin))
+    assert not ranker.as_model().needs_queries and len(ranker.predict(queries.features)) == queries.n_documents
     wide = np.zeros((queries.n_documents, MAX_FEATURES + 1), dtype=np.float32)
-    with pytest.raises(DataError, match=f"{MAX_FEATURES + 1} features, and at most {MAX_FEATURES}"):
+    with pytest.warns(RankTuneWarning, match=f"{MAX_FEATURES + 1} features, and at most {MAX_FEATURES}"):
         made("LambdaMART", within_query="all").fit(queries.with_features(wide))
