@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
 from ranktune.solvers.core.arrays import Floats, Ints
@@ -31,10 +32,12 @@ BYTES_OF_DOCUMENT, BYTES_OF_FIT = 100, 120 << 20
 
 
 def unfitted(task: Task) -> BaseRanker:
-    """Return the ranker of a task, not fitted."""
+    """Return the ranker of a task, not fitted: a boosted one learns and stops by the metric of the study."""
     ranker = make(task.solver, solver_parameters(task.parameters), task.seed)
     if task.threads > 1 and "threads" in ranker.get_params():
         ranker.set_params(threads=task.threads)
+    if isinstance(ranker, BoostedRanker) and "metric" not in task.parameters:
+        ranker.set_params(metric=task.metrics[0])
     return ranker
 
 
@@ -64,7 +67,7 @@ def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
     it was not. Raises LimitReached where the first round has not ended in time.
     """
     task, ranker = run.task, unfitted(run.task)
-    ranker.set_params(**{task.path_parameter: task.bound, "metric": task.metrics[0]})
+    ranker.set_params(**{task.path_parameter: task.bound})
     rate = float(ranker.get_params().get("learning_rate", 1.0))
     race = GrowthRace(task.incumbent, task.bound, rate, weights=vali.query_weights)
     metric = parse_metric(task.metrics[0])

@@ -47,7 +47,7 @@ class PairWeights:
 
 def neighbours(queries: Queries, worth: Floats, ranks: int, decay: float) -> PairWeights:
     """Return decay^r |x_i - x_j| / (the sum of decay^r) for the documents at ranks r and r + 1, r at most ranks."""
-    v = decay ** np.arange(1.0, min(ranks, int(queries.lengths.max()) - 1) + 1.0)
+    v = decay ** np.arange(1.0, ranks + 1.0)
     return PairWeights(kernels.NEIGHBOURS, v / v.sum(), worth, np.ones(queries.n_queries))
 
 

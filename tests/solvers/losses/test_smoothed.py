@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import tracemalloc
+from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ranktune.solvers.boosting.objectives import SmoothedPairs
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.smoothed import kernels
@@ -66,7 +68,7 @@ def pair_weights(name: str, order: Ints, queries: Queries) -> Floats:
     n, grades = len(order), queries.grades
     found = np.zeros((n, n))
     if name == "neighbours":
-        shares = 0.8 ** np.arange(min(4, n - 1))
+        shares = 0.8 ** np.arange(4)
         for r, (i, j) in enumerate(pairwise(order[:5])):
             better, worse = (i, j) if grades[i] > grades[j] else (j, i)
             found[better, worse] = shares[r] / shares.sum() * abs(grades[i] - grades[j])
@@ -109,8 +111,6 @@ def test_the_kernel_does_what_plain_python_does_with_the_same_noise(name: str) -
         for sample in range(5):
             times = noise(3, q, 2, sample, b - a) * np.exp(-s)
             mean += pair_weights(name, np.argsort(times, kind="stable"), part) / 5
-        if name == "neighbours":
-            mean *= sum(0.8 ** np.arange(min(4, b - a - 1))) / sum(0.8 ** np.arange(4))  # v is of the longest list
         if name.startswith("dcg"):
             mean *= weights.share[q]
         loss, expected, curved = naive(mean, s)
@@ -119,3 +119,99 @@ def test_the_kernel_does_what_plain_python_does_with_the_same_noise(name: str) -
         assert np.allclose(bend[a:b], curved, rtol=0.0, atol=1e-10)
     assert value == pytest.approx(total, abs=1e-10)
     assert value > 0.1
+
+
+@pytest.mark.parametrize("name", ["neighbours", "ndcg@3", "map", "err", "mrr"])
+def test_derivatives_are_those_of_the_loss_while_weights_do_not_change(name: str) -> None:
+    queries = judged([9, 4, 6], grades="real" if name == "neighbours" else "whole")
+    scores = np.random.default_rng(2).normal(size=19)
+    weights = weights_of(name, queries)
+    _, slope, bend = derived(weights, queries, scores, samples=30)
+    width = 1e-5  # which changes no ranking here
+    for k in range(19):
+        step = np.zeros(19)
+        step[k] = width
+        (high, up, _), (low, down, _) = (derived(weights, queries, scores + way * step, samples=30) for way in (1, -1))
+        assert slope[k] == pytest.approx((high - low) / (2.0 * width), abs=1e-8)
+        assert bend[k] == pytest.approx((up[k] - down[k]) / (2.0 * width), abs=1e-8)
+
+
+@pytest.mark.parametrize("name", ["neighbours", *METRICS])
+def test_the_mean_is_that_over_all_rankings_of_a_plackett_luce_model(name: str) -> None:
+    queries, n = judged([5], seed=3), 5
+    scores = np.array([0.3, -0.5, 1.0, 0.0, -1.2])
+    weights = weights_of(name, queries)
+    expected = np.zeros((n, n))
+    for order in permutations(range(n)):
+        left, probability = np.exp(scores), 1.0
+        for document in order:
+            probability *= left[document] / left.sum()
+            left[document] = 0.0
+        expected += probability * pair_weights(name, np.array(order), queries)
+    slope = naive(expected * (weights.share[0] if name.startswith("dcg") else 1.0), scores)[1]
+    rounds = np.array([derived(weights, queries, scores, samples=20, number=number)[1] for number in range(2_000)])
+    error = rounds.std(axis=0, ddof=1) / np.sqrt(len(rounds))
+    assert np.all(np.abs(rounds.mean(axis=0) - slope) < 4.5 * error + 1e-12)
+    assert np.abs(slope).max() > 20.0 * error.max()
+
+
+def test_noise_is_exponential_and_a_hash_of_what_it_belongs_to() -> None:
+    drawn = noise(1, 2, 3, 4, 200_000)
+    uniform = np.sort(np.exp(-drawn))
+    assert 0.0 < uniform[0] < uniform[-1] < 1.0
+    assert np.abs(uniform - (np.arange(200_000) + 0.5) / 200_000).max() < 0.004  # Kolmogorov and Smirnov, p < 0.003
+    others = [noise(*own, 200_000) for own in ((0, 2, 3, 4), (1, 0, 3, 4), (1, 2, 0, 4), (1, 2, 3, 0))]
+    assert np.abs(np.corrcoef([drawn, drawn[np.r_[1:200_000, 0]], *others]) - np.eye(6)).max() < 0.012
+    assert np.array_equal(noise(1, 2, 3, 4, 10), drawn[:10])
+    masked = np.uint64(2**64 - 1)
+
+    def mixed(z: int) -> int:
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & int(masked)
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB & int(masked)
+        return z ^ (z >> 31)
+
+    golden = 0x9E3779B97F4A7C15
+    stream = mixed(mixed(mixed(mixed(1 + golden) ^ (2 + golden)) ^ (3 + golden)) + 4 * golden & int(masked))
+    expected = [-np.log(((mixed(stream + i * golden & int(masked)) >> 12) + 0.5) * 2.0**-52) for i in range(1, 11)]
+    assert np.allclose(drawn[:10], expected, rtol=0.0, atol=1e-12)
+
+
+def test_a_query_of_weight_two_is_the_query_twice_and_others_do_not_matter() -> None:
+    queries, scores = judged([6, 8, 5]), np.random.default_rng(5).normal(size=19)
+    weights = weights_of("ndcg@3", queries)
+    plain = SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 7)
+    weighted = SmoothedPairs(queries.weighted_by(np.array([2.0, 1.0, 0.5])), weights, 10, 3).derivatives(scores, 7)
+    for one, heavy in zip(plain, weighted, strict=True):
+        assert np.array_equal(heavy, one * np.repeat([2.0, 1.0, 0.5], [6, 8, 5]))
+    assert not np.array_equal(SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 8)[0], plain[0])
+    first = queries.select(np.array([0]))
+    alone = SmoothedPairs(first, weights_of("ndcg@3", first), 10, 3).derivatives(scores[:6], 7)
+    assert np.array_equal(alone[0], plain[0][:6])
+
+
+@pytest.mark.parametrize("name", ["neighbours", "ndcg@3", "map"])
+def test_threads_change_no_bit(name: str) -> None:
+    lengths = np.random.default_rng(6).integers(1, 60, 40).tolist()
+    queries = judged(lengths)
+    scores, weights = np.random.default_rng(7).normal(size=queries.n_documents), weights_of(name, queries)
+    expected = SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 1)
+    for threads in (1, 2, 4):
+        found = SmoothedPairs(queries, weights, 10, 3, threads).derivatives(scores, 1)
+        assert all(map(np.array_equal, found, expected))
+
+
+@pytest.mark.parametrize("name", ["neighbours", "ndcg@3"])
+def test_scores_beyond_exponentials_and_long_queries_of_real_grades(name: str) -> None:
+    queries = judged([8])
+    scores = np.array([0.0, 900.0, -900.0, 5.0, 0.0, -3000.0, 30.0, 1.0])
+    _, slope, bend = derived(weights_of(name, queries), queries, scores, samples=50)
+    assert np.isfinite(slope).all() and (bend >= 0.0).all()
+    assert abs(slope.sum()) < 1e-12
+    long = judged([10_000], grades="real")
+    pairs, scores = SmoothedPairs(long, weights_of(name, long), 10, 3), np.random.default_rng(8).normal(size=10_000)
+    pairs.derivatives(scores, 0)
+    tracemalloc.start()
+    slope, _ = pairs.derivatives(scores, 1)
+    assert tracemalloc.get_traced_memory()[1] < 5e6  # 50 numbers a document
+    tracemalloc.stop()
+    assert abs(slope.sum()) < 1e-9 < np.abs(slope).max()
