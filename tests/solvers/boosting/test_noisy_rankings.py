@@ -111,7 +111,6 @@ def test_a_study_tunes_it_by_its_own_metric(loss: str, tmp_path: Path, monkeypat
         return ranker
 
     monkeypatch.setattr("ranktune.tuner.evaluation.fitting.unfitted", kept)
-    monkeypatch.setattr("ranktune.tuner.evaluation.refit.unfitted", kept)
     queries = judged()
     result = ranktune.tune(
         queries, test=judged(1), metric="map", solvers=["LambdaMART"], trials=2, folds=2, jobs=1, home=tmp_path,
