@@ -50,9 +50,13 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     References
     ----------
     Bruch 2021, "An Alternative Cross Entropy Loss for Learning-to-Rank", WWW, for xendcg.
+    Bruch et al. 2020, "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM, for noise on scores.
     Burges 2010, "From RankNet to LambdaRank to LambdaMART: An Overview", MSR-TR-2010-82.
     Geurts et al. 2006, "Extremely Randomized Trees", Machine Learning 63(1), for the random splitter.
+    Gulin et al. 2011, "Winning the Transfer Learning Track of Yahoo!'s Learning to Rank Challenge with YetiRank",
+    PMLR 14.
     Ke et al. 2017, "LightGBM: A Highly Efficient Gradient Boosting Decision Tree", NIPS.
+    Lyzhin et al. 2023, "Which Tricks Are Important for Learning to Rank?", ICML.
 
     Examples
     --------
