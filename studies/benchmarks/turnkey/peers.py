@@ -29,7 +29,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -87,8 +87,24 @@ class Delivered:
     detail: Json = field(default_factory=dict)
 
 
-Peer = Callable[[Split, Budget, Path], Delivered]
-"""Takes a split without test queries, a budget and an empty folder."""
+@dataclass(frozen=True)
+class Peer:
+    """A tool: what runs it, and the packages that it imports, of which the version of the first is recorded.
+
+    run  takes a split without test queries, a budget and an empty folder
+    """
+
+    run: Callable[[Split, Budget, Path], Delivered]
+    needs: tuple[str, ...]
+
+
+def _delivered(predict: Callable[[Any], ArrayLike], vali: Queries, **known: Any) -> Delivered:
+    """Return a model of another library, given by its scores of features, with its METRIC on validation queries."""
+
+    def score(queries: Queries) -> Floats:
+        return np.asarray(predict(queries.features), dtype=np.float64)
+
+    return Delivered(score, parse_metric(METRIC).mean(score(vali), vali), **known)
 
 
 def rank_tune(split: Split, budget: Budget, folder: Path) -> Delivered:
@@ -120,50 +136,35 @@ def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:
     import optuna
 
     train, vali = split.train, given(split, "vali")
-    until, best = time.perf_counter() + budget.seconds, _Best()
+    until = time.perf_counter() + budget.seconds
     fixed = {"n_estimators": _TREES, "n_jobs": budget.threads, "random_state": budget.seed}
-    trees: list[int] = []
+    best, trees = list[Delivered](), list[int]()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
 
     def objective(trial: optuna.Trial) -> float:
-        ranker = fitted_lightgbm(_tree_parameters(trial) | fixed, train, vali, until)
-        trees.append(ranker.best_iteration_ or ranker.n_estimators_)
-        return best.offer(ranker, _value(ranker, vali))
+        model = _lightgbm(_tree_parameters(trial) | fixed, train, vali, until)
+        trees.append(model.detail["trees"])
+        best[:] = [max([*best, model], key=lambda delivered: delivered.estimate)]
+        return model.estimate
 
     study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=budget.seed))
     study.optimize(objective, timeout=max(0.0, until - time.perf_counter()))
-    if best.model is None:
+    if not best:
         raise StudyError(f"LightGBM and Optuna found no model in {budget.seconds:g} s. Give them more.")
-    model = best.model
-    detail = {"trees": model.best_iteration_ or model.n_estimators_, "trees_of_trials": trees}
-    return Delivered(lambda queries: model.predict(queries.features), best.value, tried=len(trees), detail=detail)
+    return replace(best[0], tried=len(trees), detail={"trees": best[0].detail["trees"], "trees_of_trials": trees})
 
 
 def lightgbm_defaults(split: Split, budget: Budget, folder: Path) -> Delivered:
     """Fit LightGBM once with its defaults, stopped early by validation NDCG@10, or at the deadline."""
-    train, vali = split.train, given(split, "vali")
     until = time.perf_counter() + budget.seconds
     fixed = {"n_estimators": _DEFAULTS_TREES, "n_jobs": budget.threads, "random_state": budget.seed}
-    ranker = fitted_lightgbm(fixed, train, vali, until)
+    return _lightgbm(fixed, split.train, given(split, "vali"), until)
+
+
+def _lightgbm(parameters: JsonView, train: Queries, vali: Queries, until: float) -> Delivered:
+    ranker = fitted_lightgbm(parameters, train, vali, until)
     detail = {"trees": ranker.best_iteration_ or ranker.n_estimators_, "cut_by_deadline": time.perf_counter() > until}
-    return Delivered(lambda queries: ranker.predict(queries.features), _value(ranker, vali), tried=1, detail=detail)
-
-
-def _value(ranker: LGBMRanker, vali: Queries) -> float:
-    return parse_metric(METRIC).mean(np.asarray(ranker.predict(vali.features)), vali)
-
-
-@dataclass
-class _Best:
-    """The model of the highest value so far."""
-
-    model: LGBMRanker | None = None
-    value: float = -np.inf
-
-    def offer(self, model: LGBMRanker, value: float) -> float:
-        if value > self.value:
-            self.model, self.value = model, value
-        return value
+    return _delivered(ranker.predict, vali, tried=1, detail=detail)
 
 
 def _tree_parameters(trial: optuna.Trial) -> Json:
@@ -208,9 +209,8 @@ def catboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
     until, vali = time.perf_counter() + budget.seconds, given(split, "vali")
     fixed = {"iterations": _DEFAULTS_TREES, "thread_count": budget.threads, "random_seed": budget.seed}
     ranker = fitted_catboost(fixed, split.train, vali, until)
-    value = parse_metric(METRIC).mean(np.asarray(ranker.predict(vali.features)), vali)
     detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
-    return Delivered(lambda queries: ranker.predict(queries.features), value, tried=1, detail=detail)
+    return _delivered(ranker.predict, vali, tried=1, detail=detail)
 
 
 def fitted_catboost(
@@ -257,12 +257,7 @@ def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
         raise StudyError(f"FLAML found no model in {budget.seconds:g} s. Give it more.")
     trees = automl.best_config.get("n_estimators")
     detail = {"learner": automl.best_estimator} | ({} if trees is None else {"trees": int(trees)})
-
-    def score(queries: Queries) -> Floats:
-        return np.asarray(automl.predict(queries.features), dtype=np.float64)
-
-    value = parse_metric(METRIC).mean(score(vali), vali)
-    return Delivered(score, value, reported=1.0 - automl.best_loss, detail=detail)
+    return _delivered(automl.predict, vali, reported=1.0 - automl.best_loss, detail=detail)
 
 
 def given(split: Split, part: str) -> Queries:
@@ -286,33 +281,24 @@ def with_validation(split: Split) -> Split:
 
 
 PEERS: Mapping[str, Peer] = {
-    OURS: rank_tune,
-    "lightgbm": lightgbm_optuna,
-    "lightgbm-defaults": lightgbm_defaults,
-    "catboost": catboost_once,
-    "flaml": flaml_automl,
+    OURS: Peer(rank_tune, ("ranktune",)),
+    "lightgbm": Peer(lightgbm_optuna, ("lightgbm", "optuna")),
+    "lightgbm-defaults": Peer(lightgbm_defaults, ("lightgbm",)),
+    "catboost": Peer(catboost_once, ("catboost",)),
+    "flaml": Peer(flaml_automl, ("flaml", "pandas", "xgboost", "lightgbm")),
 }
-
-NEEDS: Mapping[str, tuple[str, ...]] = {
-    OURS: ("ranktune",),
-    "lightgbm": ("lightgbm", "optuna"),
-    "lightgbm-defaults": ("lightgbm",),
-    "catboost": ("catboost",),
-    "flaml": ("flaml", "pandas", "xgboost", "lightgbm"),
-}
-"""The packages that each peer imports; the version of the first is recorded."""
 
 
 def check_installed(rival: str) -> None:
     """Raise ParameterError, with what to install, where a package of a peer is missing."""
-    missing = [package for package in NEEDS[rival] if find_spec(package) is None]
+    missing = [package for package in PEERS[rival].needs if find_spec(package) is None]
     if missing:
         raise ParameterError(f'{rival} needs {", ".join(missing)}, not installed here: pip install "ranktune[bench]".')
 
 
 def version_of(rival: str) -> str:
     """Return the version of the peer's own package."""
-    package = NEEDS[rival][0]
+    package = PEERS[rival].needs[0]
     return ranktune.__version__ if package == "ranktune" else importlib.metadata.version(package)
 
 
@@ -363,13 +349,13 @@ def _run_apart(rival: str, fold: str, folder: Path, budget: Budget) -> None:
 
 def run_here(rival: str, folder: Path, budget: Budget) -> None:
     """Run a peer on the queries in folder, and write the test documents' scores and its report there."""
-    for package in NEEDS[rival]:
+    for package in PEERS[rival].needs:
         importlib.import_module(package)
     vali = read_queries(folder / "vali") if (folder / "vali").is_dir() else None
     split = Split("", read_queries(folder / "train"), vali)
-    (folder / "own").mkdir()
+    (folder / "files").mkdir()
     begun = time.perf_counter()
-    delivered = PEERS[rival](split, budget, folder / "own")
+    delivered = PEERS[rival].run(split, budget, folder / "files")
     used = time.perf_counter() - begun
     scores = np.asarray(delivered.score(read_queries(folder / "test")), dtype=np.float64)
     np.save(folder / "scores.npy", scores)

@@ -139,7 +139,7 @@ def test_a_trial_of_lightgbm_that_is_cut_by_the_deadline_counts(tmp_path: Path) 
 @pytest.mark.thorough
 @pytest.mark.parametrize("rival", peers.PEERS)
 def test_every_tool_learns(rival: str) -> None:
-    absent = [name for name in peers.NEEDS[rival] if importlib.util.find_spec(name) is None]
+    absent = [name for name in peers.PEERS[rival].needs if importlib.util.find_spec(name) is None]
     if absent:
         pytest.skip(f"{', '.join(absent)} not installed")
     split = Split("Fold1", queries(25, 1), queries(15, 2), queries(15, 3))
