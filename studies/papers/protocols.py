@@ -1,4 +1,4 @@
-"""The papers' evaluation protocols: which queries models are fitted on, chosen by and scored on.
+"""The papers' evaluation protocols, as plans: which queries models are fitted on, chosen by and scored on.
 
 folds        fit every point of the grid on a fold's train.txt, or those that the tuner asks for, choose one by its
              vali.txt, score that one on its test.txt; a figure is the mean over folds of each fold's mean over queries
@@ -18,19 +18,19 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core.arrays import Floats, Ints, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, RankTuneError, RankTuneWarning
-from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.judgements import Judgements
-from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.published import EACH, Entry, Measure, Point
+from ranktune.tuner.evaluation.evaluate import Plan, evaluate
 from ranktune.tuner.evaluation.fitting import fitted, progressive
-from ranktune.tuner.evaluation.run import Run
-from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.evaluation.run import Fit, Run
+from ranktune.tuner.evaluation.task import Outcome, Task
 
 TIMINGS = 15
 """Repetitions of a timing, of which the median counts."""
@@ -59,12 +59,86 @@ class PartResult:
 
 @dataclass(frozen=True)
 class Fitted:
-    """A point of a grid, the weights of its model (none but for linear models), and its scores of other queries."""
+    """A fitted point of a grid: the weights of its model (none but for linear models), and its metrics by query.
+
+    vali, test  by metric, (n_queries,); vali is empty where no queries validate
+    """
 
     point: Point
     weights: Floats
-    vali: Matrix | None
-    test: Matrix
+    vali: Mapping[str, Floats]
+    test: Mapping[str, Floats]
+
+
+@dataclass(frozen=True)
+class Shown(Outcome):
+    """The outcome of a plan of a paper: its fits, one for each value of the task's path."""
+
+    fits: tuple[Fitted, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class OnFold(Plan[Shown]):
+    """Points of a grid that are fitted on a fold's training queries, and scored on its validation and test queries.
+
+    points  those that one task fits: the values of its path, or one
+    """
+
+    entry: Entry
+    split: Split
+    points: Sequence[Point]
+    parts = ("test queries",)
+
+    def queries(self, task: Task) -> Queries:
+        """Return the validation queries, where there are any, followed by the test queries."""
+        return concatenate([part for part in (self.split.vali, self.test) if part is not None])
+
+    @property
+    def test(self) -> Queries:
+        """The test queries. Raises DataError where there are none."""
+        return present(self.split.test, self.split, "test")
+
+    @property
+    def n_vali(self) -> int:
+        """The number of validation queries."""
+        return 0 if self.split.vali is None else self.split.vali.n_queries
+
+    @property
+    def evaluated(self) -> Ints:
+        """The numbers of the queries that a point is chosen by: those that validate, else the test queries."""
+        return np.arange(self.n_vali or self.test.n_queries)
+
+    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+        """Yield the points."""
+        vali = self.split.vali
+        for ranker in fitted(run, self.split.train, vali if self.entry.stops_early else None):
+            run.kept.append(_weights(ranker))
+            scores = [np.asarray(ranker.predict(part)) for part in (vali, self.test) if part is not None]
+            yield Fit(ranker, run.queries, np.arange(run.queries.n_queries), scores=np.concatenate(scores))
+
+    def finished(self, run: Run, outcome: Outcome) -> Shown:
+        """Return the outcome with its fits."""
+        vali, test = np.split(np.arange(run.queries.n_queries), [self.n_vali])
+        fits = []
+        for place, (point, weights) in enumerate(zip(self.points, run.kept, strict=True)):
+            on_vali, on_test = (
+                {name: run.values(place, name, part) for name in run.task.metrics} for part in (vali, test)
+            )
+            fits.append(Fitted(point, weights, on_vali, on_test))
+        return Shown(**vars(outcome), fits=tuple(fits))
+
+
+@dataclass(frozen=True, eq=False)
+class InOrder(OnFold):
+    """All queries of a data set in one order, each scored before the model learns from it."""
+
+    order: Ints
+
+    def fits(self, run: Run, number: int) -> Iterator[Fit]:
+        """Yield the ranker that has gone through the queries."""
+        ranker, scores = progressive(run, run.queries, self.order)
+        run.kept.append(_weights(ranker))
+        yield Fit(ranker, run.queries, self.evaluated, scores=scores)
 
 
 def run_part(protocol: Callable[..., PartResult], *arguments: object) -> PartResult:
@@ -84,9 +158,13 @@ def one_fold(entry: Entry, split: Split, seed: int) -> PartResult:
     test = present(split.test, split, "test")
     vali = present(split.vali, split, "vali") if len(entry.points) > 1 else split.vali
     fits = _tuned(entry, split, seed) if entry.evaluations else list(fits_of(entry, split, seed))
-    best = dict.fromkeys(entry.labels, 0) if vali is None or len(fits) == 1 else _best(entry, fits, vali)
-    values = {m.label: measured(m, fits[best[m.label]].weights, fits[best[m.label]].test, test) for m in entry.measures}
-    return PartResult({"": values}, {label: fits[k].point for label, k in best.items()})
+    best = dict.fromkeys(entry.labels, fits[0])
+    if vali is not None and entry.choose == EACH:
+        best = {m.label: max(fits, key=lambda fit: measured(m, fit.weights, fit.vali, vali)) for m in entry.measures}
+    elif vali is not None:
+        best = dict.fromkeys(entry.labels, max(fits, key=lambda fit: mean_of(fit.vali[entry.choose])))
+    values = {m.label: measured(m, best[m.label].weights, best[m.label].test, test) for m in entry.measures}
+    return PartResult({"": values}, {label: fit.point for label, fit in best.items()})
 
 
 def every_point(entry: Entry, split: Split, seed: int) -> PartResult:
@@ -100,10 +178,10 @@ def every_point(entry: Entry, split: Split, seed: int) -> PartResult:
 
 def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> PartResult:
     """Score each query in that order by a new model, then update the model with it."""
-    (point,) = entry.points
-    model, scores = progressive(_run(entry, entry.at(point), queries, seed), queries, order)
-    values = {m.label: measured(m, _weights(model), scores, queries) for m in entry.measures}
-    precisions = parse_metric(PROGRESSIVE).per_query(scores, queries)[order]
+    split = Split("", queries, test=queries)
+    (fit,) = evaluate(InOrder(entry, split, entry.points, order), _task(entry, entry.points, seed)).fits
+    values = {m.label: measured(m, fit.weights, fit.test, queries) for m in entry.measures}
+    precisions = fit.test[PROGRESSIVE][order]
     return PartResult({"": values}, curves={PROGRESSIVE: np.cumsum(precisions) / np.arange(1, len(order) + 1)})
 
 
@@ -112,14 +190,14 @@ def all_queries(split: Split) -> Queries:
     return concatenate([part for part in (split.train, split.vali, split.test) if part is not None])
 
 
-def measured(measure: Measure, weights: Floats, scores: Matrix, queries: Queries) -> float:
-    """Return one measure of a model with these weights, whose scores of queries are scores, (n_documents,)."""
+def measured(measure: Measure, weights: Floats, values: Mapping[str, Floats], queries: Queries) -> float:
+    """Return one measure of a model with these weights, which has these values by metric and query, (n_queries,)."""
     if measure.metric is None:
         return float(np.count_nonzero(weights)) if measure.label == "weights" else latency(weights, queries)
     if measure.over == "queries":
-        return measure.scale * measure.metric.mean(scores, queries)
-    values, counts = measure.metric.per_query(scores, queries), Judgements.of(queries).pairs()
-    return measure.scale * float(np.average(np.nan_to_num(values), weights=counts))
+        return measure.scale * mean_of(values[measure.spelling], queries.query_weights)
+    counts = Judgements.of(queries).pairs()
+    return measure.scale * float(np.average(np.nan_to_num(values[measure.spelling]), weights=counts))
 
 
 def latency(weights: Floats, queries: Queries) -> float:
@@ -153,19 +231,17 @@ def fits_of(entry: Entry, split: Split, seed: int) -> Iterator[Fitted]:
 
 def _fits(
     entry: Entry, split: Split, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()
-) -> Iterator[Fitted]:
-    """Yield the points of a path, fitted, or the one point that is given."""
-    run = _run(entry, entry.parameters if path else entry.at(points[0]), split.train, seed, path)
-    rankers = fitted(run, split.train, split.vali if entry.stops_early else None)
-    for point, ranker in zip(points, rankers, strict=True):
-        vali = None if split.vali is None else ranker.predict(split.vali)
-        yield Fitted(point, _weights(ranker), vali, ranker.predict(present(split.test, split, "test")))
+) -> tuple[Fitted, ...]:
+    """Return the points of a path, fitted, or the one point that is given."""
+    return evaluate(OnFold(entry, split, points), _task(entry, points, seed, path)).fits
 
 
-def _run(
-    entry: Entry, parameters: Mapping[str, Value], queries: Queries, seed: int, path: tuple[float, ...] = ()
-) -> Run:
-    return Run(Task("", (), entry.solver, parameters, seed, path=path), queries)
+def _task(entry: Entry, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()) -> Task:
+    """Return the task of a point, or of a path: its first metric is that of the choice."""
+    chosen = () if entry.choose == EACH else (entry.choose,)
+    metrics = (*chosen, *(m.spelling for m in entry.measures if m.metric is not None), PROGRESSIVE)
+    parameters = entry.parameters if path else entry.at(points[0])
+    return Task("", tuple(dict.fromkeys(metrics)), entry.solver, parameters, seed, path=path)
 
 
 def _weights(model: BaseRanker) -> Floats:
@@ -174,25 +250,15 @@ def _weights(model: BaseRanker) -> Floats:
 
 def _tuned(entry: Entry, split: Split, seed: int) -> list[Fitted]:
     """Return the points that the tuner asks for, fitted; it maximises the metric of the choice on vali."""
-    vali, metric = present(split.vali, split, "vali"), parse_metric(entry.choose)
+    present(split.vali, split, "vali")
     fits: list[Fitted] = []
 
     def value(point: Point) -> float:
         fits.extend(_fits(entry, split, [point], seed))
-        scores = fits[-1].vali
-        return float("-inf") if scores is None else metric.mean(scores, vali)
+        return mean_of(fits[-1].vali[entry.choose])
 
     search(entry.grid, value, sampler=entry.sampler, seed=seed, evaluations=entry.evaluations)
     return fits
-
-
-def _best(entry: Entry, fits: list[Fitted], vali: Queries) -> dict[str, int]:
-    """Return the number of the best fit on vali for each measure; the first of equals."""
-    scored = [(fit.weights, fit.vali) for fit in fits if fit.vali is not None]
-    if entry.choose != EACH:
-        metric = parse_metric(entry.choose)
-        return dict.fromkeys(entry.labels, int(np.argmax([metric.mean(scores, vali) for _, scores in scored])))
-    return {m.label: int(np.argmax([measured(m, *scores, vali) for scores in scored])) for m in entry.measures}
 
 
 def present(part: Queries | None, split: Split, name: str) -> Queries:

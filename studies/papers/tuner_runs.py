@@ -12,7 +12,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.split import Split
-from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.studies.papers.claims import Verdict
 from ranktune.studies.papers.lattice import search
 from ranktune.studies.papers.protocols import PartResult, fits_of, present
@@ -29,13 +29,8 @@ DEFAULT = "thompson"
 
 def lattice_values(entry: Entry, split: Split, seed: int) -> PartResult:
     """Return the metric of the choice of every point on split's validation and test queries, (n_points,)."""
-    vali, test = present(split.vali, split, "vali"), present(split.test, split, "test")
-    metric = parse_metric(entry.choose)
-    values = [
-        (metric.mean(fit.vali, vali), metric.mean(fit.test, test))
-        for fit in fits_of(entry, split, seed)
-        if fit.vali is not None
-    ]
+    present(split.vali, split, "vali")
+    values = [(mean_of(fit.vali[entry.choose]), mean_of(fit.test[entry.choose])) for fit in fits_of(entry, split, seed)]
     on_vali, on_test = np.array(values).T
     return PartResult(curves={"vali": on_vali, "test": on_test})
 

@@ -166,7 +166,7 @@ class Orders(PlanOfFolds):
         order = self.parts[number - 1].train
         ranker, scores = progressive(run, run.queries, order)
         yield Fit(ranker, run.queries, self.evaluated, scores=scores)
-        run.by_part.append(run.latest[order])
+        run.kept.append(run.latest[order])
 
     def is_lost(self, run: Run, number: int, best: int) -> bool:
         """Return whether the means of the orders so far are significantly worse."""
@@ -179,9 +179,9 @@ class Orders(PlanOfFolds):
     def finished(self, run: Run, outcome: Outcome) -> Outcome:
         """Return the outcome with its learning curve."""
         weights = run.queries.query_weights
-        orders = [part.train for part in self.parts[: len(run.by_part)]]
+        orders = [part.train for part in self.parts[: len(run.kept)]]
         weighed = None if weights is None else [weights[order] for order in orders]
-        return replace(outcome, learning_curve=learning_curve(run.by_part, weighed))
+        return replace(outcome, learning_curve=learning_curve(run.kept, weighed))
 
 
 @dataclass(frozen=True)

@@ -60,8 +60,8 @@ class Run:
         The rounds that a boosted model has grown to.
     latest : array of shape (n_queries,)
         The first metric of the fit that was scored last, by query of those that it scored.
-    by_part : list of array of shape (n_queries,)
-        What a progressive plan keeps of it for each order.
+    kept : list of array
+        What a plan keeps of each fit for its outcome.
     """
 
     def __init__(self, task: Task, queries: Queries, evaluated: Ints = NONE, deadline: float = float("inf")) -> None:
@@ -69,7 +69,7 @@ class Run:
         self.task, self.queries, self.evaluated, self.deadline = task, queries, evaluated, deadline
         self.model: Model | None = None
         self.rounds = 0
-        self.latest, self.by_part = np.empty(0), list[Floats]()
+        self.latest, self.kept = np.empty(0), list[Floats]()
         weights = queries.query_weights
         self.weights = None if weights is None else weights[evaluated]
         self._metrics = {name: parse_metric(name) for name in task.metrics}
@@ -129,10 +129,10 @@ class Run:
         """Note that all models that still take part have been scored on a part of the plan."""
         self._steps.append((time.time(), name))
 
-    def values(self, place: int, name: str | None = None) -> Floats:
-        """Return the metric by query, (len(evaluated),), NaN for those to come."""
-        sums = self._sums[name or self.task.metrics[0]][place, self.evaluated]
-        times = self._times[place, self.evaluated]
+    def values(self, place: int, name: str | None = None, numbers: Ints | None = None) -> Floats:
+        """Return the metric by query, of those evaluated unless numbers are given, (n,); NaN for those to come."""
+        numbers = self.evaluated if numbers is None else numbers
+        sums, times = self._sums[name or self.task.metrics[0]][place, numbers], self._times[place, numbers]
         values: Floats = np.divide(sums, times, out=np.full(len(times), np.nan), where=times > 0.0)
         return values
 

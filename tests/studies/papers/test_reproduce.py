@@ -21,6 +21,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import SOLVERS
 from ranktune.studies.papers import protocols
 from ranktune.studies.papers.claims import Verdict
@@ -117,6 +118,9 @@ class Remembering:
     def __init__(self) -> None:
         self.coef_ = np.ones(5)
 
+    def as_model(self) -> LinearModel:
+        return LinearModel(self.coef_, "Remembering")
+
     def progressive(self, queries: Queries, order: np.ndarray) -> np.ndarray:
         assert sorted(order) == list(range(queries.n_queries))
         seen = np.empty(queries.n_queries)
@@ -147,9 +151,9 @@ def test_pairs_weigh_queries_by_their_length() -> None:
     X = np.array([[1.0], [0.0], [3.0], [2.0], [1.0], [0.0]])
     queries = Queries.from_arrays(X, [1, 0, 0, 0, 0, 1], group=[2, 4])
     pooled = Measure("accuracy_pct", parse_metric("pairwise"), over="pairs", scale=100.0)
-    none = np.zeros(0)
-    assert protocols.measured(pooled, none, queries.features[:, 0], queries) == pytest.approx(100 * 1 / 4)
-    assert protocols.measured(replace(pooled, over="queries"), none, X[:, 0], queries) == pytest.approx(50.0)
+    none, values = np.zeros(0), {"pairwise": parse_metric("pairwise").per_query(X[:, 0], queries)}
+    assert protocols.measured(pooled, none, values, queries) == pytest.approx(100 * 1 / 4)
+    assert protocols.measured(replace(pooled, over="queries"), none, values, queries) == pytest.approx(50.0)
 
 
 def test_a_system_that_cannot_run_is_reported_and_the_others_go_on(tiny: Dataset) -> None:
