@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -72,73 +73,68 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Shown(Outcome):
-    """The outcome of a plan of a paper: its fits, one for each value of the task's path."""
+    """The outcome of a plan of a paper: of each value of the task's path, what `Fitted` has besides its point."""
 
-    fits: tuple[Fitted, ...] = ()
+    fits: tuple[tuple[Floats, Mapping[str, Floats], Mapping[str, Floats]], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
 class OnFold(Plan[Shown]):
-    """Points of a grid that are fitted on a fold's training queries, and scored on its validation and test queries.
+    """Fits to a fold's training queries, scored on its validation queries, if any, and on its test queries."""
 
-    points  those that one task fits: the values of its path, or one
-    """
-
-    entry: Entry
     split: Split
-    points: Sequence[Point]
-    parts = ("test queries",)
+    stops_early: bool = True
+    parts = ("validation and test queries",)
+
+    @cached_property
+    def scored(self) -> tuple[Queries, ...]:
+        """The validation queries, if any, and the test queries. Raises DataError without test queries."""
+        test = present(self.split.test, self.split, "test")
+        return (test,) if self.split.vali is None else (self.split.vali, test)
+
+    @cached_property
+    def together(self) -> Queries:
+        """The queries that are scored."""
+        return concatenate(self.scored)
 
     def queries(self, task: Task) -> Queries:
-        """Return the validation queries, where there are any, followed by the test queries."""
-        return concatenate([part for part in (self.split.vali, self.test) if part is not None])
-
-    @property
-    def test(self) -> Queries:
-        """The test queries. Raises DataError where there are none."""
-        return present(self.split.test, self.split, "test")
-
-    @property
-    def n_vali(self) -> int:
-        """The number of validation queries."""
-        return 0 if self.split.vali is None else self.split.vali.n_queries
+        """Return the queries that are scored."""
+        return self.together
 
     @property
     def evaluated(self) -> Ints:
-        """The numbers of the queries that a point is chosen by: those that validate, else the test queries."""
-        return np.arange(self.n_vali or self.test.n_queries)
+        """The numbers of the queries that a value of a path is chosen by: those that validate, where there are any."""
+        return np.arange(self.scored[0].n_queries)
 
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
-        """Yield the points."""
-        vali = self.split.vali
-        for ranker in fitted(run, self.split.train, vali if self.entry.stops_early else None):
-            run.kept.append(_weights(ranker))
-            scores = [np.asarray(ranker.predict(part)) for part in (vali, self.test) if part is not None]
-            yield Fit(ranker, run.queries, np.arange(run.queries.n_queries), scores=np.concatenate(scores))
+        """Yield the fits of the path."""
+        for ranker in fitted(run, self.split.train, self.split.vali if self.stops_early else None):
+            yield self.fit(run, ranker, np.concatenate([ranker.predict(part) for part in self.scored]))
+
+    def fit(self, run: Run, ranker: BaseRanker, scores: Floats) -> Fit:
+        """Return the fit of a ranker that gave these scores of the documents, and keep its weights."""
+        run.kept.append(np.array(getattr(ranker, "coef_", np.zeros(0))))
+        return Fit(ranker, run.queries, np.arange(run.queries.n_queries), scores=scores)
 
     def finished(self, run: Run, outcome: Outcome) -> Shown:
         """Return the outcome with its fits."""
-        vali, test = np.split(np.arange(run.queries.n_queries), [self.n_vali])
+        parts = np.split(np.arange(run.queries.n_queries), [run.queries.n_queries - self.scored[-1].n_queries])
         fits = []
-        for place, (point, weights) in enumerate(zip(self.points, run.kept, strict=True)):
-            on_vali, on_test = (
-                {name: run.values(place, name, part) for name in run.task.metrics} for part in (vali, test)
-            )
-            fits.append(Fitted(point, weights, on_vali, on_test))
+        for place, weights in enumerate(run.kept):
+            vali, test = ({name: run.values(place, name, part) for name in run.task.metrics} for part in parts)
+            fits.append((weights, vali, test))
         return Shown(**vars(outcome), fits=tuple(fits))
 
 
 @dataclass(frozen=True, eq=False)
 class InOrder(OnFold):
-    """All queries of a data set in one order, each scored before the model learns from it."""
+    """The test queries in an order, each scored before the model learns from it."""
 
-    order: Ints
+    order: Ints = field(kw_only=True)
 
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the ranker that has gone through the queries."""
-        ranker, scores = progressive(run, run.queries, self.order)
-        run.kept.append(_weights(ranker))
-        yield Fit(ranker, run.queries, self.evaluated, scores=scores)
+        yield self.fit(run, *progressive(run, run.queries, self.order))
 
 
 def run_part(protocol: Callable[..., PartResult], *arguments: object) -> PartResult:
@@ -178,8 +174,7 @@ def every_point(entry: Entry, split: Split, seed: int) -> PartResult:
 
 def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> PartResult:
     """Score each query in that order by a new model, then update the model with it."""
-    split = Split("", queries, test=queries)
-    (fit,) = evaluate(InOrder(entry, split, entry.points, order), _task(entry, entry.points, seed)).fits
+    (fit,) = _fits(entry, InOrder(Split("", queries, test=queries), order=order), entry.points, seed)
     values = {m.label: measured(m, fit.weights, fit.test, queries) for m in entry.measures}
     precisions = fit.test[PROGRESSIVE][order]
     return PartResult({"": values}, curves={PROGRESSIVE: np.cumsum(precisions) / np.arange(1, len(order) + 1)})
@@ -221,40 +216,31 @@ def named(point: Point) -> str:
 def fits_of(entry: Entry, split: Split, seed: int) -> Iterator[Fitted]:
     """Yield every point of the grid, fitted; numbers of steps at the cost of one fit."""
     name, points = solver_class(entry.solver).path_parameter, entry.points
+    plan = OnFold(split, entry.stops_early)
     if len(points) > 1 and name in STEPS and tuple(entry.grid) == (name,):
         path = tuple(sorted(int(str(value)) for value in entry.grid[name]))
-        yield from _fits(entry, split, [{name: value} for value in path], seed, path)
+        yield from _fits(entry, plan, [{name: value} for value in path], seed, path)
         return
     for point in points:
-        yield from _fits(entry, split, [point], seed)
+        yield from _fits(entry, plan, [point], seed)
 
 
-def _fits(
-    entry: Entry, split: Split, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()
-) -> tuple[Fitted, ...]:
-    """Return the points of a path, fitted, or the one point that is given."""
-    return evaluate(OnFold(entry, split, points), _task(entry, points, seed, path)).fits
-
-
-def _task(entry: Entry, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()) -> Task:
-    """Return the task of a point, or of a path: its first metric is that of the choice."""
+def _fits(entry: Entry, plan: OnFold, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()) -> list[Fitted]:
+    """Return the points of a path, fitted, or the one point that is given; the metric of the choice is the first."""
     chosen = () if entry.choose == EACH else (entry.choose,)
     metrics = (*chosen, *(m.spelling for m in entry.measures if m.metric is not None), PROGRESSIVE)
     parameters = entry.parameters if path else entry.at(points[0])
-    return Task("", tuple(dict.fromkeys(metrics)), entry.solver, parameters, seed, path=path)
-
-
-def _weights(model: BaseRanker) -> Floats:
-    return np.array(getattr(model, "coef_", np.zeros(0)))
+    task = Task("", tuple(dict.fromkeys(metrics)), entry.solver, parameters, seed, path=path)
+    return [Fitted(point, *fit) for point, fit in zip(points, evaluate(plan, task).fits, strict=True)]
 
 
 def _tuned(entry: Entry, split: Split, seed: int) -> list[Fitted]:
     """Return the points that the tuner asks for, fitted; it maximises the metric of the choice on vali."""
     present(split.vali, split, "vali")
-    fits: list[Fitted] = []
+    fits, plan = list[Fitted](), OnFold(split, entry.stops_early)
 
     def value(point: Point) -> float:
-        fits.extend(_fits(entry, split, [point], seed))
+        fits.extend(_fits(entry, plan, [point], seed))
         return mean_of(fits[-1].vali[entry.choose])
 
     search(entry.grid, value, sampler=entry.sampler, seed=seed, evaluations=entry.evaluations)
