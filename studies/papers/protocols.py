@@ -92,14 +92,9 @@ class OnFold(Plan[Shown]):
         test = present(self.split.test, self.split, "test")
         return (test,) if self.split.vali is None else (self.split.vali, test)
 
-    @cached_property
-    def together(self) -> Queries:
-        """The queries that are scored."""
-        return concatenate(self.scored)
-
     def queries(self, task: Task) -> Queries:
         """Return the queries that are scored."""
-        return self.together
+        return concatenate(self.scored)
 
     @property
     def evaluated(self) -> Ints:
@@ -118,11 +113,12 @@ class OnFold(Plan[Shown]):
 
     def finished(self, run: Run, outcome: Outcome) -> Shown:
         """Return the outcome with its fits."""
-        parts = np.split(np.arange(run.queries.n_queries), [run.queries.n_queries - self.scored[-1].n_queries])
-        fits = []
-        for place, weights in enumerate(run.kept):
-            vali, test = ({name: run.values(place, name, part) for name in run.task.metrics} for part in parts)
-            fits.append((weights, vali, test))
+        vali, test = np.split(np.arange(run.queries.n_queries), [run.queries.n_queries - self.scored[-1].n_queries])
+
+        def values(place: int, part: Ints) -> Mapping[str, Floats]:
+            return {name: run.values(place, name, part) for name in run.task.metrics}
+
+        fits = ((weights, values(place, vali), values(place, test)) for place, weights in enumerate(run.kept))
         return Shown(**vars(outcome), fits=tuple(fits))
 
 
@@ -176,8 +172,8 @@ def one_order(entry: Entry, queries: Queries, order: Ints, seed: int) -> PartRes
     """Score each query in that order by a new model, then update the model with it."""
     (fit,) = _fits(entry, InOrder(Split("", queries, test=queries), order=order), entry.points, seed)
     values = {m.label: measured(m, fit.weights, fit.test, queries) for m in entry.measures}
-    precisions = fit.test[PROGRESSIVE][order]
-    return PartResult({"": values}, curves={PROGRESSIVE: np.cumsum(precisions) / np.arange(1, len(order) + 1)})
+    means = np.cumsum(fit.test[PROGRESSIVE][order]) / np.arange(1, len(order) + 1)
+    return PartResult({"": values}, curves={PROGRESSIVE: means})
 
 
 def all_queries(split: Split) -> Queries:
@@ -215,14 +211,13 @@ def named(point: Point) -> str:
 
 def fits_of(entry: Entry, split: Split, seed: int) -> Iterator[Fitted]:
     """Yield every point of the grid, fitted; numbers of steps at the cost of one fit."""
-    name, points = solver_class(entry.solver).path_parameter, entry.points
-    plan = OnFold(split, entry.stops_early)
-    if len(points) > 1 and name in STEPS and tuple(entry.grid) == (name,):
+    name, path = solver_class(entry.solver).path_parameter, tuple[int, ...]()
+    plan, groups = OnFold(split, entry.stops_early), [[point] for point in entry.points]
+    if len(groups) > 1 and name in STEPS and tuple(entry.grid) == (name,):
         path = tuple(sorted(int(str(value)) for value in entry.grid[name]))
-        yield from _fits(entry, plan, [{name: value} for value in path], seed, path)
-        return
-    for point in points:
-        yield from _fits(entry, plan, [point], seed)
+        groups = [[{name: value} for value in path]]
+    for points in groups:
+        yield from _fits(entry, plan, points, seed, path)
 
 
 def _fits(entry: Entry, plan: OnFold, points: Sequence[Point], seed: int, path: tuple[float, ...] = ()) -> list[Fitted]:
@@ -236,7 +231,6 @@ def _fits(entry: Entry, plan: OnFold, points: Sequence[Point], seed: int, path: 
 
 def _tuned(entry: Entry, split: Split, seed: int) -> list[Fitted]:
     """Return the points that the tuner asks for, fitted; it maximises the metric of the choice on vali."""
-    present(split.vali, split, "vali")
     fits, plan = list[Fitted](), OnFold(split, entry.stops_early)
 
     def value(point: Point) -> float:

@@ -156,9 +156,8 @@ def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:
 
 def lightgbm_defaults(split: Split, budget: Budget, folder: Path) -> Delivered:
     """Fit LightGBM once with its defaults, stopped early by validation NDCG@10, or at the deadline."""
-    until = time.perf_counter() + budget.seconds
     fixed = {"n_estimators": _DEFAULTS_TREES, "n_jobs": budget.threads, "random_state": budget.seed}
-    return _lightgbm(fixed, split.train, given(split, "vali"), until)
+    return _lightgbm(fixed, split.train, given(split, "vali"), time.perf_counter() + budget.seconds)
 
 
 def _lightgbm(parameters: JsonView, train: Queries, vali: Queries, until: float) -> Delivered:
