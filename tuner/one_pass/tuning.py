@@ -18,6 +18,9 @@ from ranktune.solvers.joint.learners import JointLearners
 from ranktune.solvers.metrics.metrics import Judgements, Metric
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.optimizers.one_pass import OVERFLOW
+from ranktune.tuner.evaluation.evaluate import evaluate
+from ranktune.tuner.evaluation.plans import Final
+from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.one_pass import checkpoint, race
 from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
 from ranktune.tuner.one_pass.result import Entry, OnePassResult
@@ -265,11 +268,8 @@ def digest_of(queries: Queries) -> str:
 
 
 def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> Json:
-    """Return the metric of model on queries that were not learned from, with its interval, a block at a time."""
-    values = []
-    for first, last in query_ranges(queries.starts, SAMPLE_ROWS):
-        block = block_of(queries, first, last)
-        values.append(metric.per_query(model.predict(block), block))
-    per_query = np.concatenate(values)
+    """Return the metric of model on queries that were not learned from, with its interval."""
+    task = Task("", (str(metric),), model.solver, model.parameters, seed)
+    per_query = evaluate(Final(model=model, test=queries), task).per_query[str(metric)]
     interval = bootstrap_interval(per_query, np.random.default_rng(seed))
     return {**asdict(interval), "queries": int(np.count_nonzero(~np.isnan(per_query)))}
