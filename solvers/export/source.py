@@ -22,6 +22,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import ANY_VALUE, Trees
+from ranktune.solvers.models.within.model import WithinModel
 
 MAX_DEPTH = 200
 """Splits above each other in formats that nest a node in its parent: their parsers stop at 500 levels or more."""
@@ -160,7 +161,7 @@ def _parts(model: Model) -> tuple[LinearModel | None, Trees | None]:
                 'score one document at a time. Train with another scaling than "list", or serve this one by '
                 f"ranktune.load_model and predict. {OTHER_MODELS}"
             )
-        elif part.needs_queries:
+        elif isinstance(part, WithinModel):
             raise ParameterError(
                 f"the model, by {model.solver}, compares each document with the others of its query, and exported "
                 'models score one document at a time. Train with within_query="none", name the system in serve=, which '

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, dense
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.export.two_stage import Stage
@@ -81,8 +81,14 @@ def two_stages(
     """Return the stages of a model, with the given window, or the smallest whose loss is small enough.
 
     budget limits the features of the first stage; with complete it has only features that no document lacks. Raises
-    DataError where there are no grades to measure the loss by, or no feature for the first stage.
+    DataError where there are no grades to measure the loss by, or no feature for the first stage, and ParameterError
+    for a model that compares the documents of a query.
     """
+    if model.needs_queries:
+        raise ParameterError(
+            f"the model, by {model.solver}, compares each document with all others of its query, and a second stage "
+            'gets the best of them alone. Train with within_query="none", or distil the model first.'
+        )
     queries = replace(model.arranged(queries), rows=None)
     metric = parse_metric(model.metric or DEFAULT_METRIC)
     full = model.predict(queries)

@@ -137,3 +137,9 @@ def test_the_files_and_the_table_are_written(model: Any, queries: Queries, tmp_p
         check_stages("solr", None)
     with pytest.raises(ParameterError, match="onnx has no two stages"):
         check_stages("onnx", tmp_path)
+
+
+def test_a_model_that_compares_all_documents_of_a_query_is_no_second_stage(queries: Queries) -> None:
+    model = make("LambdaMART", {"within_query": "ranks", "trees": 5}, 0).fit(queries).as_model()
+    with pytest.raises(ParameterError, match="second stage gets the best of them alone"):
+        two_stages(model, queries, limited(features=2.0))
