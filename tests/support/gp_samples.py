@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
@@ -22,3 +25,25 @@ def posterior(scale: float = 1.2, noise: float = 0.02) -> tuple[Posterior, Float
     y = np.sin(5 * E[:, 0]) + E[:, 2]
     hyperparameters = Hyperparameters(np.array([3.0, 0.5, 1.0]), scale, noise)
     return Posterior.of(E, y, np.linspace(0.5, 2, 14), hyperparameters, OWNER), E, y
+
+
+@dataclass(frozen=True, eq=False)
+class Bowl:
+    """A surface with its maximum, 0, at one embedded row."""
+
+    top: Floats
+
+    def values(self, E: Floats) -> Floats:
+        result: Floats = -((E - self.top) ** 2).sum(axis=1)
+        return result
+
+    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
+        return self.values(E), -2 * (E - self.top)
+
+
+def check_gradient(
+    values: Callable[[Floats], Floats], gradients: Floats, rows: Floats, h: float, **close: float
+) -> None:
+    """Compare the gradient at each row with central differences of the values."""
+    for k, step in enumerate(h * np.eye(rows.shape[1])):
+        np.testing.assert_allclose(gradients[:, k], (values(rows + step) - values(rows - step)) / (2 * h), **close)

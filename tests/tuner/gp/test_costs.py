@@ -12,6 +12,7 @@ from ranktune.tuner.gp.acquisition import MIN_SECONDS, MIN_TRIALS, Acquisition, 
 from ranktune.tuner.gp.encoding import Axis, Encoding
 from ranktune.tuner.gp.proposal import Trials, propose
 from ranktune.tuner.samplers.registry import make_sampler
+from tests.support.gp_samples import Bowl, check_gradient
 
 CUBE = Encoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
 
@@ -52,29 +53,17 @@ def test_few_or_strange_seconds() -> None:
     assert same is not None and np.isfinite(same.values(E)).all()
 
 
-class Bowl:
-    """A surface with a known gradient."""
-
-    def values(self, E: Floats) -> Floats:
-        return -np.asarray(((E - 0.3) ** 2).sum(axis=1), dtype=np.float64)
-
-    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
-        return self.values(E), -2.0 * (E - 0.3)
-
-
 def test_improvement_per_cost_has_the_gradient_of_its_values() -> None:
     rows, seconds = sampled(12)
     cost = LogCost.of(CUBE.embed(rows), seconds)
     assert cost is not None
-    acquisition_function: Acquisition = ImprovementPerCost(Bowl(), cost, 0.7)
-    E, h = CUBE.embed(sampled(50, 3)[0]), 1e-6
+    bowl = Bowl(np.full(5, 0.3))
+    acquisition_function: Acquisition = ImprovementPerCost(bowl, cost, 0.7)
+    E = CUBE.embed(sampled(50, 3)[0])
     values, gradients = acquisition_function.values_and_gradients(E)
     np.testing.assert_allclose(values, acquisition_function.values(E))
-    np.testing.assert_allclose(values, Bowl().values(E) - 0.7 * cost.values(E))
-    for k in range(E.shape[1]):
-        step = h * np.eye(E.shape[1])[k]
-        expected = (acquisition_function.values(E + step) - acquisition_function.values(E - step)) / (2 * h)
-        np.testing.assert_allclose(gradients[:, k], expected, atol=1e-6)
+    np.testing.assert_allclose(values, bowl.values(E) - 0.7 * cost.values(E))
+    check_gradient(acquisition_function.values, gradients, E, 1e-6, atol=1e-6)
 
 
 def test_of_two_corners_as_good_the_cheap_one_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:

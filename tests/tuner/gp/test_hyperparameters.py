@@ -10,22 +10,24 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.hyperparameters import (
     MAX_FITTED_TRIALS,
     HyperparameterDensity,
+    _cached_fit,
     fit,
     maximum_a_posteriori,
     relative_variances,
     slice_samples,
 )
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standard_deviation, standardise
+from tests.support.gp_samples import OWNER, check_gradient
 
 
-def evidence(n: int = 25, seed: int = 0, extra: float = 0.0) -> HyperparameterDensity:
+def evidence(n: int = 25, seed: int = 0, extra: float = 0.0, level: float = 0.0) -> HyperparameterDensity:
     """Gains that depend on the first of two numbers and, less, on a category of three."""
     generator = np.random.default_rng(seed)
     numbers, category = generator.random((n, 2)), generator.integers(0, 3, n)
     gains = np.sin(6 * numbers[:, 0]) + 0.2 * category + 0.01 * generator.normal(size=n)
     E = np.hstack([numbers, np.eye(3)[category] * np.sqrt(0.5)])
     e = generator.exponential(0.2, n) * extra
-    return HyperparameterDensity(E, standardise(gains), generator.uniform(0.5, 2, n), np.array([0, 1, 2, 2, 2]), e=e)
+    return HyperparameterDensity(E, standardise(gains), generator.uniform(0.5, 2, n), OWNER, level, e=e)
 
 
 def prior(theta: Floats) -> float:
@@ -43,15 +45,18 @@ def test_value_is_the_normal_density_times_the_prior(extra: float) -> None:
     assert some.value(theta) == pytest.approx(expected, rel=1e-10)
 
 
-@pytest.mark.parametrize(("seed", "extra"), [(0, 0.0), (1, 0.0), (2, 0.0), (3, 1.0), (4, 5.0)])
-def test_gradient_matches_central_differences(seed: int, extra: float) -> None:
-    some = evidence(seed=seed, extra=extra)
+@pytest.mark.parametrize(
+    ("seed", "extra", "level"),
+    [(0, 0.0, 0.0), (1, 0.0, 0.0), (2, 0.0, 0.0), (3, 1.0, 0.0), (4, 5.0, 0.0), (5, 0.0, 0.3)],
+)
+def test_gradient_matches_central_differences(seed: int, extra: float, level: float) -> None:
+    some = evidence(seed=seed, extra=extra, level=level)
     theta = np.random.default_rng(seed).normal(size=5) * 0.8 - np.array([0, 0, 0, 0, 3.0])
     value, gradient = some.value_and_gradient(theta)
     assert value == pytest.approx(some.value(theta), rel=1e-12)
-    steps = 1e-5 * np.eye(5)
-    expected = [(some.value(theta + step) - some.value(theta - step)) / 2e-5 for step in steps]
-    np.testing.assert_allclose(gradient, expected, rtol=1e-6, atol=1e-6)
+    check_gradient(
+        lambda rows: np.array([some.value(rows[0])]), gradient[None], theta[None], 1e-5, rtol=1e-6, atol=1e-6
+    )
 
 
 def test_most_probable_is_a_maximum() -> None:
@@ -99,16 +104,17 @@ def test_samples_stay_in_the_box_and_leave_their_start_alone() -> None:
     assert (start == 0).all() and len(np.unique(chain, axis=0)) == 20
 
 
-def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few() -> None:
-    generator = np.random.default_rng(0)
-    n = MAX_FITTED_TRIALS + 40
-    E = generator.random((n, 2))
-    gains = -((E - 0.4) ** 2).sum(axis=1)
-    v, axis_of_column = np.ones(n), np.arange(2)
-    thetas = [fit(E[:k], gains[:k], v[:k], axis_of_column).tolist() for k in range(MAX_FITTED_TRIALS, n + 1)]
-    assert 2 <= len({tuple(theta) for theta in thetas}) <= 4
-    from ranktune.tuner.gp.hyperparameters import _cached_fit
-
+@pytest.mark.parametrize(
+    ("first", "last", "fewest", "most"),
+    [(MAX_FITTED_TRIALS, MAX_FITTED_TRIALS + 40, 2, 4), (5, 60, 20, 29)],  # each of the first twelve, then by a tenth
+)
+def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few(
+    first: int, last: int, fewest: int, most: int
+) -> None:
+    E = np.random.default_rng(0).random((last, 2))
+    gains, v, axis_of_column = -((E - 0.4) ** 2).sum(axis=1), np.ones(last), np.arange(2)
+    thetas = [fit(E[:k], gains[:k], v[:k], axis_of_column).tolist() for k in range(first, last + 1)]
+    assert fewest <= len({tuple(theta) for theta in thetas}) <= most
     _cached_fit.cache_clear()
     assert fit(E, gains, v, axis_of_column).tolist() == thetas[-1]
 
@@ -129,31 +135,6 @@ def test_noise_that_is_known_bounds_the_noise() -> None:
         assert noise.min() >= level / 2.001 and noise.max() <= level * 2.001 and np.ptp(noise) > 0
     assert np.exp(fit(E, gains, np.ones(40), axis_of_column)[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
     assert relative_variances(np.ones(4), 1.0) == 0.0
-
-
-@pytest.mark.parametrize("level", [0.0, 0.3])
-def test_the_gradient_knows_the_level(level: float) -> None:
-    generator = np.random.default_rng(1)
-    evidence = HyperparameterDensity(
-        generator.random((8, 2)), generator.normal(size=8), np.ones(8), np.arange(2), level
-    )
-    theta, h = np.array([0.3, -0.5, 0.2, -1.0]), 1e-6
-    value, gradient = evidence.value_and_gradient(theta)
-    assert value == pytest.approx(evidence.value(theta))
-    for k in range(4):
-        step = h * np.eye(4)[k]
-        expected = (evidence.value(theta + step) - evidence.value(theta - step)) / (2 * h)
-        assert gradient[k] == pytest.approx(expected, abs=1e-5)
-
-
-def test_a_fit_is_renewed_when_the_trials_have_grown() -> None:
-    generator = np.random.default_rng(0)
-    E, axis_of_column = generator.random((60, 2)), np.arange(2)
-    gains = np.sin(6 * E[:, 0]) + E[:, 1]
-    fits = [tuple(fit(E[:n], gains[:n], np.ones(n), axis_of_column)) for n in range(5, 61)]
-    distinct = len(set(fits))
-    assert 20 <= distinct < 30  # each of the first twelve, then by a tenth
-    assert fits[-1] == tuple(fit(E, gains, np.ones(60), axis_of_column))
 
 
 def test_extra_noise_is_absolute_in_units_of_the_gains() -> None:

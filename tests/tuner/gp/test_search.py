@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,20 +10,7 @@ from scipy.stats.qmc import discrepancy
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, covered
 from ranktune.tuner.gp.search import ascend, maximise, quasi_random
-
-
-@dataclass(frozen=True, eq=False)
-class Bowl:
-    """A surface with its maximum, 0, at one embedded row."""
-
-    top: Floats
-
-    def values(self, E: Floats) -> Floats:
-        result: Floats = -((E - self.top) ** 2).sum(axis=1)
-        return result
-
-    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
-        return self.values(E), -2 * (E - self.top)
+from tests.support.gp_samples import Bowl
 
 
 def mixed_cube() -> Encoding:

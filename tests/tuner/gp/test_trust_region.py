@@ -27,6 +27,7 @@ from ranktune.tuner.gp.trust_region import (
     share_after,
     side_after,
 )
+from tests.support.gp_samples import Bowl
 
 NUMBERS = (Axis("x"), Axis("y"), Axis("whole", 0, 200, step=1))
 CUBE = Encoding((*NUMBERS, Axis("a", choices=4), Axis("b", choices=3), Axis("c", choices=5)))
@@ -173,20 +174,6 @@ def test_it_is_longer_along_what_matters_less() -> None:
     )
     width = (region.high - region.low)[:3]
     assert width[1] == pytest.approx(4 * width[0]) and np.prod(width) == pytest.approx(0.3**3)
-
-
-class Bowl:
-    """A surface with its maximum, 0, at one embedded row."""
-
-    def __init__(self, top: Floats) -> None:
-        self.top = top
-
-    def values(self, E: Floats) -> Floats:
-        result: Floats = -((E - self.top) ** 2).sum(axis=1)
-        return result
-
-    def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
-        return self.values(E), -2 * (E - self.top)
 
 
 @pytest.mark.parametrize("seed", range(5))
