@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import query_factors
 from ranktune.solvers.linear.parts import general
@@ -203,11 +203,6 @@ def test_clones_and_copies_learn_alike() -> None:
     coef = ranker.fit(X, y, qid=qid).coef_
     np.testing.assert_array_equal(clone(ranker).fit(X, y, qid=qid).coef_, coef)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(ranker)).predict(X), ranker.predict(X))
-
-
-def test_nothing_to_learn_is_said() -> None:
-    with pytest.raises(DataError, match="nothing to learn"):
-        composed().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
 
 
 @pytest.mark.thorough

@@ -10,7 +10,6 @@ import pytest
 from scipy.optimize import minimize
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
-from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.linear.domination import DominationRank
@@ -115,20 +114,6 @@ def test_features_of_an_irrelevant_size_and_offset_do_no_harm(curvature: str) ->
     np.testing.assert_allclose(moved.coef_, plain.coef_, atol=1e-3 * np.abs(plain.coef_).max())
 
 
-@pytest.mark.parametrize("penalty", PENALTIES, ids=lambda p: p["penalty"])
-@pytest.mark.parametrize("average", ["none", "documents", "queries"])
-def test_a_query_of_weight_two_stands_twice_in_the_data(penalty: dict[str, Any], average: str) -> None:
-    queries = noisy()
-    if average != "none":
-        penalty = {key: value / 100 if isinstance(value, float) else value for key, value in penalty.items()}
-    ranker = domination_rank(**penalty, average=average, tol=1e-9)
-    twice = concatenate([queries, queries.select(np.array([3, 7]))])
-    weights = np.where(np.isin(np.arange(25), [3, 7]), 2.0, 1.0)
-    repeated = ranker.fit(twice).coef_
-    np.testing.assert_allclose(ranker.fit(queries, query_weights=weights).coef_, repeated, atol=1e-8)
-    assert not np.allclose(ranker.fit(queries).coef_, repeated, atol=1e-4)
-
-
 @pytest.mark.parametrize("average", ["documents", "queries"])
 def test_averages_do_not_depend_on_the_amount_of_data(average: str) -> None:
     queries = noisy()
@@ -163,36 +148,6 @@ def test_features_that_tell_nothing_within_queries_get_no_weight(
         assert np.abs(ranker.coef_).max() < 1e-12
 
 
-@pytest.mark.parametrize("scaling", ["none", "standard", "minmax"])
-def test_a_constant_added_within_a_query_changes_nothing(scaling: str) -> None:
-    queries = noisy()
-    shifts = np.random.default_rng(0).integers(-3, 4, (queries.n_queries, 8))
-    shifted = queries.with_features(queries.features + shifts[queries.query_of_document])
-    plain, moved = (domination_rank(l1=0.5, scaling=scaling, tol=1e-9).fit(data) for data in (queries, shifted))
-    np.testing.assert_allclose(moved.coef_, plain.coef_, atol=1e-7 * np.abs(plain.coef_).max())
-
-
-def test_two_fits_are_bit_equal_and_float32_is_taken() -> None:
-    queries = noisy()
-    single = queries.with_features(queries.features.astype(np.float32))
-    for data in (queries, single, as_csr(queries), as_csr(single)):
-        first, second = (domination_rank(l1=1.0).fit(data) for _ in range(2))
-        np.testing.assert_array_equal(first.coef_, second.coef_)
-        np.testing.assert_allclose(first.coef_, domination_rank(l1=1.0).fit(queries).coef_, atol=1e-5)
-
-
-def test_order_of_rows_and_queries_without_pairs_do_not_matter() -> None:
-    queries = noisy()
-    X, y, qid = queries.features, queries.grades, queries.query_of_document
-    more = np.vstack([X, 5.0 + X[:6]]), np.append(y, [2.0] * 5 + [0.0]), np.append(qid, [90] * 5 + [91])
-    order = np.random.default_rng(0).permutation(len(more[1]))
-    ranker = domination_rank(l1=1.0, tol=1e-9)
-    expected = ranker.fit(X, y, qid=qid).coef_
-    np.testing.assert_allclose(
-        ranker.fit(*(part[order] for part in more[:2]), qid=more[2][order]).coef_, expected, atol=1e-8
-    )
-
-
 @pytest.mark.parametrize(
     ("parameters", "match"),
     [
@@ -220,8 +175,3 @@ def test_bad_parameters_are_refused_before_training(parameters: dict[str, Any], 
 def test_nothing_relevant_is_refused() -> None:
     with pytest.raises(DataError, match=r"no query has both relevant and other documents\. Lower relevant_from"):
         domination_rank(grades="two", relevant_from=9.0).fit(noisy())
-
-
-def test_defaults_of_the_space_are_parameters() -> None:
-    ranker = domination_rank(**defaults(DominationRank.space)).fit(noisy())  # type: ignore[arg-type]
-    assert ranker.converged_ and 0 < np.count_nonzero(ranker.coef_)

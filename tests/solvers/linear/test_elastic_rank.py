@@ -10,39 +10,12 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
-from ranktune.solvers.core.space import Choice, Float, defaults, is_active
+from ranktune.solvers.core.space import defaults
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.linear.presets import ElasticRank
-from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
-from tests.support.plain_solvers import elastic_rank, rank_svm
-
-CONFIGURATIONS: list[dict[str, Any]] = [
-    {"optimizer": "fobos", "l1": 1e-3, "l2": 1e-2},
-    {"optimizer": "fobos", "schedule": "sqrt", "eta0": 1.0, "l1": 1e-3},
-    {"optimizer": "rda", "pair_weight": "ndcg", "l1": 1e-3, "l2": 1e-2, "scaling": "list"},
-    {"optimizer": "psgd", "loss": "pairwise_logistic", "l2": 1e-2, "threshold": 0.05, "schedule": "constant"},
-    {
-        "optimizer": "tgd",
-        "loss": "pairwise_squared_hinge",
-        "pair_weight": "recall",
-        "at": 3,
-        "l1": 1e-2,
-        "threshold": 0.5,
-    },
-]
-
-
-def lists(seed: int = 0, n_lists: int = 90, length: int = 15, noise: float = 0.3) -> Any:
-    """X with zeros in it, y in 0..3, qid; lists of one document and of one grade among them."""
-    generator = np.random.default_rng(seed)
-    X = generator.random((n_lists * length, 8)) * (generator.random((n_lists * length, 8)) < 0.7)
-    score = X @ np.linspace(-2, 2, 8) + noise * generator.normal(size=len(X))
-    y = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).astype(float)
-    qid = np.repeat(np.arange(n_lists), length)
-    qid[0], y[qid == 5] = -1, 2.0
-    return X, y, qid
+from tests.support.linear_samples import CONFIGURATIONS, lists
+from tests.support.plain_solvers import elastic_rank
 
 
 @pytest.mark.parametrize("form", ["dense", "csr"])
@@ -87,26 +60,6 @@ def test_lists_without_pairs_change_nothing(parameters: dict[str, Any]) -> None:
     ranker.partial_fit(X[:1], y[:1]).partial_fit(X[:9], np.ones(9))
     np.testing.assert_array_equal(ranker.coef_, coef)
     assert ranker.n_lists_seen_ == seen
-
-
-@pytest.mark.parametrize("parameters", CONFIGURATIONS, ids=str)
-def test_dense_sparse_and_single_precision_agree(parameters: dict[str, Any]) -> None:
-    X, y, qid = lists(1)
-    X = X.astype(np.float32).astype(np.float64)
-    expected = elastic_rank(**parameters).fit(X, y, qid=qid)
-    for other in (sparse.csr_array(X), X.astype(np.float32), sparse.csr_array(X.astype(np.float32))):
-        ranker = elastic_rank(**parameters).fit(other, y, qid=qid)
-        np.testing.assert_allclose(ranker.coef_, expected.coef_, atol=1e-10)
-        np.testing.assert_allclose(ranker.predict(other, qid=qid), expected.predict(X, qid=qid), atol=1e-5)
-
-
-@pytest.mark.parametrize("parameters", CONFIGURATIONS, ids=str)
-def test_translating_the_features_of_a_query_changes_nothing(parameters: dict[str, Any]) -> None:
-    X, y, qid = lists(2)
-    shifts = np.random.default_rng(1).integers(-4, 4, (91, 8)).astype(float)
-    moved = X + shifts[qid + 1]
-    coef = elastic_rank(**parameters).fit(X, y, qid=qid).coef_
-    np.testing.assert_allclose(elastic_rank(**parameters).fit(moved, y, qid=qid).coef_, coef, atol=1e-9)
 
 
 def test_features_that_are_constant_in_every_list_get_no_weight() -> None:
@@ -239,34 +192,6 @@ def test_grades_of_any_kind_train_by_default() -> None:
         np.testing.assert_allclose(elastic_rank(pair_weight="ndcg").fit(X, moved, qid=qid).coef_, linear, atol=1e-9)
 
 
-def test_defaults_of_the_space_make_a_model() -> None:
-    X, y, qid = lists(9)
-    values = defaults(ElasticRank.space)
-    ranker = make("elasticrank", values, seed=1)
-    assert ranker.get_params()["random_state"] == 1
-    assert np.count_nonzero(ranker.fit(X, y, qid=qid).predict(X, qid=qid)) > 0
-
-
-def test_every_point_of_the_space_can_be_trained() -> None:
-    X, y, qid = lists(10, n_lists=40)
-    names = set(elastic_rank().get_params())
-    generator = np.random.default_rng(0)
-    for _ in range(300):
-        values: dict[str, Any] = {}
-        for parameter in ElasticRank.space:
-            if not is_active(parameter, values):
-                continue
-            if isinstance(parameter, Choice):
-                values[parameter.name] = parameter.choices[int(generator.integers(len(parameter.choices)))]
-            else:
-                ends = np.log([parameter.low, parameter.high]) if parameter.log else [parameter.low, parameter.high]
-                value = generator.choice([ends[0], ends[1], generator.uniform(*ends)])
-                value = np.clip(np.exp(value) if parameter.log else value, parameter.low, parameter.high)
-                values[parameter.name] = float(value) if isinstance(parameter, Float) else round(value)
-        assert set(values) <= names
-        assert np.isfinite(elastic_rank(**values).fit(X, y, qid=qid).coef_).all(), values
-
-
 def test_steps_can_be_watched_and_stopped() -> None:
     X, y, qid = lists(11)
     ranker = elastic_rank(passes=3)
@@ -277,18 +202,6 @@ def test_steps_can_be_watched_and_stopped() -> None:
     rest = list(steps)
     assert rest[-1].iteration == 3 * 89
     assert rest[-1].objective < first.objective
-
-
-@pytest.mark.parametrize("name", ["MQ2008", "OHSUMED"])
-def test_ranks_real_data_about_as_well_as_ranksvm(letor_folds: Any, name: str) -> None:
-    metric, difference = parse_metric("ndcg@10"), []
-    for fold in ("Fold1", "Fold3", "Fold5"):
-        train, vali = (read_text(letor_folds[name] / fold / f"{part}.txt") for part in ("train", "vali"))
-        ours = make("ElasticRank", defaults(ElasticRank.space), seed=0).fit(train)
-        theirs = rank_svm(C=0.02, scaling="standard", average="pairs").fit(train)
-        scores = [np.nanmean(metric.per_query(ranker.predict(vali), vali)) for ranker in (ours, theirs)]
-        difference.append(scores[0] - scores[1])
-    assert np.mean(difference) > -0.01
 
 
 def test_names_of_earlier_versions_are_taken_with_a_warning() -> None:

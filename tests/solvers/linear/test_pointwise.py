@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.svm import LinearSVR
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import LogisticRanker, PointwiseRanker, RidgeRanker, SVRRanker
-from ranktune.solvers.metrics.metrics import parse_metric
 from tests.support.plain_solvers import logistic_ranker, ridge_ranker, svr_ranker
 
 ALL = [RidgeRanker, LogisticRanker, SVRRanker]
@@ -121,27 +117,6 @@ def test_svr_minimises_the_epsilon_insensitive_losses(loss: str, centre: str) ->
         np.testing.assert_allclose(ours, theirs.coef_, atol=1e-4)
 
 
-@pytest.mark.parametrize("ranker", [*ALL, lambda **given: svr_ranker(loss="l1", **given)])
-@pytest.mark.parametrize("centre", ["query", "none"])
-def test_a_query_of_weight_two_is_one_that_stands_there_twice(ranker: Any, centre: str) -> None:
-    X, y, qid = data(9)
-    again = qid == 11
-    exact = {} if ranker is RidgeRanker else {"tol": 1e-9}
-    model = ranker(centre=centre, **exact)
-    weighted = model.fit(X, y, qid=qid, query_weights={11: 2.0}).predict(X)
-    twice = model.fit(np.vstack([X, X[again]]), np.append(y, y[again]), qid=np.append(qid, qid[again] + 100)).predict(X)
-    np.testing.assert_allclose(twice, weighted, atol=1e-5)
-    assert np.abs(model.fit(X, y, qid=qid).predict(X) - weighted).max() > 1e-4
-
-
-@pytest.mark.parametrize("ranker", ALL)
-def test_the_level_of_a_query_does_not_matter_when_centred(ranker: type[PointwiseRanker]) -> None:
-    X, y, qid = data(3)
-    shifts = np.random.default_rng(0).normal(size=(40, 5)) * X.std(axis=0)
-    one, two = ranker().fit(X, y, qid=qid), ranker().fit(X + shifts[qid], y, qid=qid)
-    np.testing.assert_allclose(one.coef_[:4], two.coef_[:4], rtol=1e-2)
-
-
 @pytest.mark.parametrize("ranker", ALL)
 def test_units_of_features_do_not_matter(ranker: type[PointwiseRanker]) -> None:
     X, y, qid = data(4)
@@ -152,25 +127,6 @@ def test_units_of_features_do_not_matter(ranker: type[PointwiseRanker]) -> None:
         rtol=1e-2,
         atol=1e-2,
     )
-
-
-@pytest.mark.parametrize("ranker", ALL)
-@pytest.mark.parametrize("centre", ["query", "none"])
-def test_sparse_features_agree_with_dense_ones(ranker: Callable[..., PointwiseRanker], centre: str) -> None:
-    X, y, qid = data(5)
-    X = np.where(X < np.median(X, axis=0), 0.0, X)
-    X[:, 4] = 0.0
-    dense = ranker(centre=centre).fit(X, y, qid=qid).predict(X)
-    thin = ranker(centre=centre).fit(sparse.csr_array(X), y, qid=qid).predict(sparse.csr_array(X))
-    np.testing.assert_allclose(thin, dense, rtol=1e-6)
-
-
-@pytest.mark.parametrize("ranker", ALL)
-@pytest.mark.parametrize("centre", ["query", "none"])
-def test_they_learn_to_rank(ranker: Callable[..., PointwiseRanker], centre: str) -> None:
-    queries = Queries.from_arrays(*data(6)[:2], qid=data(6)[2])
-    pairwise = parse_metric("pairwise")
-    assert pairwise.mean(ranker(centre=centre).fit(queries).predict(queries), queries) > 0.85
 
 
 @pytest.mark.parametrize("loss", ["l1", "l2"])

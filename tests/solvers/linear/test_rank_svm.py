@@ -89,38 +89,6 @@ def test_many_features_are_solved_by_the_diagonal() -> None:
     assert np.linalg.norm(gradient) <= 1e-8 * np.linalg.norm(at_zero(objective)[1])
 
 
-def test_dense_and_sparse_and_single_precision_agree() -> None:
-    X, y, qid = noisy(4)
-    X = np.where(X < 0.3, 0.0, X).astype(np.float32)
-    dense = rank_svm(tol=1e-9).fit(X.astype(np.float64), y, qid=qid).coef_
-    np.testing.assert_allclose(rank_svm(tol=1e-9).fit(sparse.csr_array(X), y, qid=qid).coef_, dense, rtol=1e-6)
-    np.testing.assert_allclose(rank_svm(tol=1e-9).fit(X, y, qid=qid).coef_, dense, rtol=1e-6)
-
-
-def test_order_of_rows_and_shifts_of_queries_change_nothing() -> None:
-    X, y, qid = noisy(5)
-    expected = rank_svm(tol=1e-12).fit(X, y, qid=qid).coef_
-    order = np.random.default_rng(0).permutation(len(X))
-    np.testing.assert_allclose(rank_svm(tol=1e-12).fit(X[order], y[order], qid=qid[order]).coef_, expected, rtol=1e-8)
-    shifts = np.random.default_rng(1).normal(size=(30, 6))
-    np.testing.assert_allclose(rank_svm(tol=1e-12).fit(X + shifts[qid], y, qid=qid).coef_, expected, rtol=1e-8)
-
-
-def test_queries_without_pairs_change_nothing() -> None:
-    X, y, qid = noisy(6)
-    one_grade = rank_svm(tol=1e-10).fit(
-        np.vstack([X, X[:9]]), np.append(y, np.ones(9)), qid=np.append(qid, [99] * 8 + [98])
-    )
-    np.testing.assert_allclose(one_grade.coef_, rank_svm(tol=1e-10).fit(X, y, qid=qid).coef_, rtol=1e-8)
-
-
-def test_the_direction_of_noiseless_data_is_found() -> None:
-    generator = np.random.default_rng(7)
-    X, truth = generator.normal(size=(2000, 5)), np.array([3.0, -1.0, 0.5, 0.0, 2.0])
-    coef = rank_svm(C=1000.0).fit(X, X @ truth, qid=np.arange(2000) // 40).coef_  # real-valued grades
-    assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.999
-
-
 @pytest.mark.parametrize("form", ["dense", "csr"])
 @pytest.mark.parametrize("scaling", ["minmax", "standard"])
 def test_scaling_equals_scaled_features_with_the_weights_folded_back(scaling: str, form: str) -> None:
@@ -195,18 +163,6 @@ def test_parameters_that_cannot_be(parameters: dict[str, Any], message: str) -> 
     X, y, qid = noisy()
     with pytest.raises(ParameterError, match=message):
         rank_svm(**parameters).fit(X, y, qid=qid)
-
-
-def test_nothing_to_learn_is_said() -> None:
-    with pytest.raises(DataError, match="nothing to learn"):
-        rank_svm().fit(np.ones((4, 2)), [1, 2, 1, 1], qid=[0, 1, 2, 2])
-
-
-def test_features_that_never_differ_within_a_query_get_weight_zero() -> None:
-    _, y, qid = noisy(12)
-    X = np.repeat(np.random.default_rng(0).random((30, 2)), 25, axis=0)
-    ranker = rank_svm().fit(X, y, qid=qid)
-    np.testing.assert_allclose(ranker.coef_, 0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
