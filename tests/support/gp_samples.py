@@ -42,9 +42,7 @@ class Bowl:
         return self.values(E), -2 * (E - self.top)
 
 
-def check_gradient(
-    values: Callable[[Floats], Floats], gradients: Floats, rows: Floats, h: float, **close: float
-) -> None:
+def check_gradient(values: Callable[[Floats], Floats], gradients: Floats, rows: Floats, h: float, **close: Any) -> None:
     """Compare the gradient at each row with central differences of the values."""
     for k, step in enumerate(h * np.eye(rows.shape[1])):
         np.testing.assert_allclose(gradients[:, k], (values(rows + step) - values(rows - step)) / (2 * h), **close)
