@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ranktune.dashboards.figures.panels import Cell
+from ranktune.dashboards.figures.panels import Cell, Panel
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Floats
@@ -41,6 +41,17 @@ def number(cell: Cell) -> float:
 def numbers(cells: Iterable[Cell]) -> Floats:
     """Return the cells of a row or a column, each of which must be a number."""
     return np.array([number(cell) for cell in cells], dtype=np.float64)
+
+
+def figure_of(panel: Panel) -> dict[str, Any]:
+    """Return the figure of a panel, which must have one."""
+    assert panel.figure is not None, panel.key
+    return panel.figure
+
+
+def traces(panel: Panel) -> list[dict[str, Any]]:
+    """Return what is drawn in the figure of a panel."""
+    return list(figure_of(panel)["data"])
 
 
 def sampled(solver: str, generator: np.random.Generator) -> dict[str, Value]:

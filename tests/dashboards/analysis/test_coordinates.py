@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.dashboards.analysis.coordinates import MAX_PARAMETERS, panel
 from ranktune.dashboards.analysis.solver_trials import solvers_of
-from tests.support.study_samples import study_data, trials_of
+from tests.support.study_samples import study_data, traces, trials_of
 
 
 def lines(traces: list[dict[str, Any]], axes: int) -> dict[str, list[float | None]]:
@@ -30,8 +30,7 @@ def test_a_line_passes_each_axis_at_the_value_of_the_trial(solver: str, tmp_path
     (own,) = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=[solver]))
     names = own.ranked[:MAX_PARAMETERS]
     shown = panel(own, 0)
-    assert shown.figure is not None
-    drawn = lines(shown.figure["data"], len(names) + 1)
+    drawn = lines(traces(shown), len(names) + 1)
     assert len(drawn) == 23
     heights = {trial.number: next(y for text, y in drawn.items() if text.startswith(f"trial {trial.number}:"))
                for trial in trials}  # fmt: skip
@@ -46,7 +45,7 @@ def test_a_line_passes_each_axis_at_the_value_of_the_trial(solver: str, tmp_path
     best = max(trials, key=lambda trial: trial.value or 0.0)
     assert heights[best.number][-1] == 1.0
     assert shown.table.rows[0][0] == best.number
-    assert f"trial {best.number}:" in shown.figure["data"][-1]["text"][-1]  # the best are drawn last
+    assert f"trial {best.number}:" in traces(shown)[-1]["text"][-1]  # the best are drawn last
 
 
 def test_equal_values_are_in_the_middle(tmp_path: Path) -> None:
@@ -55,6 +54,5 @@ def test_equal_values_are_in_the_middle(tmp_path: Path) -> None:
     trials = tuple(replace(trial, value=0.5) for trial in trials_of(["RankSVM"], 4))
     (own,) = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))
     shown = panel(own, 0)
-    assert shown.figure is not None
-    for line in lines(shown.figure["data"], len(own.ranked[:MAX_PARAMETERS]) + 1).values():
+    for line in lines(traces(shown), len(own.ranked[:MAX_PARAMETERS]) + 1).values():
         assert line[-1] == 0.5

@@ -16,7 +16,7 @@ from ranktune.dashboards.records.trial import best_of
 from ranktune.dashboards.views.parameters import panels
 from ranktune.dashboards.views.trials import trials_table
 from tests.support.page_studies import append, declare
-from tests.support.study_samples import HOSTILE, along, number, raced, study_data, trial, trials_of
+from tests.support.study_samples import HOSTILE, along, number, raced, study_data, traces, trial, trials_of
 
 
 def curves(data: StudyData) -> Panel:
@@ -24,9 +24,8 @@ def curves(data: StudyData) -> Panel:
     return found
 
 
-def traces(panel: Panel, mode: str) -> list[dict[str, Any]]:
-    assert panel.figure is not None
-    return [trace for trace in panel.figure["data"] if trace["mode"] == mode and trace["x"] != [None]]
+def drawn(panel: Panel, mode: str) -> list[dict[str, Any]]:
+    return [trace for trace in traces(panel) if trace["mode"] == mode and trace["x"] != [None]]
 
 
 def walked(folder: Path, count: int, **more: Any) -> StudyData:
@@ -37,7 +36,7 @@ def walked(folder: Path, count: int, **more: Any) -> StudyData:
 def test_each_line_is_the_path_of_a_trial_and_the_dot_its_value(tmp_path: Path) -> None:
     data = walked(tmp_path, 12)
     shown, own = curves(data), data.splits[0].trials
-    lines = traces(shown, "lines")
+    lines = drawn(shown, "lines")
     assert len(lines) == len(own)
     by_trial = {line["text"][0].split("<br>")[0].split(",")[0]: line for line in lines}
     for t in own:
@@ -45,9 +44,9 @@ def test_each_line_is_the_path_of_a_trial_and_the_dot_its_value(tmp_path: Path) 
         assert line["x"] == pytest.approx([value for value, _ in t.path], rel=1e-5)
         assert line["y"] == pytest.approx([mean for _, mean in t.path], rel=1e-5)
         assert ("dash" in line["line"]) == bool(t.stopped)
-    dots = next(trace for trace in traces(shown, "markers") if trace["name"] == "best of a trial")
+    dots = next(trace for trace in drawn(shown, "markers") if trace["name"] == "best of a trial")
     assert sorted(dots["y"]) == pytest.approx(sorted(t.value or 0.0 for t in own), rel=1e-5)
-    star = next(trace for trace in traces(shown, "markers") if trace["name"] == "best trial")
+    star = next(trace for trace in drawn(shown, "markers") if trace["name"] == "best trial")
     best = best_of(own)
     assert best is not None and star["y"] == [pytest.approx(best.value, rel=1e-5)]
     assert star["x"] == [pytest.approx(best.params["C"], rel=1e-5)]
@@ -60,7 +59,7 @@ def test_each_line_is_the_path_of_a_trial_and_the_dot_its_value(tmp_path: Path) 
 def test_the_table_says_what_the_lines_do(tmp_path: Path) -> None:
     shown = curves(walked(tmp_path, 6))
     assert shown.table.columns == ("Trial", "Split", "C", "ndcg@10", "Which", "Stopped after")
-    points = sorted((x, y) for line in traces(shown, "lines") for x, y in zip(line["x"], line["y"], strict=True))
+    points = sorted((x, y) for line in drawn(shown, "lines") for x, y in zip(line["x"], line["y"], strict=True))
     assert points == sorted((number(row[2]), number(row[3])) for row in shown.table.rows)
     assert sum(row[4] == "best" for row in shown.table.rows) == sum(row[4] == "requested" for row in shown.table.rows)
 
@@ -68,7 +67,7 @@ def test_the_table_says_what_the_lines_do(tmp_path: Path) -> None:
 def test_many_curves_are_thinned_to_the_best_and_some_others(tmp_path: Path) -> None:
     data = walked(tmp_path, 300)
     shown = curves(data)
-    assert len(traces(shown, "lines")) == MAX_CURVES
+    assert len(drawn(shown, "lines")) == MAX_CURVES
     assert f"{MAX_CURVES} of 300 curves are shown" in shown.note
     ahead = sorted((t for t in data.splits[0].trials if not t.stopped), key=lambda t: -(t.value or 0.0))[:15]
     assert {t.number for t in ahead} <= {row[0] for row in shown.table.rows}
@@ -76,16 +75,14 @@ def test_many_curves_are_thinned_to_the_best_and_some_others(tmp_path: Path) -> 
 
 def test_colours_have_a_scale_for_a_number_and_a_legend_for_a_choice(tmp_path: Path) -> None:
     shown = curves(walked(tmp_path, 40))
-    assert shown.figure is not None
-    entries = {t["name"] for t in shown.figure["data"] if t["x"] == [None] and ": " in t["name"]}
+    entries = {t["name"] for t in traces(shown) if t["x"] == [None] and ": " in t["name"]}
     assert len(entries) > 1
     own = along(trials_of(["LambdaRank"], 40), "l1")
     shown = curves(study_data(tmp_path, [("", own, None)], solvers=["LambdaRank"]))
-    assert shown.figure is not None
-    scale = [trace for trace in shown.figure["data"] if trace.get("marker", {}).get("showscale")]
-    entries = {t["name"] for t in shown.figure["data"] if t["x"] == [None] and ": " in t["name"]}
+    scale = [trace for trace in traces(shown) if trace.get("marker", {}).get("showscale")]
+    entries = {t["name"] for t in traces(shown) if t["x"] == [None] and ": " in t["name"]}
     assert bool(scale) != bool(entries)
-    assert len({line["line"]["color"] for line in traces(shown, "lines")}) > 1
+    assert len({line["line"]["color"] for line in drawn(shown, "lines")}) > 1
 
 
 def test_curves_of_several_splits_are_on_one_level(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from ranktune.dashboards.views.registry import build
 from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.page import study_json
 from tests.support.page_studies import append, declare, finish
-from tests.support.study_samples import along, number, raced, study_data, trial, trials_of
+from tests.support.study_samples import along, number, raced, study_data, traces, trial, trials_of
 
 LABELS = ("LambdaRank", "RankSVM")
 STOPPED: dict[str, Any] = {"stopped": "fold 2 of 5", "error_of_estimate": 0.003}
@@ -33,11 +33,6 @@ STOPPED: dict[str, Any] = {"stopped": "fold 2 of 5", "error_of_estimate": 0.003}
 
 def panel(data: StudyData, view: str, key: str) -> Panel:
     return next(own for own in build(view, data) if own.key == key)
-
-
-def traces(shown: Panel) -> list[dict[str, Any]]:
-    assert shown.figure is not None
-    return list(shown.figure["data"])
 
 
 def column(shown: Panel, name: str) -> list[Any]:

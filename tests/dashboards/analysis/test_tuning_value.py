@@ -35,6 +35,7 @@ from tests.support.study_samples import (
     sampled,
     simulated_metric,
     study_data,
+    traces,
     trial,
     trials_of,
 )
@@ -223,8 +224,7 @@ def test_the_panel_says_what_is_predicted_and_what_was_gained(tmp_path: Path) ->
         and "was not run" in panel.note
     )
     assert f"tuning {'gained' if gain >= 0 else 'is'} {abs(gain):.4f}" in panel.note
-    assert panel.figure is not None
-    names = [trace["name"] for trace in panel.figure["data"]]
+    names = [trace["name"] for trace in traces(panel)]
     assert {"random search", "random search, expected", "its 90 % band"} <= set(names)
 
 

@@ -18,7 +18,7 @@ from ranktune.dashboards.views.choices import panels
 from ranktune.solvers.core.space import Choice, When, conditions
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.samplers.space import UnionSpace
-from tests.support.study_samples import number, study_data, trial, trials_of
+from tests.support.study_samples import number, study_data, traces, trial, trials_of
 
 SOLVER = "ElasticRank"
 LOSS = {"pairwise_hinge": 0.03, "pairwise_logistic": 0.0, "pairwise_squared_hinge": -0.03}
@@ -169,8 +169,7 @@ def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
     grids = [panel for panel in found if panel.key.startswith("grid")]
     assert [set(panel.table.columns[:2]) for panel in grids] == [set(pair) for pair in combinations(names, 2)]
     for panel in grids:
-        assert panel.figure is not None
-        cells = panel.figure["data"][0]
+        cells = traces(panel)[0]
         drawn = [text for row in cells["text"] for text in row]
         for (a, b, n, _, expected, _), text, name in zip(
             panel.table.rows, drawn, [one for row in cells["customdata"] for one in row], strict=True
@@ -194,7 +193,7 @@ def test_combinations_are_listed_the_best_first(tmp_path: Path) -> None:
 def test_of_few_trials_there_are_means_without_intervals(tmp_path: Path) -> None:
     found = shown(tmp_path, simulated(MIN_TRIALS_FOR_SURFACE - 1))
     effects = found[0]
-    assert effects.figure is not None and all("error_x" not in trace for trace in effects.figure["data"])
+    assert all("error_x" not in trace for trace in traces(effects))
     assert {row[7] for row in effects.table.rows} == {""}
     assert all("too few" in panel.note for panel in found if not panel.key.startswith("compositions"))
     for panel in found:

@@ -11,7 +11,7 @@ import pytest
 from ranktune.dashboards.views.optimiser import DRAWS, panels
 from ranktune.tuner.gp.proposal import ACQUISITIONS
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Observation, fit_belief
-from tests.support.study_samples import number, numbers, study_data, trials_of
+from tests.support.study_samples import number, numbers, study_data, traces, trials_of
 
 LABELS = ("LambdaRank", "RankSVM")
 
@@ -23,8 +23,7 @@ def test_every_trial_is_counted_once_where_it_went(count: int, tmp_path: Path) -
     for j, solver in enumerate(shown.table.columns[1:], start=1):
         assert numbers(row[j] for row in shown.table.rows).sum() == sum(t.solver == solver for t in trials)
     assert len(shown.table.rows) <= 20
-    assert shown.figure is not None
-    assert [trace["y"] for trace in shown.figure["data"]] == [
+    assert [trace["y"] for trace in traces(shown)] == [
         [row[j] for row in shown.table.rows] for j in range(1, len(shown.table.columns))
     ]
 
@@ -47,11 +46,10 @@ def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
         np.testing.assert_allclose(numbers(row[1] for row in panel.table.rows), own.mean, rtol=1e-5)
         half = [(number(row[3]) - number(row[2])) / 2 for row in panel.table.rows]
         np.testing.assert_allclose(half, 1.96 * own.sd, atol=2e-6)
-        assert panel.figure is not None
-        means = next(trace for trace in panel.figure["data"] if trace["name"].startswith("mean"))
+        means = next(trace for trace in traces(panel) if trace["name"].startswith("mean"))
         assert means["y"] == [row[1] for row in panel.table.rows]
-        assert len([trace for trace in panel.figure["data"] if trace["name"].startswith("draw")]) == DRAWS
-        star = next(trace for trace in panel.figure["data"] if trace["name"] == "best trial")
+        assert len([trace for trace in traces(panel) if trace["name"].startswith("draw")]) == DRAWS
+        star = next(trace for trace in traces(panel) if trace["name"] == "best trial")
         assert star["y"] == [pytest.approx(best.value, rel=1e-5)]
 
 
@@ -71,8 +69,7 @@ def test_noise_compares_each_trial_with_what_the_others_say(tmp_path: Path) -> N
     assert [row[0] for row in shown.table.rows] == [t.number for t in trials if t.value is not None]
     for row in shown.table.rows:
         assert number(row[5]) == pytest.approx(number(row[2]) - number(row[3]), abs=2e-6)
-    assert shown.figure is not None
-    assert sum(len(trace["x"]) for trace in shown.figure["data"]) == len(shown.table.rows)
+    assert sum(len(trace["x"]) for trace in traces(shown)) == len(shown.table.rows)
 
 
 def test_samplers_without_a_surrogate_say_so(tmp_path: Path) -> None:

@@ -15,16 +15,11 @@ from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.views.parameters import panels
 from ranktune.solvers.core.space import Float, Int
 from ranktune.solvers.registry import solver_class
-from tests.support.study_samples import number, numbers, study_data, trials_of
+from tests.support.study_samples import figure_of, number, numbers, study_data, traces, trials_of
 
 
 def running(folder: Path, solver: str, count: int, **more: Any) -> list[Panel]:
     return panels(study_data(folder, [("", trials_of([solver], count), None)], solvers=[solver], **more))
-
-
-def traces(panel: Panel) -> list[dict[str, Any]]:
-    assert panel.figure is not None
-    return list(panel.figure["data"])
 
 
 def named(found: list[Panel], start: str) -> list[Panel]:
@@ -40,8 +35,7 @@ def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:
         assert number(low) <= 0.0, name
     assert named(found, "slice")[0].table.columns[2] == "l1"
     assert named(found, "contour")[0].table.columns[2] == "l1"
-    assert shown.figure is not None
-    bars = shown.figure["data"][0]
+    bars = traces(shown)[0]
     assert bars["x"] == [row[1] for row in shown.table.rows]
     low = np.array(bars["x"]) - np.array(bars["error_x"]["arrayminus"])
     np.testing.assert_allclose(low, numbers(row[2] for row in shown.table.rows), atol=1e-5)
@@ -60,12 +54,11 @@ def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str, t
         active = [t.number for t in trials if parameter.name in t.params]
         conditional += len(active) < len(trials)
         assert [row[0] for row in panel.table.rows] == active
-        assert panel.figure is not None
-        points = panel.figure["data"][0]
+        points = traces(panel)[0]
         assert len(points["x"]) == len(points["y"]) == len(panel.table.rows)
         assert points["y"] == [row[3] for row in panel.table.rows]
         log = isinstance(parameter, Float | Int) and parameter.log
-        assert (panel.figure["layout"]["xaxis"].get("type") == "log") == log
+        assert (figure_of(panel)["layout"]["xaxis"].get("type") == "log") == log
         assert (f"In {len(active)} of 40 trials" in panel.note) == (len(active) < 40)
     assert conditional == sum(parameter.when is not None for parameter in solver_class(solver).space)
 
@@ -85,11 +78,10 @@ def test_dependences_follow_the_metric(tmp_path: Path) -> None:
     shown = next(panel for panel in named(found, "dependence") if panel.table.columns[0] == "l1")
     best = max(shown.table.rows, key=lambda row: number(row[1]))
     assert 1e-4 < number(best[0]) < 1e-2  # worth is highest at 1e-3
-    assert shown.figure is not None
-    line = shown.figure["data"][1]
+    line = traces(shown)[1]
     assert line["x"] == [row[0] for row in shown.table.rows]
     assert line["y"] == [row[1] for row in shown.table.rows]
-    band = shown.figure["data"][0]["y"]
+    band = traces(shown)[0]["y"]
     half = len(band) // 2
     assert band[:half] == [row[3] for row in shown.table.rows]
     assert band[half:] == [row[2] for row in shown.table.rows][::-1]
@@ -114,7 +106,7 @@ def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> Non
     own = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(names, 27)]
     found = panels(study_data(tmp_path, [("", own, None)], solvers=names))
     shown = found[0]
-    assert (shown.key, shown.group) == ("importance", "") and shown.figure is not None
+    assert (shown.key, shown.group) == ("importance", "") and traces(shown)
     assert shown.table.rows[0][:2] == ["solver", 27]
     assert number(shown.table.rows[0][3]) > 0.0
     assert "LambdaRank.l1" in [row[0] for row in shown.table.rows]

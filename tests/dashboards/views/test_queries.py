@@ -10,7 +10,7 @@ import pytest
 
 from ranktune.dashboards.views.queries import MAX_OTHERS, panels
 from ranktune.tuner.selection.evidence import QueryDocuments
-from tests.support.study_samples import evidence_of, numbers, result_of, study_data
+from tests.support.study_samples import evidence_of, numbers, result_of, study_data, traces
 
 LABELS = ("RankSVM", "LambdaRank", "ListNet")
 
@@ -30,8 +30,7 @@ def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:
         assert row[1] == sum(x > 0 for x in shown)
         assert numbers(row[1:4]).sum() == len(counted) == 39
         assert row[4] == pytest.approx(counted.mean(), rel=1e-4)
-        assert panel.figure is not None
-        bars = [y for trace in panel.figure["data"] for y in trace["y"]]
+        bars = [y for trace in traces(panel) for y in trace["y"]]
         np.testing.assert_allclose(sorted(bars), sorted(x for x in shown if x != 0))
         assert f"{row[2]} queries are tied" in panel.note
 
@@ -96,8 +95,7 @@ def test_the_distribution_counts_every_query_once(tmp_path: Path) -> None:
     found = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS))
     shown = next(panel for panel in found if panel.key == "distribution")
     assert numbers(row[2] for row in shown.table.rows).sum() == 39
-    assert shown.figure is not None
-    assert shown.figure["data"][0]["y"] == [row[2] for row in shown.table.rows]
+    assert traces(shown)[0]["y"] == [row[2] for row in shown.table.rows]
 
 
 def test_many_queries_are_thinned(tmp_path: Path) -> None:
@@ -105,7 +103,6 @@ def test_many_queries_are_thinned(tmp_path: Path) -> None:
     found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
     shown = next(panel for panel in found if panel.key == "difference-0")
     assert len(shown.table.rows) <= 2500
-    assert shown.figure is not None
-    places = [x for trace in shown.figure["data"] for x in trace["x"]]
+    places = [x for trace in traces(shown) for x in trace["x"]]
     assert max(places) == pytest.approx(5_999, rel=1e-3)
     assert "queries" in shown.note

@@ -25,7 +25,7 @@ from ranktune.dashboards.views.trials import guarded, trials_csv, trials_json
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.samplers.registry import STARTUP
 from tests.support.page_studies import concluded, hostile_data
-from tests.support.study_samples import HOSTILE, conditions, evidence_of, study_data, trial, trials_of
+from tests.support.study_samples import HOSTILE, conditions, evidence_of, study_data, traces, trial, trials_of
 
 FRAME = ("overview", "progress", "trials")
 LABELS = ("LambdaRank", "RankSVM")
@@ -132,8 +132,7 @@ def test_the_leaderboard_has_the_numbers_of_the_result(tmp_path: Path) -> None:
         assert [named["test low"], named["test high"]] == own["test_interval"]
         assert named["p Holm"] == own["p_holm"]
         assert named["verdict"] == {"not told apart": "not significantly different"}.get(own["verdict"], own["verdict"])
-    assert panel.figure is not None
-    assert panel.figure["data"][1]["x"] == [number(row["test"]) for row in result["leaderboard"]]
+    assert traces(panel)[1]["x"] == [number(row["test"]) for row in result["leaderboard"]]
 
 
 def test_expected_best_is_the_mean_over_all_choices() -> None:
@@ -185,8 +184,7 @@ def test_lanes_mark_failures_and_restarts(tmp_path: Path) -> None:
     own = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, None), trial(2, "RankSVM", {}, 0.4, restarts=1)]
     panels = build("progress", study_data(tmp_path, [("", own, None)]))
     (lanes,) = [panel for panel in panels if panel.key == "workers"]
-    assert lanes.figure is not None
-    marked = {trace["name"]: trace["x"] for trace in lanes.figure["data"] if trace["type"] == "scatter"}
+    marked = {trace["name"]: trace["x"] for trace in traces(lanes) if trace["type"] == "scatter"}
     assert marked == {"failed": [1.5], "restarted": [2.5]}
     assert lanes.table.rows[0][1:4] == [3, 1, 1]
 
@@ -201,9 +199,8 @@ def test_ten_thousand_trials_are_drawn_in_few_points(tmp_path: Path) -> None:
             for trace in panel.figure["data"] if panel.figure else []:
                 assert len(trace["x"]) <= 2600
     (history,) = [panel for panel in build("progress", data) if panel.key == "history"]
-    assert history.figure is not None
-    assert max(history.figure["data"][0]["y"]) == number(max(values))  # the best is never thinned away
-    assert history.figure["data"][1]["y"][-1] == number(max(values))
+    assert max(traces(history)[0]["y"]) == number(max(values))  # the best is never thinned away
+    assert traces(history)[1]["y"][-1] == number(max(values))
     assert len(view_json("trials", data)["panels"][0]["table"]["rows"]) == 10_000
 
 
@@ -243,7 +240,7 @@ def test_two_studies_compared(tmp_path: Path) -> None:
     b = study_data(tmp_path / "b", [("", trials_of(LABELS, 8, seed=1), None)], solvers=LABELS, seed=7)
     panels = {panel.key: panel for panel in view_compare.panels(a, b)}
     assert [row for row in panels["settings"].table.rows] == [["seed", 0, 7]]
-    assert panels["race"].figure is not None and len(panels["race"].figure["data"]) == 2
+    assert len(traces(panels["race"])) == 2
     assert panels["race"].table.columns == ("trials", "a", "b")
     assert panels["leaderboard-1"].table.rows and panels["leaderboard-2"].note == "The study is not finished."
     same = {panel.key: panel for panel in view_compare.panels(a, a)}

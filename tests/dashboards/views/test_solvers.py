@@ -10,7 +10,7 @@ import pytest
 from ranktune.dashboards.analysis.pooling import default_params
 from ranktune.dashboards.views.solvers import panels
 from ranktune.tuner.statistics.comparisons import holm
-from tests.support.study_samples import evidence_of, number, numbers, study_data, trial, trials_of
+from tests.support.study_samples import evidence_of, figure_of, number, numbers, study_data, traces, trial, trials_of
 
 LABELS = ("LambdaRank", "RankSVM")
 
@@ -32,13 +32,12 @@ def test_numbers_are_those_of_the_trials(tmp_path: Path) -> None:
 
 def test_boxes_and_points_say_what_the_table_says(tmp_path: Path) -> None:
     shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS))[0]
-    assert shown.figure is not None
-    boxes = [trace for trace in shown.figure["data"] if trace["type"] == "box"]
+    boxes = [trace for trace in traces(shown) if trace["type"] == "box"]
     drawn = [[box["name"], box["median"][0], box["q1"][0], box["q3"][0]] for box in boxes]
     assert drawn == [[row[0], *row[3:6]] for row in shown.table.rows]
-    points = [trace for trace in shown.figure["data"] if trace["type"] == "scatter" and trace["mode"] == "markers"]
+    points = [trace for trace in traces(shown) if trace["type"] == "scatter" and trace["mode"] == "markers"]
     assert sum(len(trace["x"]) for trace in points if trace["name"] in LABELS) == 40
-    best = next(trace for trace in shown.figure["data"] if trace["name"] == "best trial")
+    best = next(trace for trace in traces(shown) if trace["name"] == "best trial")
     assert best["x"] == [row[6] for row in shown.table.rows]
 
 
@@ -48,15 +47,13 @@ def test_the_defaults_are_marked(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", [own, *trials_of(LABELS, 9)[1:]], None)], solvers=LABELS)
     shown = panels(data)[0]
     assert {row[0]: row[8] for row in shown.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}
-    assert shown.figure is not None
-    assert next(trace for trace in shown.figure["data"] if trace["name"] == "defaults")["x"] == [0.25]
+    assert next(trace for trace in traces(shown) if trace["name"] == "defaults")["x"] == [0.25]
 
 
 def test_a_far_tail_is_outside_and_noted(tmp_path: Path) -> None:
     trials = [trial(k, "RankSVM", {}, value) for k, value in enumerate([0.7, 0.71, 0.72, 0.715, 0.1])]
     shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[0]
-    assert shown.figure is not None
-    low, high = shown.figure["layout"]["xaxis"]["range"]
+    low, high = figure_of(shown)["layout"]["xaxis"]["range"]
     assert 0.1 < low < 0.7
     assert high > 0.72
     assert "One value lies far below" in shown.note
@@ -74,8 +71,7 @@ def test_learning_curves_are_those_of_the_best_trials(tmp_path: Path) -> None:
     (shown,) = (panel for panel in found if panel.key == "learning-0")
     expected = [["LambdaRank", 1, n, v, mean] for (n, v), mean in zip(curve, (0.2, 0.3, 0.4), strict=True)]
     assert [list(row) for row in shown.table.rows] == [pytest.approx(row) for row in expected]
-    assert shown.figure is not None
-    (line,) = shown.figure["data"]
+    (line,) = traces(shown)
     assert (line["name"], line["x"]) == ("LambdaRank", [4.5, 14.5, 24.5])
     assert line["y"] == pytest.approx([0.2, 0.3, 0.4])
 
@@ -103,11 +99,10 @@ def test_verdicts_are_of_every_pair_and_counts_add_up(tmp_path: Path) -> None:
     np.testing.assert_allclose(numbers(row[4] for row in rows), numbers(adjusted), rtol=1e-4)
     assert {row[5] for row in rows} <= {"better", "worse", "not significant"}
     assert all((row[5] == "not significant") == (number(row[4]) > 0.05) for row in rows)
-    assert shown.figure is not None
-    z = np.array(shown.figure["data"][0]["z"], dtype=float)
+    z = np.array(traces(shown)[0]["z"], dtype=float)
     np.testing.assert_array_equal(np.isnan(z), np.eye(4, dtype=bool))
     np.testing.assert_allclose(np.nan_to_num(z), -np.nan_to_num(z).T)
-    names = shown.figure["data"][0]["x"]
+    names = traces(shown)[0]["x"]
     for a, b, difference, *_ in rows:
         assert z[names.index(a), names.index(b)] == pytest.approx(difference)
 
@@ -115,8 +110,7 @@ def test_verdicts_are_of_every_pair_and_counts_add_up(tmp_path: Path) -> None:
 def test_ten_thousand_trials_are_thinned_with_their_best_kept(tmp_path: Path) -> None:
     trials = trials_of(LABELS, 10_000)
     shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
-    assert shown.figure is not None
-    points = [trace for trace in shown.figure["data"] if trace["name"] in LABELS and trace["type"] == "scatter"]
+    points = [trace for trace in traces(shown) if trace["name"] in LABELS and trace["type"] == "scatter"]
     assert all(len(trace["x"]) <= 2000 for trace in points)
     best = max(t.value for t in trials if t.value is not None)
     assert max(max(trace["x"]) for trace in points) == pytest.approx(best, rel=1e-5)

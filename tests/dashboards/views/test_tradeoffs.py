@@ -10,7 +10,7 @@ import pytest
 
 from ranktune.dashboards.views.tradeoffs import panels
 from ranktune.tuner.statistics.pareto import COSTS, Option, front, knee
-from tests.support.study_samples import result_of, study_data, trial, trials_of
+from tests.support.study_samples import figure_of, result_of, study_data, traces, trial, trials_of
 
 LABELS = ("LambdaRank", "RankSVM")
 
@@ -40,15 +40,14 @@ def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str, tmp_path: Pat
     bend = knee(options, cost)
     assert bend is not None
     assert [row[1] for row in line if row[0] == "front, knee"] == [int(bend.label)]
-    assert shown.figure is not None
-    traces = {trace["name"]: trace for trace in shown.figure["data"]}
-    assert traces["front"]["x"] == [row[3] for row in line]
-    assert traces["front"]["y"] == [row[4] for row in line]
-    assert traces["knee"]["y"] == [pytest.approx(bend.quality, rel=1e-5)]
+    drawn = {trace["name"]: trace for trace in traces(shown)}
+    assert drawn["front"]["x"] == [row[3] for row in line]
+    assert drawn["front"]["y"] == [row[4] for row in line]
+    assert drawn["knee"]["y"] == [pytest.approx(bend.quality, rel=1e-5)]
     rings = [row for row in shown.table.rows if row[0] == "leaderboard"]
     assert [row[2] for row in rings] == list(LABELS)
-    assert traces["leaderboard"]["x"] == [row[3] for row in rings]
-    assert sum(len(traces[name]["x"]) for name in LABELS) == len(options)
+    assert drawn["leaderboard"]["x"] == [row[3] for row in rings]
+    assert sum(len(drawn[name]["x"]) for name in LABELS) == len(options)
 
 
 def test_the_best_within_limits_never_falls_as_they_grow(tmp_path: Path) -> None:
@@ -61,8 +60,7 @@ def test_the_best_within_limits_never_falls_as_they_grow(tmp_path: Path) -> None
     for limit, nonzeros, number, _, value, _ in shown.table.rows:
         assert limit == "all" or int(nonzeros) <= int(limit)  # type: ignore[arg-type]
         assert trials[int(number)].value == pytest.approx(value, rel=1e-5)  # type: ignore[arg-type]
-    assert shown.figure is not None
-    assert shown.figure["data"][0]["y"] == values
+    assert traces(shown)[0]["y"] == values
 
 
 def test_a_limit_that_nothing_keeps_is_a_dash(tmp_path: Path) -> None:
@@ -93,8 +91,7 @@ def test_splits_have_their_own_leaderboard(tmp_path: Path) -> None:
 def test_a_cost_of_zero_keeps_the_axis_linear(tmp_path: Path) -> None:
     trials = [trial(k, "RankSVM", {}, 0.5 + 0.1 * k, nonzeros=float(k)) for k in range(3)]
     shown = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))[0]
-    assert shown.figure is not None
-    assert shown.figure["layout"]["xaxis"].get("type") != "log"
+    assert figure_of(shown)["layout"]["xaxis"].get("type") != "log"
 
 
 @pytest.mark.thorough

@@ -12,13 +12,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
-from tests.support.study_samples import (
-    evidence_of,
-    linear_model,
-    numbers,
-    study_data,
-    trials_of,
-)
+from tests.support.study_samples import evidence_of, linear_model, numbers, study_data, traces, trials_of
 
 LABELS = ("RankSVM", "LambdaRank")
 
@@ -29,9 +23,8 @@ def test_weights_are_by_name_the_largest_first(tmp_path: Path) -> None:
     (shown,) = panels(data)
     assert [list(row) for row in shown.table.rows] == [["length", -2.0], ["title", 1.0], ["bm25", 0.5]]
     assert shown.group == "RankSVM"
-    assert shown.figure is not None
-    assert shown.figure["data"][0]["y"] == ["length", "title", "bm25"]
-    assert shown.figure["data"][0]["x"] == [-2.0, 1.0, 0.5]
+    assert traces(shown)[0]["y"] == ["length", "title", "bm25"]
+    assert traces(shown)[0]["x"] == [-2.0, 1.0, 0.5]
     assert shown.note.startswith("3 of 4 features are used")
 
 
@@ -40,8 +33,7 @@ def test_only_the_largest_are_drawn_and_all_are_in_the_table(tmp_path: Path) -> 
     file = linear_model(tmp_path / "m.json", weights.tolist())
     (shown,) = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], models={("", "RankSVM"): file}))
     assert len(shown.table.rows) == 300
-    assert shown.figure is not None
-    assert len(shown.figure["data"][0]["x"]) == MAX_BARS
+    assert len(traces(shown)[0]["x"]) == MAX_BARS
     largest = np.sort(np.abs(weights))[::-1]
     np.testing.assert_allclose(np.abs(numbers(row[1] for row in shown.table.rows)), largest, rtol=1e-5)
     assert shown.table.rows[0][0] == f"feature {int(np.argmax(np.abs(weights))) + 1}"
@@ -63,8 +55,7 @@ def test_agreement_of_splits(tmp_path: Path) -> None:
     assert (a, b, both, either) == ("a", "b", 3, 3)
     assert cosine == pytest.approx(W[0] @ W[1] / np.linalg.norm(W[0]) / np.linalg.norm(W[1]), rel=1e-5)
     assert second.table.rows[1][2:] == [0.0, 0, 4]
-    assert second.figure is not None
-    np.testing.assert_allclose(np.diag(second.figure["data"][0]["z"]), 1.0)
+    np.testing.assert_allclose(np.diag(traces(second)[0]["z"]), 1.0)
 
 
 def test_trees_count_their_splits(tmp_path: Path) -> None:
@@ -106,8 +97,7 @@ def test_paths_are_the_trials_of_solvers_with_an_l1_strength(tmp_path: Path) -> 
         assert sorted(numbers(row[0] for row in panel.table.rows)) == [t.number for t in own]
         strengths = numbers(row[2] for row in panel.table.rows).tolist()
         assert strengths == sorted(strengths)
-        assert panel.figure is not None
-        features, values = panel.figure["data"]
+        features, values = traces(panel)
         assert features["x"] == values["x"] == strengths
         assert features["y"] == [row[3] for row in panel.table.rows]
         assert values["y"] == [row[4] for row in panel.table.rows]
