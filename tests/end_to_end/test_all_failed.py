@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import pytest
 from optuna.trial import TrialState
 
-from ranktune import cli
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.runner.engine import StudyRun
@@ -19,7 +17,7 @@ from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.executor import InProcess
-from tests.face.test_cli import letor, ranktune
+from tests.support.commands import ended, letor, ranktune
 from tests.support.reports import unpacked_page
 from tests.tuner.search.test_loop import STUDY, task_of
 
@@ -51,15 +49,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    """Run the command line in this process, where its trials fail, and return the exit code."""
-    monkeypatch.setattr(sys, "argv", ["ranktune", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        cli.main()
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
-
-
 @pytest.mark.parametrize("trials", [5, 60])
 def test_the_command_ends_with_3_and_its_study_can_be_looked_at(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], trials: int
@@ -67,13 +56,13 @@ def test_the_command_ends_with_3_and_its_study_can_be_looked_at(
     """Of few trials all fail before the last 20 have."""
     given = ("--trials", str(trials), "--jobs", "1", "--solver", "RankSVM", "--solver", "RidgeRanker", "--name", "n")
     with monkeypatch.context() as patch:
-        assert command(patch, "tune", "train.txt", *given) == 3
+        assert ended(patch, "tune", "train.txt", *given) == 3
     errors = capsys.readouterr().err
     assert "error: " in errors
     assert REASON in errors
     assert "Traceback" not in errors
     with monkeypatch.context() as patch:
-        assert command(patch, "resume", "n", "--jobs", "1") == 3
+        assert ended(patch, "resume", "n", "--jobs", "1") == 3
     assert list(read_events(folder / "ranktune-runs" / "n"))[-1]["event"] == "study_stopped"
     shown = ranktune("show", "n", cwd=folder).stdout
     assert "trials" in shown and "failed" in shown

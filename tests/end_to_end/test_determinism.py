@@ -22,7 +22,7 @@ from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.workers.executor import InProcess
-from tests.face.test_cli import SOLVERS, letor, ranktune
+from tests.support.commands import SOLVERS, letor, ranktune
 from tests.support.engine_samples import judged
 from tests.tuner.search.test_loop import STUDY, smooth, task_of
 

@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import BASELINE, WORSE
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.commands import called
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "folds": 3}
 
@@ -207,10 +206,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "80")
     return tmp_path
-
-
-def called(*arguments: str) -> Result:
-    return CliRunner().invoke(app, list(arguments))
 
 
 def test_the_command_line_prints_the_gain_and_sets_the_exit_code(folder: Path) -> None:

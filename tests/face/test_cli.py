@@ -15,21 +15,7 @@ from typing import TypeAlias
 import numpy as np
 import pytest
 
-SOLVERS = ("--solver", "RankSVM", "--solver", "RidgeRanker", "--jobs", "1", "--sampler", "random")
-
-
-def letor(path: Path, queries: int, seed: int, documents: int = 10) -> Path:
-    """Write a small LETOR file whose grades follow the first two of four features."""
-    generator = np.random.default_rng(seed)
-    lines: list[str] = []
-    for q in range(queries):
-        for _ in range(documents):
-            x = generator.random(4)
-            grade = int(np.digitize(x[0] - 0.5 * x[1] + 0.1 * generator.normal(), [0.2, 0.5]))
-            features = " ".join(f"{j}:{v:.6f}" for j, v in enumerate(x, start=1))
-            lines.append(f"{grade} qid:{seed}{q} {features} # docid = D{len(lines)}\n")
-    path.write_text("".join(lines))
-    return path
+from tests.support.commands import SOLVERS, letor, ranktune
 
 
 @pytest.fixture(scope="module")
@@ -39,20 +25,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     letor(found / "vali.txt", 15, 2)
     letor(found / "test.txt", 20, 3)
     return found
-
-
-def ranktune(*arguments: object, cwd: Path, check: int = 0) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k != "RANKTUNE_HOME"}
-    done = subprocess.run(
-        [sys.executable, "-m", "ranktune", *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == check, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 @pytest.fixture(scope="module")

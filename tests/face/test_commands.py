@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
-from typer.testing import CliRunner
 
 import ranktune
 from ranktune.command_line.app import app
 from ranktune.command_line.commands import all_solvers, as_text, data_table, describe, solver_page, solvers_table
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.registry import SOLVERS, STANDARD
-
-
-def printed(what: object, width: int = 120) -> str:
-    console = Console(width=width, file=StringIO())
-    console.print(what)
-    return str(console.file.getvalue())  # type: ignore[attr-defined]
+from tests.support.commands import called, printed
 
 
 def test_every_solver_is_told_with_a_summary() -> None:
@@ -127,7 +119,7 @@ def test_the_table_of_solvers_fits_80_columns() -> None:
 
 
 def test_the_list_of_commands_has_whole_sentences_in_80_columns() -> None:
-    text = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).stdout
+    text = called("--help", env={"COLUMNS": "80"}).stdout
     listed = text.partition("Commands:\n")[2].splitlines()
     assert len(listed) == len(app.registered_commands)
     assert all(line.endswith(".") and not line.endswith("...") and len(line) <= 80 for line in listed), text

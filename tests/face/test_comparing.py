@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from typer.testing import CliRunner, Result
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.solvers.core.errors import DataError
+from tests.support.commands import called
 
 
 def made(n_queries: int, seed: int = 0) -> tuple[ranktune.Queries, np.ndarray, np.ndarray]:
@@ -106,13 +105,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def called(*arguments: str) -> Result:
-    return CliRunner().invoke(app, ["evaluate", *arguments])
-
-
 def test_evaluate_against_prints_what_compare_finds_in_80_columns(folder: Path) -> None:
     arguments = ["good.txt", "data.csv", "--against", "column:today", "--drop", "today", "--also", "map"]
-    found = json.loads(called(*arguments, "--json").stdout)
+    found = json.loads(called("evaluate", *arguments, "--json").stdout)
     expected = ranktune.compare("good.txt", "worse.txt", "data.csv")
     assert found["against"]["comparisons"]["ndcg@10"] == json.loads(json.dumps(expected.as_dict()))
     means = found["metrics"]["ndcg@10"]["mean"], found["against"]["metrics"]["ndcg@10"]["mean"]
@@ -121,14 +116,14 @@ def test_evaluate_against_prints_what_compare_finds_in_80_columns(folder: Path) 
         "model": "good.txt",
         "data": "data.csv",
     }
-    printed = called(*arguments).stdout
+    printed = called("evaluate", *arguments).stdout
     assert max(map(len, printed.splitlines())) <= 80
     for text in (f"{expected.difference:+.4f}", f"{expected.low:+.4f} to {expected.high:+.4f}", "A wins", "map"):
         assert text in printed
 
 
 def exit_code(*arguments: Sequence[str] | str) -> int:
-    return called(*map(str, arguments)).exit_code
+    return called("evaluate", *arguments).exit_code
 
 
 def test_the_exit_code_says_whether_it_is_better(folder: Path) -> None:
@@ -140,5 +135,5 @@ def test_the_exit_code_says_whether_it_is_better(folder: Path) -> None:
 
 
 def test_a_ranking_that_cannot_be_read_is_one_message(folder: Path) -> None:
-    done = called("good.txt", "data.csv", "--against", "no.txt")
+    done = called("evaluate", "good.txt", "data.csv", "--against", "no.txt")
     assert isinstance(done.exception, DataError) and "no.txt: there is no such file" in str(done.exception)

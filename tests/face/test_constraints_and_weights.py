@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.notebook import StudyResult
 from ranktune.solvers import Queries, RidgeRanker
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.commands import called
 
 STUDY: dict[str, Any] = {"trials": 2, "sampler": "random", "folds": 2}
 SOLVERS = ["RidgeRanker", "LambdaMART"]
@@ -78,9 +77,9 @@ def test_the_command_and_toml_take_constraints(tmp_path: Path) -> None:
         ["run", str(tmp_path / "declared.toml"), *shared],
     )
     for command, name in zip(commands, ("typed", "declared"), strict=True):
-        ran = CliRunner().invoke(app, command)
+        ran = called(*command)
         assert ran.exit_code == 0, ran.output
-        shown = CliRunner().invoke(app, ["show", name, "--json", "--home", str(tmp_path / "home")])
+        shown = called("show", name, "--json", "--home", str(tmp_path / "home"))
         found = json.loads(shown.stdout)
         assert found["monotone"] == KEPT
         assert json.loads(Path(found["model"]).read_text())["monotone"] == KEPT
@@ -147,7 +146,7 @@ def test_the_command_takes_a_column_of_document_weights(tmp_path: Path) -> None:
     options = ["--trials", "1", "--folds", "2", "--sampler", "random", "--solver", "LambdaMART", "--name", "w"]
     shared = ["--home", str(tmp_path / "home"), "--jobs", "1", "--test", "none"]
     given = ["tune", str(tmp_path / "data.csv"), *options, *shared, "--document-weight", "times"]
-    ran = CliRunner().invoke(app, given)
+    ran = called(*given)
     assert ran.exit_code == 0, ran.output
     table = frame()
     features = table[["bm25", "bm25_body", "price"]].to_numpy()

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line import app as command_line
-from ranktune.command_line.app import app
+from tests.support.commands import called, ended
 
 
 def _source(folder: Path) -> Path:
@@ -21,28 +18,20 @@ def _source(folder: Path) -> Path:
     return path
 
 
-def _ended(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    """Run the command line as a user does; return its exit code."""
-    monkeypatch.setattr(sys, "argv", ["ranktune", *map(str, words)])
-    with pytest.raises(SystemExit) as end:
-        command_line.run()
-    return int(end.value.code or 0)
-
-
 def test_convert_then_describe(tmp_path: Path) -> None:
     source, output = _source(tmp_path), tmp_path / "made"
     words = ["convert", str(source), "-o", str(output), "--zero-based", "--json"]
-    done = CliRunner().invoke(app, words)
+    done = called(*words)
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
     assert (found["queries"], found["documents"], found["features"], found["layout"]) == (12, 60, 2, "dense")
     assert ranktune.read(output).fingerprint == ranktune.read(source, one_based=False).fingerprint
-    shown = CliRunner().invoke(app, ["data", str(output), "--check"])
+    shown = called("data", str(output), "--check")
     assert shown.stdout == f"{output}: 60 documents are what was written.\n"
 
 
 def test_the_summary_says_what_to_do_with_it(tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["convert", str(_source(tmp_path)), "-o", str(tmp_path / "made"), "--zero-based"])
+    done = called("convert", str(_source(tmp_path)), "-o", str(tmp_path / "made"), "--zero-based")
     line = "made: 12 queries, 60 documents, 2 features (dense float32), 0 MB. Give it as DATA.\n"
     assert done.stdout.endswith(line)
 
@@ -54,10 +43,10 @@ def test_damage_is_an_error_with_a_remedy(
     ranktune.convert(_source(tmp_path), output, one_based=False)
     path = output / "grades.npy"
     path.write_bytes(path.read_bytes()[:-8] + b"\1" * 8)
-    assert _ended(monkeypatch, "data", output, "--check") == 2
+    assert ended(monkeypatch, "data", output, "--check") == 2
     assert "grades.npy: is damaged" in (said := capsys.readouterr().err)
     assert "Convert the source again." in said
-    assert _ended(monkeypatch, "data", _source(tmp_path), "--check") == 2
+    assert ended(monkeypatch, "data", _source(tmp_path), "--check") == 2
     assert "is not a converted folder" in capsys.readouterr().err
 
 
@@ -65,12 +54,12 @@ def test_a_folder_that_exists_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "made").mkdir()
-    assert _ended(monkeypatch, "convert", _source(tmp_path), "-o", tmp_path / "made") == 2
+    assert ended(monkeypatch, "convert", _source(tmp_path), "-o", tmp_path / "made") == 2
     assert "exists already. Remove it, or write to another folder." in capsys.readouterr().err
 
 
 def test_the_cache_can_be_switched_off_for_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKTUNE_DATA_CACHE", "")
-    done = CliRunner().invoke(app, ["--no-cache", "data", str(_source(tmp_path)), "--zero-based"])
+    done = called("--no-cache", "data", str(_source(tmp_path)), "--zero-based")
     assert done.exit_code == 0, done.output
     assert os.environ["RANKTUNE_DATA_CACHE"] == "off"

@@ -6,11 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-from ranktune.command_line.app import app
 from ranktune.command_line.docs_command import readable
 from ranktune.solvers.core.errors import ParameterError
+from tests.support.commands import called
 from tests.support.paths import ROOT
 
 LIST = (ROOT / "docs" / "llms.txt").read_text()
@@ -18,7 +17,7 @@ LISTED = re.findall(r"\((.+)\.md\)", LIST)
 
 
 def shown(*words: str) -> str:
-    done = CliRunner().invoke(app, ["docs", *words], env={"COLUMNS": "80"}, catch_exceptions=False)
+    done = called("docs", *words, env={"COLUMNS": "80"}, catch_exceptions=False)
     assert done.exit_code == 0
     return done.stdout
 
@@ -66,4 +65,4 @@ def test_the_folder_holds_the_pages() -> None:
 )
 def test_what_is_not_there_is_said(words: list[str], message: str) -> None:
     with pytest.raises(ParameterError, match=re.escape(message)):
-        CliRunner().invoke(app, ["docs", *words], catch_exceptions=False)
+        called("docs", *words, catch_exceptions=False)

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.dashboards.terminal.explanations import explanation
 from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -24,6 +20,7 @@ from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
+from tests.support.commands import printed, succeeded
 from tests.support.export_samples import random_trees
 
 NAMES = ("bm25", "clicks", "age", "a name that is much longer than any column of a table can be")
@@ -169,14 +166,10 @@ def test_the_command_prints_what_python_returns(
     files: tuple[str, str], words: tuple[str, ...], asked: dict[str, object]
 ) -> None:
     found = ranktune.explain(*files, **asked)  # type: ignore[arg-type]
-    runner = CliRunner()
-    printed = runner.invoke(app, ["explain", *files, *words, "--json"], catch_exceptions=False)
-    assert json.loads(printed.stdout) == {"model": files[0], "data": files[1], **found}
-    console = Console(width=80, file=StringIO())
-    console.print(explanation(found, top=3))
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert json.loads(succeeded("explain", *files, *words, "--json")) == {"model": files[0], "data": files[1], **found}
+    text = printed(explanation(found, top=3), 80)
     assert max(map(len, text.splitlines())) <= 80
-    shown = runner.invoke(app, ["explain", *files, *words], catch_exceptions=False).stdout
+    shown = succeeded("explain", *files, *words)
     assert "bm25" in shown or "clicks" in shown
 
 
@@ -187,9 +180,7 @@ def test_a_table_of_long_names_and_many_features_fits(tmp_path: Path) -> None:
     frame["document"] = [f"{'http://'}{'x' * 90}/{row}" for row in range(20)]
     model = LinearModel(np.arange(30.0), "RankSVM", feature_names=names)
     for found in (ranktune.explain(model, frame), ranktune.explain(model, frame, query=1)):
-        console = Console(width=80, file=StringIO())
-        console.print(explanation(found, top=5))
-        assert max(map(len, console.file.getvalue().splitlines())) <= 80  # type: ignore[attr-defined]
+        assert max(map(len, printed(explanation(found, top=5), 80).splitlines())) <= 80
 
 
 class Mine:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from ranktune.command_line import exporting
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
 from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.models.linear import LinearModel
+from tests.support.commands import ranktune, write_letor
 from tests.support.export_samples import blend, linear, trees
 
 
@@ -26,19 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     trees().save(found / "trees.json")
     blend().save(found / "blend.json")
     X = np.round(np.random.default_rng(0).normal(size=(40, 5)), 2)
-    rows = (
-        f"0 qid:{i // 10} " + " ".join(f"{k}:{x}" for k, x in enumerate(row, 1)) for i, row in enumerate(X.tolist())
-    )
-    (found / "data.txt").write_text("\n".join(rows) + "\n")
+    write_letor(found / "data.txt", X.tolist(), np.zeros(40), np.arange(40) // 10)
     return found
-
-
-def ranktune(*arguments: object, cwd: Path, check: int = 0) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "ranktune", *map(str, arguments)]
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
-    assert done.returncode == check, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
 
 
 def test_text_goes_to_standard_output_and_the_rest_to_standard_error(folder: Path) -> None:
@@ -91,11 +79,7 @@ def test_a_blend_is_distilled(folder: Path) -> None:
     generator = np.random.default_rng(1)
     X = generator.normal(size=(400, 5))
     grades = np.clip(np.round(blend().predict(X) + generator.normal(size=400)), 0, 2)
-    rows = (
-        f"{int(g)} qid:{i // 10} " + " ".join(f"{k}:{x}" for k, x in enumerate(row, 1))
-        for i, (g, row) in enumerate(zip(grades, X.tolist(), strict=True))
-    )
-    (folder / "train.txt").write_text("\n".join(rows) + "\n")
+    write_letor(folder / "train.txt", X.tolist(), grades, np.arange(400) // 10)
     said = written(folder, "blend.json", "solr", "distilled.json", distil="train.txt")
     assert "Distilled: on queries of" in said and "ndcg@10 changes by " in said and "Blend with 4 of 5" in said
     assert json.loads((folder / "distilled.json").read_text())["class"].endswith("MultipleAdditiveTreesModel")
@@ -168,11 +152,7 @@ def test_what_is_too_large_for_zookeeper_is_said(tmp_path: Path) -> None:
 def test_two_stages_are_written_into_a_folder(folder: Path) -> None:
     generator = np.random.default_rng(1)
     X = np.round(generator.normal(size=(60, 5)), 2)
-    rows = (
-        f"{int(row[0] > 0.5)} qid:{i // 12} " + " ".join(f"{k}:{x}" for k, x in enumerate(row, 1))
-        for i, row in enumerate(X.tolist())
-    )
-    (folder / "graded.txt").write_text("\n".join(rows) + "\n")
+    write_letor(folder / "graded.txt", X.tolist(), X[:, 0] > 0.5, np.arange(60) // 12)
     given = ("export", "trees.json", "-f", "elasticsearch", "--two-stage", "graded.txt", "--within", "features<=2")
     done = ranktune(*given, "-o", "both", "--name", "mine", cwd=folder)
     assert sorted(path.name for path in (folder / "both").iterdir()) == ["first.json", "model.json", "request.json"]

@@ -11,15 +11,14 @@ import lightgbm
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.commands import called
 from tests.support.export_evaluators import solr
 
 N_QUERIES, LENGTH = 5_000, 8
@@ -94,9 +93,9 @@ def test_a_table_of_a_warehouse_becomes_models_of_three_systems(tmp_path: Path) 
         np.testing.assert_allclose(theirs, scores, rtol=0.0, atol=1e-5)
 
     new.assign(relevance=frame["relevance"]).to_csv(tmp_path / "new.csv", index=False)
-    printed = CliRunner().invoke(app, ["predict", result.model, str(tmp_path / "new.csv")])
+    printed = called("predict", result.model, str(tmp_path / "new.csv"))
     assert [float(word) for word in printed.stdout.split()] == scores.tolist()
-    measured = CliRunner().invoke(app, ["evaluate", result.model, str(tmp_path / "new.csv"), "--json"])
+    measured = called("evaluate", result.model, str(tmp_path / "new.csv"), "--json")
     assert json.loads(measured.stdout)["queries"] == 40
 
 

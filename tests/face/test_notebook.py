@@ -12,16 +12,15 @@ from typing import Any
 import narwhals
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.dashboards.figures.plotly import number
 from ranktune.dashboards.records import frames
 from ranktune.notebook import StudyResult, shown
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.terminal import Notebook
 from ranktune.tuner.search.progress import TrialReport
+from tests.support.commands import called
 from tests.support.study_samples import trial
 
 
@@ -94,10 +93,10 @@ def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monke
     text = str(result)
     assert max(map(len, text.splitlines())) <= 80
     assert "Chosen by validation" in text and all(row.solver in text for row in result.leaderboard)
-    done = CliRunner().invoke(app, ["show", "s", "--home", str(Path(result.folder).parent)])
+    done = called("show", "s", "--home", str(Path(result.folder).parent))
     assert done.exit_code == 0
     assert [line.rstrip() for line in done.stdout.splitlines()] == text.splitlines()
-    wide = CliRunner().invoke(app, ["show", "s", "--home", str(Path(result.folder).parent), "--wide"])
+    wide = called("show", "s", "--home", str(Path(result.folder).parent), "--wide")
     assert "us/doc" in wide.stdout and "us/doc" not in text
 
 

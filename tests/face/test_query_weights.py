@@ -11,10 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from optuna.trial import TrialState
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import overview, queries
 from ranktune.notebook import StudyResult
@@ -27,6 +25,7 @@ from ranktune.solvers.core.space import Parameter
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.commands import called
 
 METRIC = "ndcg@5"
 STUDY: dict[str, Any] = {
@@ -181,11 +180,11 @@ def test_the_command_line_weighs_too(tmp_path: Path) -> None:
     home = str(tmp_path / "home")
     given = ["tune", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv"), "--weight", "traffic"]
     given += f"--solver RidgeRanker --trials 2 --folds 2 --metric {METRIC} --name w --jobs 1".split()
-    ran = CliRunner().invoke(app, [*given, "--home", home, "--json"])
+    ran = called(*given, "--home", home, "--json")
     assert ran.exit_code == 0, ran.output
     found = json.loads(ran.stdout)
     model = tmp_path / "home" / "w" / "model.json"
     own = per_query(ranktune.load_model(model).predict(TEST))
     assert found["best"]["test"] == pytest.approx(weighted(own), abs=1e-9)
-    said = CliRunner().invoke(app, ["evaluate", str(model), str(tmp_path / "test.csv"), "--metric", METRIC, "--json"])
+    said = called("evaluate", str(model), str(tmp_path / "test.csv"), "--metric", METRIC, "--json")
     assert json.loads(said.stdout)["metrics"][METRIC]["mean"] == pytest.approx(found["best"]["test"], abs=1e-9)

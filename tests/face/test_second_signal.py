@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ranktune.command_line.second_signal import second_signal_ends
-from tests.face.test_cli import SOLVERS, letor
+from tests.support.commands import SOLVERS, letor
 
 SOON = 20.0
 """Seconds, of five that are promised: a safety net under load."""

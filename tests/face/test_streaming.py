@@ -4,12 +4,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.solvers.data import blocks
 from ranktune.solvers.models.linear import LinearModel
+from tests.support.commands import called
 
 
 @pytest.fixture
@@ -27,10 +26,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
 def test_predictions_are_those_of_all_data(files: tuple[Path, Path], tmp_path: Path) -> None:
     model, data = files
     expected = [repr(score) for score in ranktune.load_model(model).predict(ranktune.read(data)).tolist()]
-    shown = CliRunner().invoke(app, ["predict", str(model), str(data)])
+    shown = called("predict", str(model), str(data))
     assert shown.exit_code == 0 and shown.stdout.split() == expected
     out = tmp_path / "scores.txt"
-    assert CliRunner().invoke(app, ["predict", str(model), str(data), "-o", str(out)]).exit_code == 0
+    assert called("predict", str(model), str(data), "-o", str(out)).exit_code == 0
     assert out.read_text().split() == expected
 
 
@@ -41,6 +40,6 @@ def test_a_file_that_cannot_be_completed_is_not_left(files: tuple[Path, Path], t
     LinearModel(np.array([1e10, 0.0, 0.0]), "RankSVM").save(model)
     out = tmp_path / "scores.txt"
     out.write_text("as before")
-    failed = CliRunner().invoke(app, ["predict", str(model), str(data), "-o", str(out)])
+    failed = called("predict", str(model), str(data), "-o", str(out))
     assert failed.exit_code != 0
     assert out.read_text() == "as before" and not list(tmp_path.glob(".scores*"))

@@ -14,12 +14,11 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.commands import called, succeeded
 from tests.support.input_samples import ROWS, SAMPLES, Sample, expected, in_folder
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "test": "none"}
@@ -28,12 +27,6 @@ FILES = [name for name, sample in SAMPLES.items() if sample.is_file]
 
 def options_of(given: Mapping[str, str]) -> list[str]:
     return [word for name, value in given.items() for word in (f"--{name.replace('_', '-')}", value)]
-
-
-def called(*arguments: object) -> str:
-    done = CliRunner().invoke(app, [str(argument) for argument in arguments])
-    assert done.exit_code == 0, (done.output, done.exception)
-    return done.stdout
 
 
 def made(name: str, folder: Path) -> tuple[Sample, Any, dict[str, Any]]:
@@ -68,15 +61,15 @@ def test_every_file_goes_through_the_command_line(name: str, tmp_path: Path) -> 
     sample, source, options = made(name, tmp_path)
     columns = options_of(options)
     words = ["--solver", "RidgeRanker", "--trials", 1, "--sampler", "random", "--test", "none", "--jobs", 1]
-    found = json.loads(called("tune", source, *columns, *words, "--home", tmp_path / "runs", "--json"))
+    found = json.loads(succeeded("tune", source, *columns, *words, "--home", tmp_path / "runs", "--json"))
     model = found["model"]
-    described = json.loads(called("data", source, *columns, "--json"))
+    described = json.loads(succeeded("data", source, *columns, "--json"))
     assert (described["parts"][0]["documents"], described["parts"][0]["features"]) == (144, len(sample.columns))
-    printed = called("predict", model, source, *columns).split()
+    printed = succeeded("predict", model, source, *columns).split()
     assert [float(word) for word in printed] == ranktune.predict(model, source, **options).tolist()
-    exported = called("export", model, "--format", "python", "--check", source, *columns, "-o", tmp_path / "m.py")
+    exported = succeeded("export", model, "--format", "python", "--check", source, *columns, "-o", tmp_path / "m.py")
     assert not exported
-    measured = json.loads(called("evaluate", model, source, *columns, "--metric", "map", "--json"))
+    measured = json.loads(succeeded("evaluate", model, source, *columns, "--metric", "map", "--json"))
     assert measured["metrics"] == ranktune.evaluate(model, source, "map", **options)["metrics"]
 
 
@@ -142,11 +135,13 @@ def test_a_model_takes_tables_as_its_own_was_taken(form: str, tmp_path: Path) ->
     assert measured == ranktune.evaluate(model, queries)["metrics"]["ndcg@10"]["mean"] > 0.9
     if isinstance(shop, Path):
         model.save(tmp_path / "model.json")
-        printed = called("predict", tmp_path / "model.json", shop).split()
+        printed = succeeded("predict", tmp_path / "model.json", shop).split()
         assert [float(word) for word in printed] == model.predict(queries).tolist()
-        assert json.loads(called("evaluate", tmp_path / "model.json", shop, "--json"))["queries"] == queries.n_queries
+        assert (
+            json.loads(succeeded("evaluate", tmp_path / "model.json", shop, "--json"))["queries"] == queries.n_queries
+        )
         words = ["--format", "python", "--check", shop, "-o", tmp_path / "m.py"]
-        done = CliRunner().invoke(app, [str(word) for word in ("export", tmp_path / "model.json", *words)])
+        done = called(*[str(word) for word in ("export", tmp_path / "model.json", *words)])
         assert "added:age_days is the days from added to 2001-" in done.stderr
         assert "the order is the same on 48 of 48 queries" in done.stderr
 

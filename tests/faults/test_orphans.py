@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.face.test_cli import letor
+from tests.support.commands import letor
 from tests.support.process_samples import alive, soon
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 
 from ranktune.solvers.core.compiled import code_folder
-from tests.face.test_cli import SOLVERS, letor
+from tests.support.commands import SOLVERS, letor
 from tests.support.postgres_server import USER, Server
 
 PATIENCE = 120.0

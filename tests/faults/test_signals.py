@@ -19,9 +19,9 @@ from optuna.trial import TrialState
 from ranktune.tuner.storage.leases import WAITING
 from ranktune.tuner.storage.record import RESTARTS, Record, number_of
 from ranktune.tuner.study.events import read_events
-from tests.face.test_cli import letor
 from tests.faults.test_survival import checked, finish, start, workers_of
 from tests.support import survivor
+from tests.support.commands import letor
 
 SOON = 10.0
 """Seconds in which all is over: a safety net, of twice what is promised."""

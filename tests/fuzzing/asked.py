@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from typer.testing import CliRunner
 
-from ranktune.command_line.app import app
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.server import make_app
 from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
+from tests.support.commands import called
 
 NAME = "s"
 TIMES = re.compile(r"seconds|created|begun|ended|time|path|file|folder|report|size|modified|^changed$|^stages$")
@@ -68,7 +67,7 @@ def run(command: str, home: Path, data: Path) -> Found:
     arguments = [part.replace("HOME", str(home)).replace("DATA", str(data)) for part in COMMANDS[command]]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        done = CliRunner().invoke(app, arguments)
+        done = called(*arguments)
     if "Traceback (most recent call last)" in done.output:
         return Found(Outcome.TRACEBACK, done.output)
     if done.exception is not None and not isinstance(done.exception, SystemExit | RankTuneError):

@@ -7,14 +7,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import suspects
+from tests.support.commands import called
 
 GENERATOR = np.random.default_rng(0)
 N = 240
@@ -54,10 +53,10 @@ def test_a_study_refuses_a_copy_unless_it_is_named(tmp_path: Path) -> None:
     tune = ["tune", str(file), "--home", str(tmp_path), "--trials", "1", "--solver", "BestFeature", "--jobs", "1"]
     with pytest.raises(DataError, match=r'feature stars is the grade.*drop="stars".*features="\*,stars"'):
         ranktune.tune(file, home=tmp_path, name="python", trials=1)
-    refused = CliRunner().invoke(app, tune)
+    refused = called(*tune)
     assert isinstance(refused.exception, DataError) and "stars" in str(refused.exception)
     with pytest.warns(UserWarning, match="stars is the grade"):
-        assert CliRunner().invoke(app, [*tune, "--features", "*,stars"]).exit_code == 0
+        assert called(*tune, "--features", "*,stars").exit_code == 0
 
 
 @pytest.mark.parametrize("name", ["label", "relevance", "Rel"])
@@ -77,5 +76,5 @@ def test_a_path_that_cannot_be_looked_up_is_refused(tmp_path: Path, name: str) -
         with pytest.raises(DataError, match="too long"):
             read(name)
     (tmp_path / "study.toml").write_text(f'data = "{name}"\ntrials = 1\n')
-    done = CliRunner().invoke(app, ["run", str(tmp_path / "study.toml"), "--home", str(tmp_path)])
+    done = called("run", str(tmp_path / "study.toml"), "--home", str(tmp_path))
     assert isinstance(done.exception, DataError) and "too long" in str(done.exception)

@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from ranktune.command_line.app import app
 from ranktune.dashboards.analysis import early_stopped, tuning_value
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.pooling import pooled
@@ -24,6 +22,7 @@ from ranktune.dashboards.terminal.listing import listing, state
 from ranktune.dashboards.views.registry import build
 from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.page import study_json
+from tests.support.commands import called
 from tests.support.page_studies import append, declare, finish
 from tests.support.study_samples import along, number, raced, study_data, traces, trial, trials_of
 
@@ -221,9 +220,9 @@ def test_stopped_trials_are_in_the_record_and_every_export(tmp_path: Path) -> No
     assert json.loads(trials_json(data))[3]["stopped"] == "fold 2 of 5"
     rows = list(csv.DictReader(io.StringIO(trials_csv(data))))
     assert (rows[3]["stopped"], rows[3]["parts"], rows[0]["stopped"]) == ("fold 2 of 5", "0.4 0.3", "")
-    shown = CliRunner().invoke(app, ["show", "s", "--home", str(tmp_path)])
+    shown = called("show", "s", "--home", str(tmp_path))
     assert shown.stdout.startswith("s: 5 of 20 trials, 1 stopped early, 1 failed, best ndcg@10 ")
-    asked = CliRunner().invoke(app, ["show", "s", "--home", str(tmp_path), "--json"])
+    asked = called("show", "s", "--home", str(tmp_path), "--json")
     assert (json.loads(asked.stdout)["stopped"], json.loads(asked.stdout)["failed"]) == (1, 1)
 
 

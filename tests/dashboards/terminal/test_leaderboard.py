@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
-from rich.console import Console
-
 from ranktune.dashboards.terminal.leaderboard import compositions, report
+from tests.support.commands import printed
 
 
 def row(solver: str, vali: float, p_holm: float | None, **other: Any) -> dict[str, Any]:
@@ -22,10 +20,7 @@ def row(solver: str, vali: float, p_holm: float | None, **other: Any) -> dict[st
 
 
 def shown(result: dict[str, Any], width: int = 120) -> str:
-    console = Console(file=io.StringIO(), width=width)
-    console.print(report(result))
-    text: str = console.file.getvalue()  # type: ignore[attr-defined]
-    return text
+    return printed(report(result), width)
 
 
 def result(**other: Any) -> dict[str, Any]:

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
-from typer.testing import CliRunner
 
-from ranktune.command_line.app import app
 from ranktune.dashboards.terminal.listing import listing, listing_table
 from ranktune.tuner.study.lock import owning
+from tests.support.commands import called, printed
 from tests.support.page_studies import append, declare, finish
 from tests.support.study_samples import trials_of
 
 
 def listed(home: Path, width: int = 80) -> str:
-    console = Console(file=StringIO(), width=width)
-    console.print(listing_table(listing(home)))
-    return str(console.file.getvalue())  # type: ignore[attr-defined]
+    return printed(listing_table(listing(home)), width)
 
 
 def test_a_blend_has_a_score(tmp_path: Path) -> None:
@@ -40,11 +35,11 @@ def test_the_state_is_running_while_a_process_runs_it(tmp_path: Path) -> None:
     append(tmp_path, "s", trials_of(("LambdaRank", "RankSVM"), 3))
     assert [line["state"] for line in listing(tmp_path)] == ["interrupted"]
     arguments = ["show", "s", "--home", str(tmp_path)]
-    stopped = CliRunner().invoke(app, arguments).stdout
+    stopped = called(*arguments).stdout
     assert "3 of 20 trials" in stopped and "`ranktune resume s` continues it." in stopped
     with owning(tmp_path / "s"):
         assert [line["state"] for line in listing(tmp_path)] == ["running"]
-        running = CliRunner().invoke(app, arguments).stdout
+        running = called(*arguments).stdout
         assert "It is running" in running and "resume" not in running
         finish(tmp_path, "s")
         assert [line["state"] for line in listing(tmp_path)] == ["running"]
@@ -54,7 +49,7 @@ def test_the_state_is_running_while_a_process_runs_it(tmp_path: Path) -> None:
 def test_no_number_of_trials_is_promised_where_none_is_known(tmp_path: Path) -> None:
     declare(tmp_path, "s", timeout=60.0, trials=None)
     append(tmp_path, "s", trials_of(("LambdaRank", "RankSVM"), 3))
-    assert "3 trials" in CliRunner().invoke(app, ["show", "s", "--home", str(tmp_path)]).stdout
+    assert "3 trials" in called("show", "s", "--home", str(tmp_path)).stdout
     assert "500" not in listed(tmp_path, 120)
 
 
@@ -75,8 +70,8 @@ def test_all_columns_are_printed_wide(tmp_path: Path, monkeypatch: pytest.Monkey
     declare(tmp_path, "s")
     finish(tmp_path, "s")
     arguments = ["list", "--home", str(tmp_path)]
-    assert "metric" not in CliRunner().invoke(app, arguments).stdout
-    assert "metric" in CliRunner().invoke(app, [*arguments, "--wide"]).stdout
+    assert "metric" not in called(*arguments).stdout
+    assert "metric" in called(*arguments, "--wide").stdout
 
 
 def test_notes_and_tags_are_listed_and_changed(tmp_path: Path) -> None:
@@ -85,7 +80,7 @@ def test_notes_and_tags_are_listed_and_changed(tmp_path: Path) -> None:
     home = ["--home", str(tmp_path)]
 
     def noted(*words: str) -> str:
-        done = CliRunner().invoke(app, ["note", "a", *words, *home])
+        done = called("note", "a", *words, *home)
         assert done.exit_code == 0, done.output
         return done.output
 
@@ -95,7 +90,7 @@ def test_notes_and_tags_are_listed_and_changed(tmp_path: Path) -> None:
     lines = {line["study"]: line for line in listing(tmp_path)}
     assert (lines["a"]["note"], lines["a"]["tags"], lines["b"]["tags"]) == ("new clicks [2026]", ["clicks"], [])
     assert "clicks" in listed(tmp_path, 120) and max(map(len, listed(tmp_path).splitlines())) <= 80
-    assert CliRunner().invoke(app, ["note", "a", "--tag", "x" * 41, *home]).exit_code != 0
+    assert called("note", "a", "--tag", "x" * 41, *home).exit_code != 0
     (tmp_path / "a" / "labels.json").write_text('{"note": 3')
     assert "labels.json is damaged" in str(listing(tmp_path)[0]["note"])
 

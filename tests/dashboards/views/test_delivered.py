@@ -6,12 +6,11 @@ import shlex
 from pathlib import Path
 
 import numpy as np
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.overview import panels
+from tests.support.commands import called
 
 
 def test_what_the_page_says_to_run_runs(tmp_path: Path) -> None:
@@ -30,7 +29,7 @@ def test_what_the_page_says_to_run_runs(tmp_path: Path) -> None:
     use = {str(row[0]): str(row[1]) for row in shown["use"].table.rows}
     for what in ("score documents", "evaluate it on graded queries", "explain an order", "see the formats"):
         words = shlex.split(use[what].replace("DATA", str(data)).replace("QUERY", "3"))
-        done = CliRunner().invoke(app, words[1:])
+        done = called(*words[1:])
         assert done.exit_code == 0, (words, done.output)
     assert len(eval(use["score documents in Python"], {"ranktune": ranktune, "X": np.zeros((2, 2))})) == 2
     settings = {str(row[0]) for row in shown["settings"].table.rows}

@@ -15,8 +15,8 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.splits.proof import DIGESTS
 from ranktune.tuner.storage.record import DamagedArrays, Record
-from tests.face.test_cli import letor
 from tests.faults.test_study_faults import found_by
+from tests.support.commands import letor
 from tests.tuner.splits.test_proof import emptied, one_bit, zeroed
 
 TRIALS = 4

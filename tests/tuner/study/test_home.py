@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,9 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune import cli
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.study.home import FORMAT, StudyFolder, find_folder, make_folder
+from tests.support.commands import ended
 from tests.support.engine_samples import judged
 from tests.support.released_studies import ASSETS, FINISHED, UNFINISHED, unpacked
 
@@ -29,14 +28,6 @@ STRANGE = (
     "[bold]x[/bold]",
     "tab\tand\x1b[31m",
 )
-
-
-def command(*arguments: object, monkeypatch: pytest.MonkeyPatch) -> object:
-    """Run the command line here, and return its exit code."""
-    monkeypatch.setattr(sys, "argv", ["ranktune", *map(str, arguments)])
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    return caught.value.code or 0
 
 
 @pytest.fixture
@@ -107,7 +98,7 @@ def test_a_home_that_cannot_be_written_is_one_message_and_exit_code_2(
         ("resume", UNFINISHED, "--home", locked, "--jobs", 1),
         ("resume", FINISHED, "--trials", 99, "--home", locked, "--jobs", 1),
     ):
-        assert command(*arguments, monkeypatch=monkeypatch) == 2, arguments
+        assert ended(monkeypatch, *arguments) == 2, arguments
         said = capsys.readouterr()
         assert said.out == ""
         assert said.err.count("\n") == 1, said.err
@@ -121,11 +112,11 @@ def test_studies_in_a_home_that_cannot_be_written_are_shown(
     locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for arguments in (("list",), ("show", FINISHED), ("show", UNFINISHED)):
-        assert command(*arguments, "--home", locked, monkeypatch=monkeypatch) == 0
+        assert ended(monkeypatch, *arguments, "--home", locked) == 0
         assert UNFINISHED in capsys.readouterr().out or arguments == ("show", FINISHED)
     pytest.importorskip("plotly")
     report = tmp_path / "report.html"
-    assert command("report", UNFINISHED, "--home", locked, "-o", report, monkeypatch=monkeypatch) == 0
+    assert ended(monkeypatch, "report", UNFINISHED, "--home", locked, "-o", report) == 0
     assert UNFINISHED in report.read_text()
 
 
@@ -142,7 +133,7 @@ def test_a_file_where_the_folder_should_be_is_told(
         (tmp_path / "dangling", "symbolic links"),
         (tmp_path / ("x" * 300), "File name too long"),
     ):
-        assert command("tune", data, "--home", home, "--name", "s", "--jobs", 1, monkeypatch=monkeypatch) == 2
+        assert ended(monkeypatch, "tune", data, "--home", home, "--name", "s", "--jobs", 1) == 2
         error = capsys.readouterr().err
         assert error.startswith("error: cannot write to ") and error.count("\n") == 1
         assert said in error
@@ -197,5 +188,5 @@ def test_a_message_cannot_harm_a_terminal(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "a\x1b[2J").write_text("")
-    assert command("tune", data, "--home", tmp_path / "a\x1b[2J", "--name", "s", monkeypatch=monkeypatch) == 2
+    assert ended(monkeypatch, "tune", data, "--home", tmp_path / "a\x1b[2J", "--name", "s") == 2
     assert f"cannot write to {tmp_path}/a?[2J/s: Not a directory" in capsys.readouterr().err

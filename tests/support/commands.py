@@ -1,0 +1,84 @@
+"""The command line in tests: in another process, in this one with its exit code, by its commands alone; its files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner, Result
+
+from ranktune import cli
+from ranktune.command_line.app import app
+
+SOLVERS = ("--solver", "RankSVM", "--solver", "RidgeRanker", "--jobs", "1", "--sampler", "random")
+
+
+def letor(path: Path, queries: int, seed: int, documents: int = 10) -> Path:
+    """Write a small LETOR file whose grades follow the first two of four features."""
+    generator = np.random.default_rng(seed)
+    lines: list[str] = []
+    for q in range(queries):
+        for _ in range(documents):
+            x = generator.random(4)
+            grade = int(np.digitize(x[0] - 0.5 * x[1] + 0.1 * generator.normal(), [0.2, 0.5]))
+            features = " ".join(f"{j}:{v:.6f}" for j, v in enumerate(x, start=1))
+            lines.append(f"{grade} qid:{seed}{q} {features} # docid = D{len(lines)}\n")
+    path.write_text("".join(lines))
+    return path
+
+
+def write_letor(path: Path, X: Iterable[Iterable[float]], grades: Iterable[float], qid: Iterable[object]) -> Path:
+    """Write documents as LETOR text, with all digits of their features."""
+    rows = zip(X, grades, qid, strict=True)
+    lines = [f"{y:g} qid:{q} " + " ".join(f"{k}:{float(v)!r}" for k, v in enumerate(x, 1)) for x, y, q in rows]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def ranktune(*arguments: object, cwd: Path, check: int = 0) -> subprocess.CompletedProcess[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "RANKTUNE_HOME"}
+    done = subprocess.run(
+        [sys.executable, "-m", "ranktune", *map(str, arguments)],
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == check, done.stderr
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def ended(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    """Run the command line in this process, as a user does, and return its exit code."""
+    monkeypatch.setattr(sys, "argv", ["ranktune", *map(str, words)])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    return int(end.value.code or 0)
+
+
+def called(*words: object, **options: Any) -> Result:
+    """Run a command in this process, without what is around it."""
+    return CliRunner().invoke(app, [str(word) for word in words], **options)
+
+
+def succeeded(*words: object) -> str:
+    """Run a command, which must succeed, and return what it prints."""
+    done = called(*words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+
+def printed(what: object, width: int = 120) -> str:
+    """Return what a console of this width shows."""
+    console = Console(width=width, file=StringIO())
+    console.print(what)
+    return str(console.file.getvalue())  # type: ignore[attr-defined]
