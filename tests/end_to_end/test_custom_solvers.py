@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from ranktune.tuner.study.events import read_events
+from tests.support.commands import write_letor
 from tests.support.paths import ROOT
 from tests.support.reports import unpacked_page
 
@@ -168,8 +169,7 @@ def test_pages_show_it_where_nothing_is_registered(resumed: tuple[Path, str], tm
 def test_the_command_line_names_them_by_their_import_path(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     X = generator.normal(size=(300, 3))
-    rows = [f"{int(x[0] > 0)} qid:{k // 10} 1:{x[0]:.3f} 2:{x[1]:.3f} 3:{x[2]:.3f}" for k, x in enumerate(X)]
-    (tmp_path / "train.txt").write_text("\n".join(rows))
+    write_letor(tmp_path / "train.txt", X, X[:, 0] > 0, np.arange(300) // 10)
     (tmp_path / "mine.py").write_text(MODULE)
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 

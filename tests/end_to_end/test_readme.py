@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.commands import write_letor
 from tests.support.paths import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -29,11 +30,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, queries in (("train", 30), ("test", 12)):
         X = generator.random((queries * 8, 3))
         y = np.digitize(X[:, 0] - X[:, 1], [0.0, 0.5])
-        rows = (
-            f"{g} qid:{name}{i // 8} " + " ".join(f"{j}:{v:.5f}" for j, v in enumerate(x, 1))
-            for i, (g, x) in enumerate(zip(y, X, strict=True))
-        )
-        (found / f"{name}.txt").write_text("\n".join(rows) + "\n")
+        write_letor(found / f"{name}.txt", X, y, [f"{name}{i // 8}" for i in range(len(X))])
     return found
 
 

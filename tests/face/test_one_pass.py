@@ -19,17 +19,14 @@ from ranktune.command_line.app import app
 from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.models.linear import LinearModel
+from tests.support.commands import write_letor
 from tests.support.pass_samples import linear_queries
 
 
 def written(path: Path, n_queries: int, seed: int) -> Path:
     """A file of LETOR text."""
     queries = linear_queries(n_queries, seed, d=6)
-    rows = zip(queries.grades, queries.query_of_document, dense(queries.features), strict=True)
-    path.write_text(
-        "".join(f"{y:g} qid:{q} " + " ".join(f"{k}:{x:.4f}" for k, x in enumerate(row, 1)) + "\n" for y, q, row in rows)
-    )
-    return path
+    return write_letor(path, dense(queries.features), queries.grades, queries.query_of_document)
 
 
 def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 import ranktune
 from ranktune.solvers.data import blocks
 from ranktune.solvers.models.linear import LinearModel
-from tests.support.commands import called
+from tests.support.commands import called, write_letor
 
 
 @pytest.fixture
@@ -17,8 +17,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     monkeypatch.setattr(blocks, "SCORED_ROWS", 10)
     X = np.random.default_rng(0).normal(size=(60, 3))
     data, model = tmp_path / "data.txt", tmp_path / "model.json"
-    lines = [f"{k % 2} qid:{k // 6} 1:{x[0]} 2:{x[1]} 3:{x[2]}\n" for k, x in enumerate(X)]
-    data.write_text("".join(lines))
+    write_letor(data, X, np.arange(60) % 2, np.arange(60) // 6)
     LinearModel(np.array([1.0, 0.5, -2.0]), "RankSVM").save(model)
     return model, data
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.tuner.workers.executor import InProcess
+from tests.support import commands as command
 from tests.support.commands import called, succeeded
 from tests.support.input_samples import ROWS, SAMPLES, Sample, expected, in_folder
 
@@ -176,9 +175,7 @@ def test_errors_about_columns_name_options(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
 
     def refused(*words: str) -> str:
-        done = subprocess.run([sys.executable, "-m", "ranktune", *words], capture_output=True, text=True)
-        assert done.returncode == 2 and "Traceback" not in done.stderr
-        return done.stderr
+        return command.ranktune(*words, cwd=tmp_path, check=2).stderr
 
     assert "Name it: --grade COLUMN. Recognised names are grade, label" in refused("data", "shop.csv")
     assert "Did you mean 'session'" in refused("tune", "shop.csv", "--grade", "bought", "--qid", "sesion")

@@ -16,6 +16,7 @@ import pytest
 
 from ranktune import cli
 from ranktune.tuner.storage import database
+from tests.support.commands import write_letor
 from tests.support.postgres_server import Server, free_port
 
 SECRET = "hush-Gre4t"
@@ -25,8 +26,7 @@ DATA = ["train.txt", "--test", "none", "--solver", "RidgeRanker", "--sampler", "
 def write(path: Path, seed: int) -> None:
     """Write ten small queries."""
     values = np.random.default_rng(seed).random((60, 3))
-    lines = [f"{int(x + noise > 0.8)} qid:{n // 6} 1:{x:.4f} 2:{y:.4f}\n" for n, (x, y, noise) in enumerate(values)]
-    path.write_text("".join(lines))
+    write_letor(path, values[:, :2], values[:, 0] + values[:, 2] > 0.8, np.arange(60) // 6)
 
 
 @pytest.fixture

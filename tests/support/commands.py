@@ -38,7 +38,7 @@ def letor(path: Path, queries: int, seed: int, documents: int = 10) -> Path:
 def write_letor(path: Path, X: Iterable[Iterable[float]], grades: Iterable[float], qid: Iterable[object]) -> Path:
     """Write documents as LETOR text, with all digits of their features."""
     rows = zip(X, grades, qid, strict=True)
-    lines = [f"{y:g} qid:{q} " + " ".join(f"{k}:{float(v)!r}" for k, v in enumerate(x, 1)) for x, y, q in rows]
+    lines = [f"{float(y):g} qid:{q} " + " ".join(f"{k}:{float(v)!r}" for k, v in enumerate(x, 1)) for x, y, q in rows]
     path.write_text("\n".join(lines) + "\n")
     return path
 

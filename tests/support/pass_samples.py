@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
 
@@ -34,3 +35,23 @@ def linear_queries(n_queries: int, seed: int, d: int = 9, *, is_sparse: bool = F
 def parts_of(queries: Queries, rows: int) -> list[Queries]:
     """Consecutive blocks of so many documents."""
     return [block_of(queries, first, last) for first, last in query_ranges(queries.starts, rows)]
+
+
+def differences(queries: Queries, pair_order: str = "rows") -> list[Floats]:
+    """Better minus worse of every pair, query by query: of each row with all later ones, or of each worse with all."""
+    X, y = dense(queries.features).astype(np.float64), queries.grades
+    pairs: list[tuple[int, int]] = []
+    for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
+        if pair_order == "rows":
+            pairs += [(i, j) for i in range(a, b) for j in range(i + 1, b) if y[i] != y[j]]
+        else:
+            pairs += [(i, j) for i in range(a, b) for j in range(a, b) if y[i] < y[j]]
+    return [X[i] - X[j] if y[i] > y[j] else X[j] - X[i] for i, j in pairs]
+
+
+def separable(n_queries: int = 60, d: int = 6, seed: int = 0) -> tuple[Queries, Floats]:
+    """Queries whose grades are those of a linear score without noise, and its weights."""
+    generator = np.random.default_rng(seed)
+    X, truth = generator.normal(size=(n_queries * 12, d)), generator.normal(size=d)
+    qid = np.repeat(np.arange(n_queries), 12)
+    return Queries.from_arrays(X, np.digitize(X @ truth, (-2.0, 0.0, 2.0)).astype(float), qid=qid), truth

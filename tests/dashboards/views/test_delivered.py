@@ -10,16 +10,14 @@ import numpy as np
 import ranktune
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.overview import panels
-from tests.support.commands import called
+from tests.support.commands import called, write_letor
 
 
 def test_what_the_page_says_to_run_runs(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     X = generator.random((160, 2))
-    grades = (X[:, 0] + 0.3 * generator.normal(size=160) > 0.6).astype(int)
-    rows = [f"{grades[k]} qid:{k // 8} 1:{x:.3f} 2:{z:.3f}" for k, (x, z) in enumerate(X)]
-    data = tmp_path / "data.txt"
-    data.write_text("\n".join(rows) + "\n")
+    grades = X[:, 0] + 0.3 * generator.normal(size=160) > 0.6
+    data = write_letor(tmp_path / "data.txt", X, grades, np.arange(160) // 8)
     result = ranktune.tune(str(data), solvers=("RidgeRanker", "RankSVM"), trials=3, home=tmp_path / "h", jobs=1)
     shown = {panel.key: panel for panel in panels(open_study(Path(result.folder)))}
     model = {str(row[0]): row[1] for row in shown["model"].table.rows}

@@ -14,6 +14,7 @@ import pytest
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.registry import NAMES, SOLVERS, loadable
+from tests.support.commands import write_letor
 
 THREE = "GBDTRanker, LambdaMART and RandomForestRanker"
 LACKING = {"lightgbm": THREE, "xgboost": "XGBoostRanker"}
@@ -37,12 +38,8 @@ sys.meta_path.insert(0, Blocked())
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     generator = np.random.default_rng(0)
-    lines = []
-    for query in range(12):
-        for _ in range(6):
-            a, b = generator.random(2)
-            lines.append(f"{int(a + 0.3 * generator.random() > 0.6)} qid:{query} 1:{a:.3f} 2:{b:.3f}\n")
-    (tmp_path / "train.txt").write_text("".join(lines))
+    X = generator.random((72, 2))
+    write_letor(tmp_path / "train.txt", X, X[:, 0] + 0.3 * generator.random(72) > 0.6, np.arange(72) // 6)
     return tmp_path
 
 

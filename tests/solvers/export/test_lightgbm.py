@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
-from tests.support.export_samples import NAMES, blend, linear, random_rows, random_trees, trees
+from tests.support.export_samples import NAMES, random_rows, random_trees, trees
 
 lightgbm: Any = pytest.importorskip("lightgbm")
 
@@ -43,9 +42,3 @@ def test_lightgbm_writes_it_back_alike(tmp_path: Path) -> None:
     booster = lightgbm.Booster(model_file=str(tmp_path / "model.txt"))
     booster.save_model(str(tmp_path / "again.txt"))
     np.testing.assert_array_equal(lightgbm.Booster(model_file=str(tmp_path / "again.txt")).predict(X), model.predict(X))
-
-
-@pytest.mark.parametrize("model", [linear(), blend()])
-def test_weights_are_refused(model: Any) -> None:
-    with pytest.raises(ParameterError, match="lightgbm"):
-        export(model, "lightgbm")

@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 from sklearn.base import clone
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
@@ -19,6 +18,7 @@ from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
 from ranktune.solvers.online.kernels import Rule, learn, list_pairs, new_state
 from ranktune.solvers.online.perceptrons import Prank
+from tests.support.pass_samples import separable
 from tests.support.plain_solvers import (
     committee_perceptron,
     elastic_rank,
@@ -53,14 +53,6 @@ def pieces(queries: Queries, size: int) -> list[Queries]:
 
 def as_sparse(queries: Queries) -> Queries:
     return queries.with_features(sparse.csr_array(queries.features))
-
-
-def separable(n_queries: int = 60, d: int = 6, seed: int = 0) -> tuple[Queries, Floats]:
-    """Queries whose grades are those of a linear score without noise."""
-    generator = np.random.default_rng(seed)
-    X, truth = generator.normal(size=(n_queries * 12, d)), generator.normal(size=d)
-    qid = np.repeat(np.arange(n_queries), 12)
-    return Queries.from_arrays(X, np.digitize(X @ truth, (-2.0, 0.0, 2.0)).astype(float), qid=qid), truth
 
 
 @pytest.mark.parametrize("ranker", IN_TURN, ids=repr)

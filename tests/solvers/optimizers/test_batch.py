@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import sparse
 from scipy.optimize import minimize
 
 from ranktune.solvers.base.ranker import Step
@@ -110,18 +109,6 @@ def test_a_multiplier_is_the_same_as_scaled_features(queries: Queries) -> None:
         two, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, scaled))
         np.testing.assert_allclose(one, two * multiplier, atol=1e-6)
         assert one[3] == 0.0
-
-
-def test_sparse_single_precision_and_dense_agree(queries: Queries) -> None:
-    thin = np.where(np.abs(queries.features) < 0.5, 0.0, queries.features).astype(np.float32)
-    forms = (thin.astype(np.float64), thin, sparse.csr_array(thin), sparse.csr_array(thin.astype(np.float64)))
-    for optimizer, penalty in ((LBFGS(1e-8), L2(0.05)), (OWLQN(1e-8), L1(0.02)), (GradientSteps(1e-9, 40), L2(0.1))):
-        found = [
-            last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, queries.with_features(form)))[0]
-            for form in forms
-        ]
-        for other in found[1:]:
-            np.testing.assert_allclose(other, found[0], atol=1e-7)
 
 
 def test_two_runs_leave_the_same_bits(queries: Queries) -> None:

@@ -38,6 +38,7 @@ from ranktune.studies.papers.published import (
 )
 from ranktune.studies.papers.reproduce import Dataset, Reproduced, Row, load_dataset, load_datasets, reproduce
 from ranktune.tuner.evaluation import fitting
+from tests.support.commands import write_letor
 from tests.support.small_papers import GRID, MAP, NDCG, paper, some_queries, split, svm
 
 
@@ -258,11 +259,8 @@ def folds(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / f"Fold{number}").mkdir()
         for part in ("train", "vali", "test"):
             queries = getattr(fold, part)
-            lines = [
-                f"{int(grade)} qid:{q} " + " ".join(f"{j}:{v:.5f}" for j, v in enumerate(x, start=1))
-                for q, grade, x in zip(queries.query_of_document, queries.grades, queries.features, strict=True)
-            ]
-            (folder / f"Fold{number}" / f"{part}.txt").write_text("\n".join(lines) + "\n")
+            file = folder / f"Fold{number}" / f"{part}.txt"
+            write_letor(file, queries.features, queries.grades, queries.query_of_document)
     return folder
 
 

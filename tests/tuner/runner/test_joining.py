@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from ranktune import api
@@ -24,6 +23,7 @@ from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import find_folder
 from tests.support.buckets import s3_bucket
+from tests.support.commands import write_letor
 from tests.support.engine_samples import judged
 from tests.support.postgres_server import Server
 
@@ -41,12 +41,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write(queries: Queries, path: Path) -> None:
-    numbers = np.repeat(np.arange(queries.n_queries), np.diff(queries.starts))
-    lines = [
-        f"{int(grade)} qid:{qid} " + " ".join(f"{k}:{value:.4f}" for k, value in enumerate(row, start=1))
-        for grade, qid, row in zip(queries.grades, numbers, queries.features, strict=True)
-    ]
-    path.write_text("\n".join(lines) + "\n")
+    write_letor(path, queries.features, queries.grades, queries.query_of_document)
 
 
 def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen[str]:

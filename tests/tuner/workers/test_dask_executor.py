@@ -18,6 +18,7 @@ from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.clusters.host import versions
 from ranktune.tuner.workers.executor import Executor, Limits, make_executor
 from tests.support.clusters import DaskCluster as Cluster
+from tests.support.commands import write_letor
 from tests.support.engine_samples import judged
 from tests.support.process_samples import SOON, soon
 
@@ -60,11 +61,7 @@ def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -
     In full: whom a trial is raced against depends on which others have ended.
     """
     features, trials = judged(60, 0), 24
-    lines = [
-        f"{int(grade)} qid:{row // 12} " + " ".join(f"{k}:{value:.4f}" for k, value in enumerate(values, start=1))
-        for row, (grade, values) in enumerate(zip(features.grades, features.features, strict=True))
-    ]
-    (tmp_path / "train.txt").write_text("\n".join(lines) + "\n")
+    write_letor(tmp_path / "train.txt", features.features, features.grades, features.query_of_document)
     with connected(cluster, 2) as executor:
         before = executor.jobs
     victim = cluster.worker("--no-nanny")

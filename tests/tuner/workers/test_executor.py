@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from ranktune.tuner.workers.executor import InProcess, Processes, make_executor
+from tests.support.commands import write_letor
 
 RUN = """
 import sys
@@ -25,9 +26,8 @@ if __name__ == "__main__":
 @pytest.mark.thorough
 def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
-    values = generator.random((30, 6, 2))
-    rows = [f"{int(a * 3)} qid:{q} 1:{a:.3f} 2:{b:.3f}" for q, own in enumerate(values) for a, b in own]
-    (tmp_path / "train.txt").write_text("\n".join(rows) + "\n")
+    X = generator.random((180, 2))
+    write_letor(tmp_path / "train.txt", X, np.floor(3 * X[:, 0]), np.arange(180) // 6)
     (tmp_path / "run.py").write_text(RUN)
     command = [sys.executable, "run.py", "train.txt", "home"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
