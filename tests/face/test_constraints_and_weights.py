@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from ranktune.notebook import StudyResult
 from ranktune.solvers import Queries, RidgeRanker
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError
 from ranktune.tuner.workers.executor import InProcess
-from tests.support.commands import called
 
 STUDY: dict[str, Any] = {"trials": 2, "sampler": "random", "folds": 2}
 SOLVERS = ["RidgeRanker", "LambdaMART"]
@@ -61,28 +59,6 @@ def test_the_same_data_break_the_constraints_without_them(tmp_path: Path) -> Non
     result = tuned(tmp_path)
     assert result.monotone == {}
     assert not never_moves_against(result)
-
-
-@pytest.mark.thorough
-def test_the_command_and_toml_take_constraints(tmp_path: Path) -> None:
-    frame().drop(columns="times").to_csv(tmp_path / "data.csv", index=False)
-    (tmp_path / "declared.toml").write_text(
-        'data = "data.csv"\nsolvers = ["RidgeRanker"]\ntrials = 1\nfolds = 2\nsampler = "random"\n'
-        'monotone = {"bm25*" = 1, price = -1}\n'
-    )
-    options = ["--trials", "1", "--folds", "2", "--sampler", "random", "--solver", "RidgeRanker", "--name", "typed"]
-    shared = ["--home", str(tmp_path / "home"), "--jobs", "1"]
-    commands = (
-        ["tune", str(tmp_path / "data.csv"), *options, "--monotone", "bm25*=1", "--monotone", "price=-1", *shared],
-        ["run", str(tmp_path / "declared.toml"), *shared],
-    )
-    for command, name in zip(commands, ("typed", "declared"), strict=True):
-        ran = called(*command)
-        assert ran.exit_code == 0, ran.output
-        shown = called("show", name, "--json", "--home", str(tmp_path / "home"))
-        found = json.loads(shown.stdout)
-        assert found["monotone"] == KEPT
-        assert json.loads(Path(found["model"]).read_text())["monotone"] == KEPT
 
 
 @pytest.mark.parametrize("given", ["prise=-1", "price", "price=2", {"price": 0.5}, 3])
@@ -138,20 +114,3 @@ def test_solvers_that_cannot_weigh_documents_are_left_out_or_refused(tmp_path: P
     )
     with pytest.raises(ParameterError, match="RankSVM cannot weigh documents"):
         tuned(tmp_path, queries, drop=[], solvers=["RankSVM"])
-
-
-@pytest.mark.thorough
-def test_the_command_takes_a_column_of_document_weights(tmp_path: Path) -> None:
-    frame().to_csv(tmp_path / "data.csv", index=False)
-    options = ["--trials", "1", "--folds", "2", "--sampler", "random", "--solver", "LambdaMART", "--name", "w"]
-    shared = ["--home", str(tmp_path / "home"), "--jobs", "1", "--test", "none"]
-    given = ["tune", str(tmp_path / "data.csv"), *options, *shared, "--document-weight", "times"]
-    ran = called(*given)
-    assert ran.exit_code == 0, ran.output
-    table = frame()
-    features = table[["bm25", "bm25_body", "price"]].to_numpy()
-    weighted = Queries.from_arrays(
-        features, table["grade"].to_numpy(), qid=table["qid"].to_numpy(), document_weights=table["times"].to_numpy()
-    )
-    model = ranktune.load_model(tmp_path / "home" / "w" / "model.json")
-    assert model.fingerprint == weighted.fingerprint

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
 
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
@@ -31,3 +34,9 @@ def solve(
     descent = Descent(objective)
     point = descent.start() if weights is None else descent.resume(weights)
     return descent.steps(point, tolerance=tolerance, max_iterations=max_iterations)
+
+
+def pairs_of(X: Any, y: Any, qid: Any) -> Any:
+    """Differences better - worse of all pairs."""
+    i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
+    return X[i] - X[j]

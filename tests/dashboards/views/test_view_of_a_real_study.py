@@ -10,25 +10,13 @@ import pytest
 
 import ranktune
 from ranktune.dashboards.records.study import StudyData, open_study
-from ranktune.dashboards.views import optimiser as view_optimiser
-from ranktune.dashboards.views import parameters as view_parameters
-from ranktune.dashboards.views import queries as view_queries
-from ranktune.dashboards.views import solvers as view_solvers
-from ranktune.dashboards.views import tradeoffs as view_tradeoffs
-from ranktune.dashboards.views import weights as view_weights
+from ranktune.dashboards.views.registry import build
 from ranktune.solvers.models.linear import LinearModel
 
 pytestmark = pytest.mark.thorough
 
 SOLVERS = ("RidgeRanker", "ListNet")
-VIEWS = {
-    "solvers": view_solvers,
-    "parameters": view_parameters,
-    "queries": view_queries,
-    "trade-offs": view_tradeoffs,
-    "weights": view_weights,
-    "optimiser": view_optimiser,
-}
+VIEWS = ("solvers", "parameters", "queries", "trade-offs", "weights", "optimiser")
 
 
 @pytest.fixture(scope="module")
@@ -48,9 +36,9 @@ def data(letor_folds: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
     return open_study(Path(result.folder))
 
 
-@pytest.mark.parametrize("name", list(VIEWS))
+@pytest.mark.parametrize("name", VIEWS)
 def test_every_panel_is_whole(name: str, data: StudyData) -> None:
-    found = VIEWS[name].panels(data)
+    found = build(name, data)
     json.dumps([[panel.figure, list(panel.table.rows)] for panel in found], allow_nan=False)
     assert len({panel.key for panel in found}) == len(found)
     assert all(panel.figure is not None or panel.note for panel in found)
@@ -64,7 +52,7 @@ def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
     evidence = data.splits[0].evidence
     assert evidence is not None
     assert evidence.labels[0] == chosen["solver"]
-    found = view_queries.panels(data)
+    found = build("queries", data)
     shown = next(panel for panel in found if panel.key == "difference-0")
     values = evidence.values[data.metric][0]
     assert np.nanmean(values) == pytest.approx(chosen["test"])
@@ -73,7 +61,7 @@ def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
 
 
 def test_weights_are_those_of_the_model_files(data: StudyData) -> None:
-    found = {panel.group: panel for panel in view_weights.panels(data) if panel.key.startswith("weights")}
+    found = {panel.group: panel for panel in build("weights", data) if panel.key.startswith("weights")}
     model = data.splits[0].model("RidgeRanker")
     assert isinstance(model, LinearModel)
     weights = {str(row[0]): float(row[1]) for row in found["RidgeRanker"].table.rows}  # type: ignore[arg-type]

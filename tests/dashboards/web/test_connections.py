@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import uvicorn
+from starlette.exceptions import HTTPException
 from typer.testing import CliRunner
 
 from ranktune.command_line import pages
@@ -116,8 +117,9 @@ def test_listeners_of_one_moment_are_counted(tmp_path: Path) -> None:
             return_exceptions=True,
         )
 
-    granted = [one for one in asyncio.run(burst()) if not isinstance(one, Exception)]
-    assert len(granted) == site.listeners == MAX_LISTENERS
+    answers = asyncio.run(burst())
+    assert [one.status_code for one in answers if isinstance(one, HTTPException)] == [503] * 10
+    assert len(answers) - 10 == site.listeners == MAX_LISTENERS
 
 
 def fetch(site: str, mode: str = "no-cors", destination: str = "empty") -> dict[str, str]:

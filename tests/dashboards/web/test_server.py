@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-import json
 import re
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ import pytest
 from ranktune.command_line.pages import Serving, serve
 from ranktune.dashboards.records.watching import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
-from ranktune.dashboards.web.server import MAX_LISTENERS, Site, make_app
+from ranktune.dashboards.web.server import Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.splits.sealing import write_sealed
 from tests.support.page_studies import LINE, SOLVERS, append, declare, finish
@@ -251,20 +250,6 @@ def test_costly_pages_are_made_less_often(home: Path) -> None:
     assert asyncio.run(events_of(0.5, "trials")) > 3  # another view
 
 
-def test_listeners_are_not_without_end(home: Path) -> None:
-    async def run() -> int:
-        site = Site(home)
-        site.listeners = MAX_LISTENERS
-        from starlette.exceptions import HTTPException
-        from starlette.requests import Request
-
-        with pytest.raises(HTTPException) as refused:
-            await site._events(Request({"type": "http", "path_params": {"name": "mine"}, "headers": []}))
-        return refused.value.status_code
-
-    assert asyncio.run(run()) == 503
-
-
 def test_optuna_dashboard_behind_the_same_guard(home: Path) -> None:
     pytest.importorskip("optuna_dashboard")
     from ranktune.dashboards.web.optuna_pages import optuna_app
@@ -300,9 +285,3 @@ def test_what_cannot_be_served_is_an_error(home: Path, tmp_path: Path) -> None:
         serve(Serving(tmp_path, "folds", optuna=True), never)
     with pytest.raises(StudyError, match="no trials yet"):
         serve(Serving(home, "empty", optuna=True), never)
-
-
-def test_json_of_a_view_is_json(home: Path) -> None:
-    text = asked(make_app(home), "/api/view/other/progress").text
-    view = json.loads(text, parse_constant=lambda constant: pytest.fail(constant))
-    assert view["key"] == "progress" and view["panels"]

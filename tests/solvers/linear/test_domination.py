@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.linear.domination import DominationRank
@@ -155,11 +155,8 @@ def test_features_that_tell_nothing_within_queries_get_no_weight(
         ({"l1": 0.0}, "l1=0.0"),
         ({"penalty": "l2", "l2": -1.0}, "l2=-1.0"),
         ({"penalty": "elastic_net", "l2": 0}, "l2=0"),
-        ({"grades": "some"}, "grades='some'"),
-        ({"margin": (1.0, 0.0)}, "must not fall"),
         ({"margin": (0.0, 1.0, 2.0)}, "margin has 3 values for the grades 0, 1, 2 and 3.*one value a grade"),
         ({"margin": "grade", "margin_scale": 1e300}, "margin_scale=1e\\+300.*Lower margin_scale"),
-        ({"margin": "grade", "margin_scale": -1.0}, "margin_scale=-1.0: it must be a number of at least 0"),
         ({"scaling": "log"}, "scaling='log'"),
         ({"average": "pairs"}, "average='pairs'"),
         ({"curvature": "loose"}, "curvature='loose'"),
@@ -170,8 +167,3 @@ def test_features_that_tell_nothing_within_queries_get_no_weight(
 def test_bad_parameters_are_refused_before_training(parameters: dict[str, Any], match: str) -> None:
     with pytest.raises(ParameterError, match=match):
         domination_rank(**parameters).fit(noisy())
-
-
-def test_nothing_relevant_is_refused() -> None:
-    with pytest.raises(DataError, match=r"no query has both relevant and other documents\. Lower relevant_from"):
-        domination_rank(grades="two", relevant_from=9.0).fit(noisy())

@@ -108,16 +108,6 @@ def test_one_seed_gives_one_model_and_none_keeps_the_order() -> None:
     assert after["state"]["pos"] == before["state"]["pos"]
 
 
-@pytest.mark.parametrize("loss", ["pairwise_hinge", "pairwise_squared_hinge", "pairwise_logistic"])
-@pytest.mark.parametrize("weight", ["uniform", "ndcg", "recall"])
-def test_the_direction_of_noiseless_data_is_found(loss: str, weight: str) -> None:
-    generator = np.random.default_rng(7)
-    X, truth = generator.normal(size=(6000, 5)), np.array([3.0, -1.0, 0.5, 0.0, 2.0])
-    y = np.digitize(X @ truth, np.quantile(X @ truth, [0.5, 0.75, 0.9])).astype(float)
-    coef = elastic_rank(loss=loss, pair_weight=weight, passes=3).fit(X, y, qid=np.arange(6000) // 30).coef_
-    assert coef @ truth / np.linalg.norm(coef) / np.linalg.norm(truth) > 0.985
-
-
 @pytest.mark.parametrize(("optimizer", "nonzeros"), [("rda", 2), ("fobos", 30), ("tgd", 30)])
 def test_l1_keeps_the_features_that_matter(optimizer: str, nonzeros: int) -> None:
     generator = np.random.default_rng(8)
@@ -190,18 +180,6 @@ def test_grades_of_any_kind_train_by_default() -> None:
         coef = elastic_rank(**unscaled).fit(X, moved, qid=qid).coef_
         assert np.count_nonzero(coef) > 0
         np.testing.assert_allclose(elastic_rank(pair_weight="ndcg").fit(X, moved, qid=qid).coef_, linear, atol=1e-9)
-
-
-def test_steps_can_be_watched_and_stopped() -> None:
-    X, y, qid = lists(11)
-    ranker = elastic_rank(passes=3)
-    steps = ranker.fit_steps(X, y, qid=qid)
-    first = next(steps)
-    assert first.iteration == ranker.n_lists_seen_ == 89
-    assert ranker.predict(X).std() > 0
-    rest = list(steps)
-    assert rest[-1].iteration == 3 * 89
-    assert rest[-1].objective < first.objective
 
 
 def test_names_of_earlier_versions_are_taken_with_a_warning() -> None:

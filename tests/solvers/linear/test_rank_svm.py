@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from tests.support.plain_solvers import rank_svm
-from tests.support.rank_objectives import at_zero, solve
+from tests.support.rank_objectives import at_zero, pairs_of, solve
 
 AVERAGES = ("none", "pairs", "queries")
 
@@ -27,12 +27,6 @@ def noisy(seed: int = 0, n_queries: int = 30, length: int = 25, n_features: int 
     score = X @ np.linspace(-2, 2, n_features) + 0.5 * generator.normal(size=len(X))
     y = np.digitize(score, np.quantile(score, np.arange(1, n_grades) / n_grades)).astype(float)
     return X, y, np.repeat(np.arange(n_queries), length)
-
-
-def pairs_of(X: Any, y: Any, qid: Any) -> Any:
-    """Differences better - worse of all pairs."""
-    i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
-    return X[i] - X[j]
 
 
 def brute_optimum(differences: Any, C: float) -> Any:

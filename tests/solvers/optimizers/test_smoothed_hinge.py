@@ -15,7 +15,7 @@ from ranktune.solvers.optimizers.rank_svm.coarse_to_fine import Descent
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import bounds_at, descend
 from tests.support.plain_solvers import rank_svm
-from tests.support.rank_objectives import at_zero, hessian_product
+from tests.support.rank_objectives import at_zero, hessian_product, pairs_of
 
 
 def noisy(seed: int = 0, n_queries: int = 6, length: int = 10, n_grades: int = 3) -> Any:
@@ -24,11 +24,6 @@ def noisy(seed: int = 0, n_queries: int = 6, length: int = 10, n_grades: int = 3
     score = X @ np.array([2.0, -1.0, 0.5, 0.0]) + generator.normal(size=len(X))
     y = np.digitize(score, np.quantile(score, np.arange(1, n_grades) / n_grades)).astype(float)
     return X, y, np.repeat(np.arange(n_queries), length)
-
-
-def pairs_of(X: Any, y: Any, qid: Any) -> Any:
-    i, j = np.nonzero((qid[:, None] == qid) & (y[:, None] > y))
-    return X[i] - X[j]
 
 
 def primal(differences: Any, C: float, w: Any) -> float:

@@ -78,14 +78,6 @@ def test_finds_the_right_branch_of_a_conditional_space(conditions: UnionSpace | 
     assert study.best_params["solver"] == "A" and study.best_params["A.p"] == "l1" and study.best_value > -0.1
 
 
-def test_directions_mirror_each_other() -> None:
-    up = optuna.create_study(direction="maximize", sampler=ThompsonSampler(seed=0))
-    down = optuna.create_study(direction="minimize", sampler=ThompsonSampler(seed=0))
-    up.optimize(lambda t: -mixed_objective(t), n_trials=15)
-    down.optimize(mixed_objective, n_trials=15)
-    assert params_of(up) == params_of(down)
-
-
 def test_the_first_trials_are_evenly_spread_and_respect_conditions() -> None:
     study = optimised(union_objective, 64, sampler=ThompsonSampler(seed=0, startup=64, conditions=SPACE))
     solvers = [trial.params["solver"] for trial in study.trials]
@@ -164,17 +156,6 @@ def test_it_needs_numpy_scipy_and_optuna_only() -> None:
     )
     there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert there.stdout.strip() == "4"
-
-
-def test_no_configuration_comes_twice_until_all_are_used_up() -> None:
-    study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=5))
-
-    def objective(trial: optuna.Trial) -> float:
-        return trial.suggest_int("k", 0, 4) + trial.suggest_categorical("c", [0.5, 0, 2])
-
-    study.optimize(objective, n_trials=20)
-    first = [tuple(sorted(t.params.items())) for t in study.trials[1:16]]  # the very first knows no space yet
-    assert len(set(first) | {tuple(sorted(study.trials[0].params.items()))}) == 15
 
 
 def test_failed_trials_are_left_alone() -> None:

@@ -13,6 +13,8 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.leases import Leases
 from ranktune.tuner.storage.record import Record
+from tests.tuner.storage.test_record import DISTRIBUTIONS
+from tests.tuner.storage.test_record import PARAMS as REAL
 
 PARAMS: dict[str, Value] = {"solver": "A", "A.x": 0.1 + 0.2, "A.n": 3, "A.b": True, "A.none": None}
 DONE = Outcome({"map": np.array([0.5, 1.0])}, worker="w")
@@ -210,9 +212,6 @@ def test_jumps_and_gaps_expire_nothing(leases: Leases, clock: Clock) -> None:
 
 
 def test_settling_leaves_only_what_is_not_in_the_record(tmp_path: Path, storage_url: str | None) -> None:
-    from tests.tuner.storage.test_record import DISTRIBUTIONS
-    from tests.tuner.storage.test_record import PARAMS as REAL
-
     record = Record(tmp_path, "s", "map", storage_url)
     for number in range(3):
         record.leases.give(number, REAL, "lane")
@@ -274,9 +273,6 @@ def test_an_owner_without_a_sign_of_life_is_replaced_after_a_period(leases: Leas
 
 
 def test_who_was_replaced_cannot_write(tmp_path: Path, storage_url: str | None) -> None:
-    from tests.tuner.storage.test_record import DISTRIBUTIONS
-    from tests.tuner.storage.test_record import PARAMS as REAL
-
     asleep, awake = Record(tmp_path, "s", "map", storage_url), Record(tmp_path, "s", "map", storage_url)
     asleep.leases.acquire("here", 1, "noon", alive=lambda pid: False)
     asleep.append(0, REAL, DISTRIBUTIONS, DONE)

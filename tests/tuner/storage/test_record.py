@@ -15,7 +15,6 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import TrialState
 
 from ranktune.dashboards.records.file import RecordReader
-from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.splits.proof import Damaged
@@ -98,12 +97,6 @@ def test_commits_are_durable(tmp_path: Path) -> None:
         assert raw.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert raw.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
     record.close()
-
-
-def test_a_file_that_is_no_record_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "record.db").write_bytes(b"this is not a database" * 100)
-    with pytest.raises(StudyError, match=r"cannot use the record .*record.db: file is not a database. Restore"):
-        Record(tmp_path, "s", "map")
 
 
 def test_a_renamed_folder_keeps_its_trials(tmp_path: Path) -> None:

@@ -143,10 +143,6 @@ def test_times_that_are_none_are_refused(times: list[Any]) -> None:
         from_frame(pl.DataFrame({**FRAME, "when": times}), group_by_time="when")
 
 
-def test_a_lazy_frame_is_collected() -> None:
-    assert from_frame(pl.LazyFrame(FRAME)).fingerprint == from_frame(pl.DataFrame(FRAME)).fingerprint
-
-
 @pytest.mark.parametrize("options", [{"features": "f*"}, {"qid": "session"}, {"weight": "w"}, {"qrels": "q.txt"}])
 def test_sources_without_columns_say_so(tmp_path: Any, options: dict[str, Any]) -> None:
     file = tmp_path / "train.txt"
