@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker as GBDTRanker
     from ranktune.solvers.boosting.lightgbm.regression import RandomForestRanker as RandomForestRanker
     from ranktune.solvers.boosting.rank_boost import RankBoost as RankBoost
+    from ranktune.solvers.boosting.symmetric.ranker import SymmetricGBDT as SymmetricGBDT
     from ranktune.solvers.boosting.xgboost import XGBoostRanker as XGBoostRanker
     from ranktune.solvers.core.space import Choice as Choice
     from ranktune.solvers.core.space import Float as Float

@@ -38,6 +38,7 @@ SOLVERS: Table[type[BaseRanker]] = Table(
         "SOLAR1": Entry("online.solar"),
         "SOLAR2": Entry("online.solar"),
         "SVRRanker": Entry("linear.pointwise"),
+        "SymmetricGBDT": Entry("boosting.symmetric.ranker"),
         "XGBoostRanker": Entry("boosting.xgboost", library="xgboost"),
     },
     package="ranktune.solvers",

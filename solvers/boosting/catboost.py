@@ -39,12 +39,12 @@ from ranktune.solvers.boosting.limits import (
 from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.core import libraries
-from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
+from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import Trees, joined, one_tree
+from ranktune.solvers.models.trees import Trees, joined, one_tree, symmetric_tree
 
 QUERY_RMSE, YETI_RANK, YETI_PAIRWISE = LOSSES = ("QueryRMSE", "YetiRank", "YetiRankPairwise")
 PLAIN, ORDERED = ("Plain", "Ordered")
@@ -185,20 +185,10 @@ def _tree(tree: JsonView, scale: float) -> Trees:
     The last split becomes the root, so that leaves stand in the order of their numbers.
     """
     splits = list(reversed(tree["splits"] or []))
-    depth = len(splits)
-    width = 2 ** np.arange(depth)
-    column = np.repeat([int(split["float_feature_index"]) for split in splits], width)
-    borders = np.repeat(np.array([split["border"] for split in splits], dtype=np.float32), width)
-    left = 2 * np.arange(2**depth - 1) + 1
-    left, right = (_child(child, 2**depth - 1) for child in (left, left + 1))
-    values = scale * np.array(tree["leaf_values"], dtype=np.float64)
+    columns = np.array([split["float_feature_index"] for split in splits], dtype=np.int64)
+    borders = np.array([split["border"] for split in splits], dtype=np.float32)
     thresholds = last_below(np.nextafter(borders, np.float32(np.inf)))
-    return one_tree(column, thresholds, left, right, values, np.ones(len(column), dtype=bool))
-
-
-def _child(number: Ints, n_splits: int) -> Ints:
-    """Return the nodes of these numbers in level order: splits as they are, then leaves ~0, ~1, ..."""
-    return np.where(number < n_splits, number, ~(number - n_splits))
+    return symmetric_tree(columns, thresholds, scale * np.array(tree["leaf_values"], dtype=np.float64))
 
 
 @with_parameters

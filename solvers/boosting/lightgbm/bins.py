@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from ranktune.solvers.boosting.bins import shared_by
 from ranktune.solvers.boosting.lightgbm.library import Data, Parameters
 from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.data.origins import Kept, origin_of
+from ranktune.solvers.data.origins import Kept
 from ranktune.solvers.data.queries import Queries
 
 MAX_KEPT = 2
 """The most data sets whose bins are kept in a process."""
 MAX_KEPT_BYTES = 2**30
 """The most bytes of the bins of a data set that are kept; larger bins are made for each fit."""
-MIN_SHARE = 0.05
-"""The least share of the documents of a data set that shares its bins: bins of fewer documents are made faster."""
 DENSE_SAMPLE = 50_000
 """Documents that the limits of the bins of dense features are computed from; more take longer and are no better."""
 
@@ -38,9 +37,7 @@ def bins_of(queries: Queries, params: Parameters) -> tuple[Data, Ints | None]:
 
     The bins of sparse features are never shared: which of them are kept depends on the least size of a leaf.
     """
-    origin, numbers = origin_of(queries)
-    if queries.n_documents < MIN_SHARE * origin.n_documents or (np.diff(numbers) < 0).any():
-        origin, numbers = queries, np.arange(queries.n_queries)
+    origin, numbers = shared_by(queries)
     if queries.is_sparse or origin.n_documents * origin.n_features > MAX_KEPT_BYTES:
         return Data(queries.features, params), None
     of_bins = {name: value for name, value in params.items() if name in _OF_BINS} | {"min_data_in_leaf": 1}

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ranktune.solvers.boosting.bins import MIN_SHARE
 from ranktune.solvers.boosting.lightgbm import bins as shared_bins
-from ranktune.solvers.boosting.lightgbm.bins import KEPT, MAX_KEPT, MIN_SHARE, rows_of
+from ranktune.solvers.boosting.lightgbm.bins import KEPT, MAX_KEPT, rows_of
 from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.boosting.lightgbm.library import Data
 from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker

@@ -1,0 +1,1 @@
+"""Boosted symmetric trees: all splits of a level are the same."""

@@ -1,0 +1,103 @@
+"""Boosted symmetric trees."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from ranktune.solvers.boosting.base import BoostedRanker
+from ranktune.solvers.boosting.bins import Bins, binned, shared_by
+from ranktune.solvers.boosting.growth import without_features
+from ranktune.solvers.boosting.limits import L2, RowShare, check_penalty, check_share, whole
+from ranktune.solvers.boosting.objectives import QueryError
+from ranktune.solvers.boosting.symmetric.growth import Limits, SymmetricData
+from ranktune.solvers.boosting.training_queries import TrainingQueries
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.data.origins import Kept
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import without_level
+from ranktune.solvers.models.trees import ANY_VALUE
+
+KEPT: Kept[Bins] = Kept(2)
+"""The bins of the last data sets of this process."""
+
+
+@with_parameters
+class SymmetricGBDT(BoostedRanker):
+    """Boosted trees whose splits of a level are all the same, on grades less their mean in the query.
+
+    Such trees are smoother than others of as many leaves, and overfit less. Queries without two different grades are
+    left out. Weights of queries and documents multiply the gradients. Missing values go left. Sparse features are kept
+    in dense bins, a byte a value. Cost of a round: feature_share row_share depth n_documents n_features additions.
+
+    {parameters}
+
+    {attributes}
+
+    References
+    ----------
+    Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 29(5).
+    Prokhorenkova et al. 2018, "CatBoost: unbiased boosting with categorical features", NeurIPS, for symmetric
+    (oblivious) trees, squared errors within queries and noise on the scores of splits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import SymmetricGBDT
+    >>> X = np.linspace(0.0, 1.0, 60)[:, None]
+    >>> grades = (X[:, 0] > 0.5).astype(int)
+    >>> ranker = SymmetricGBDT(trees=20).fit(X, grades, qid=np.arange(60) % 6)
+    >>> bool(ranker.predict([[0.9]]) > ranker.predict([[0.1]]))
+    True
+    """
+
+    trees = 200
+    _: KW_ONLY
+    depth: Annotated[int, Param("The levels of each tree.", low=3, high=8, check=whole(1, 12))] = 6
+    l2: L2 = 3.0
+    feature_share: Annotated[
+        float, Param("The share of the features that is drawn for each tree.", low=0.2, high=1.0, check=check_share)
+    ] = 0.5
+    row_share: RowShare = 0.7
+    noise: Annotated[
+        float,
+        Param("The noise in the scores of splits, which falls with the rounds.", check=check_penalty),
+    ] = 0.0
+    bins = 128
+
+    space_order = ("trees", "learning_rate", "depth", "l2", "feature_share", "row_share")
+    weighted: ClassVar[bool] = True
+    takes_document_weights: ClassVar[bool] = True
+    takes_monotone: ClassVar[bool] = False
+    takes_missing: ClassVar[bool] = True
+    needs_pairs: ClassVar[bool] = True
+
+    def _source(self, training: TrainingQueries) -> SymmetricData:
+        queries = training.queries
+        origin, numbers = shared_by(queries)
+        bins = KEPT.of(origin, str(self.bins), lambda: binned(origin.features, int(self.bins)).dense())
+        if origin is not queries:
+            values = bins.values[:, np.arange(origin.n_documents)[origin.documents_of(numbers)]]
+            bins = Bins(bins.cuts, np.ascontiguousarray(values), bins.zero)
+        with_missing = None
+        if queries.has_missing:
+            with_missing = np.array([len(cuts) > 0 and cuts[0] == -ANY_VALUE for cuts in bins.cuts])
+        limits = Limits(
+            float(self.learning_rate),
+            int(self.depth),
+            float(self.l2),
+            float(self.feature_share),
+            float(self.row_share),
+            float(self.noise),
+        )
+        targets, start = without_level(queries.grades, queries), self._first_scores(training)
+        if start is not None:
+            start = without_level(start, queries)
+        return SymmetricData(without_features(queries), targets, start, bins, with_missing, limits, _query_error)
+
+
+def _query_error(queries: Queries, targets: Floats, seed: int) -> QueryError:
+    return QueryError(queries, targets)
