@@ -7,15 +7,35 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol, TypeAlias
+from typing import Annotated, Protocol, TypeAlias
 
 import numpy as np
 
+from ranktune.solvers.boosting.limits import check_share, gains_of
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.parameters import Param
+from ranktune.solvers.core.space import When
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.losses.smoothed import kernels
-from ranktune.solvers.losses.smoothed.weights import PairWeights
+from ranktune.solvers.losses.smoothed.weights import GAINED, KINDS, PairWeights, changes, neighbours
+from ranktune.solvers.metrics.metrics import Metric, chosen_metric, parse_metric
+
+YETIRANK, SMOOTHED = NOISY = ("yetirank", "smoothed")
+"""The losses whose pairs have weights that are means over noisy rankings."""
+
+Samples: TypeAlias = Annotated[int, Param("The noisy rankings of each round, with smoothed and yetirank.")]
+Decay: TypeAlias = Annotated[
+    float,
+    Param(
+        "With yetirank what a rank counts, as a factor of what the one above it counts.",
+        low=0.6,
+        high=0.98,
+        when=When("loss", (YETIRANK,)),
+        check=check_share,
+    ),
+]
+"""Parameters of rankers with such losses."""
 
 
 class Objective(Protocol):
@@ -54,6 +74,11 @@ class QueryError:
         return weights * without_level(scores - self.targets, self.queries), weights
 
 
+def query_error(queries: Queries, targets: Floats, seed: int) -> QueryError:
+    """Return the squared error, which draws nothing."""
+    return QueryError(queries, targets)
+
+
 @dataclass(frozen=True, eq=False)
 class SmoothedPairs:
     """The logistic loss of pairs whose weights are means over noisy rankings by the scores; threads compute it."""
@@ -86,3 +111,40 @@ class SmoothedPairs:
             part.result()
         weights = queries.weight_of_document
         return weights * gradient, weights * curvature
+
+
+@dataclass(frozen=True)
+class NoisyRankings:
+    """A loss of NOISY, and the parameters of rankers that it has."""
+
+    loss: str
+    metric: str
+    gain: str
+    truncation: int
+    samples: int
+    decay: float
+    threads: int
+
+    def targets(self, queries: Queries) -> Floats:
+        """Return the target of each document, (n_documents,)."""
+        if self.loss == YETIRANK:
+            scaled: Floats = queries.grades / np.ptp(queries.grades)
+            return scaled
+        metric = self._smoothed(queries)
+        if metric.name not in GAINED:
+            return queries.grades
+        of_metric = {"exp2": "exponential", "linear": "linear"}.get(str(metric.gain), "auto")
+        return gains_of(queries.grades, of_metric if self.gain == "auto" else self.gain)
+
+    def objective(self, queries: Queries, targets: Floats, seed: int) -> Objective:
+        """Return the loss of the scores of queries."""
+        if self.loss == YETIRANK:
+            weights = neighbours(queries, targets, self.truncation, self.decay)
+        else:
+            weights = changes(queries, self._smoothed(queries), targets, self.truncation)
+        return SmoothedPairs(queries, weights, self.samples, seed, self.threads)
+
+    def _smoothed(self, queries: Queries) -> Metric:
+        """Return the metric whose change weights pairs: ndcg@10 in place of one that is no sum over ranks."""
+        metric = chosen_metric(self.metric, queries)
+        return metric if metric.name in KINDS else parse_metric("ndcg@10")

@@ -155,15 +155,16 @@ def one_tree(
 
 
 def symmetric_tree(feature: Ints, threshold: Floats, values: Floats) -> Trees:
-    """Return the tree whose splits of level k are all the k-th; missing values go left.
+    """Return the tree whose splits of each level are the same; missing values go left.
 
     values, (2^n_levels,), are those of the leaves from left to right: the first split is the root.
     """
     width = 2 ** np.arange(len(feature))
     left = 2 * np.arange(len(values) - 1) + 1
-    children = [np.where(k < len(left), k, ~(k - len(left))) for k in (left, left + 1)]  # in level order, leaves last
+    # Nodes are in level order, the leaves last.
+    left, right = (np.where(child < len(left), child, ~(child - len(left))) for child in (left, left + 1))
     sides = np.ones(len(left), dtype=np.bool_)
-    return one_tree(np.repeat(feature, width), np.repeat(threshold, width), *children, values, sides)
+    return one_tree(np.repeat(feature, width), np.repeat(threshold, width), left, right, values, sides)
 
 
 def stumps(features: Sequence[int] | Ints, thresholds: ArrayLike, weights: ArrayLike) -> Trees:

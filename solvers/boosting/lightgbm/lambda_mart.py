@@ -11,15 +11,13 @@ import numpy as np
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.lightgbm.ranker import SMALL, LightGBMRanker, bagging
 from ranktune.solvers.boosting.limits import Gain, check_share, gains_of
-from ranktune.solvers.boosting.objectives import MakeObjective, Objective, SmoothedPairs
+from ranktune.solvers.boosting.objectives import NOISY, Decay, MakeObjective, NoisyRankings, Samples
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.smoothed.weights import GAINED, KINDS, changes, neighbours
-from ranktune.solvers.metrics.metrics import Metric, chosen_metric, parse_metric
 
 MAX_QUERY_LENGTH = 10_000
 """The limit of LightGBM on the documents of a query with lambdarank."""
@@ -29,9 +27,7 @@ MAX_GRADES = 10_000
 """Different gains with lambdarank, which LightGBM keeps in a table, and counts for each query; of more, neighbours
 are merged."""
 
-LAMBDARANK, XENDCG, YETIRANK, SMOOTHED = LOSSES = ("lambdarank", "xendcg", "yetirank", "smoothed")
-NOISY = (YETIRANK, SMOOTHED)
-"""The losses whose pairs have weights that are means over noisy rankings."""
+LAMBDARANK, XENDCG, *_ = LOSSES = ("lambdarank", "xendcg", *NOISY)
 
 
 @with_parameters
@@ -110,27 +106,15 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         ),
     ] = True
     gain: Gain = "auto"
-    samples: Annotated[int, Param("The noisy rankings of each round, with smoothed and yetirank.")] = 10
-    decay: Annotated[
-        float,
-        Param(
-            "With yetirank what a rank counts, as a factor of what the one above it counts.",
-            low=0.6,
-            high=0.98,
-            when=When("loss", (YETIRANK,)),
-            check=check_share,
-        ),
-    ] = 0.85
+    samples: Samples = 10
+    decay: Decay = 0.85
 
     needs_pairs: ClassVar[bool] = True
     portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({}, SMALL)
 
     def _targets(self, queries: Queries) -> tuple[Floats, Json]:
-        if self.loss == YETIRANK:
-            return queries.grades / np.ptp(queries.grades), {}
-        if self.loss == SMOOTHED:
-            metric = self._smoothed_metric(queries)
-            return self._gains(queries.grades, metric) if metric.name in GAINED else queries.grades, {}
+        if self.loss in NOISY:
+            return self._noisy.targets(queries), {}
         longest = int(queries.lengths.argmax())
         if queries.lengths[longest] > MAX_QUERY_LENGTH:
             raise DataError(
@@ -142,25 +126,13 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         levels, number = shared_levels(gains_of(queries.grades, self.gain), MAX_GRADES)
         return number.astype(np.float64), {"label_gain": levels.tolist()}
 
-    def _gains(self, grades: Floats, metric: Metric) -> Floats:
-        """Return the gain of each grade: that of the metric, where gain does not say it."""
-        named = {"exp2": "exponential", "linear": "linear"}.get(str(metric.gain), "auto")
-        return gains_of(grades, named if self.gain == "auto" else self.gain)
-
-    def _smoothed_metric(self, queries: Queries) -> Metric:
-        """Return the metric whose change weights pairs: ndcg@10 in place of one that is no sum over ranks."""
-        metric = chosen_metric(self.metric, queries)
-        return metric if metric.name in KINDS else parse_metric("ndcg@10")
+    @property
+    def _noisy(self) -> NoisyRankings:
+        options = (int(self.truncation), int(self.samples), float(self.decay), int(self.threads))
+        return NoisyRankings(self.loss, self.metric, self.gain, *options)
 
     def _derivatives(self) -> MakeObjective | None:
-        return self._smoothed_pairs if self.loss in NOISY else None
-
-    def _smoothed_pairs(self, queries: Queries, targets: Floats, seed: int) -> Objective:
-        if self.loss == YETIRANK:
-            weights = neighbours(queries, targets, int(self.truncation), float(self.decay))
-        else:
-            weights = changes(queries, self._smoothed_metric(queries), targets, int(self.truncation))
-        return SmoothedPairs(queries, weights, int(self.samples), seed, int(self.threads))
+        return self._noisy.objective if self.loss in NOISY else None
 
     def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:
         return start  # only differences count

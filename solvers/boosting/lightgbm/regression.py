@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.lightgbm.ranker import MAX_LEAVES, STOCK, LightGBMRanker, bagging
 from ranktune.solvers.boosting.limits import RowShare, check_share, whole
-from ranktune.solvers.boosting.objectives import MakeObjective, QueryError
+from ranktune.solvers.boosting.objectives import MakeObjective, query_error
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
@@ -65,7 +65,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         return targets if self.centre == "none" else without_level(targets, queries), more
 
     def _derivatives(self) -> MakeObjective | None:
-        return _query_error if self.centre == "rounds" else None
+        return query_error if self.centre == "rounds" else None
 
     def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:
         if self.centre != "none":
@@ -78,10 +78,6 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
             "learning_rate": float(self.learning_rate),
             **bagging(self.row_share),  # of documents: with this objective, LightGBM 4.7 fits wrong trees by query
         }
-
-
-def _query_error(queries: Queries, targets: Floats, seed: int) -> QueryError:
-    return QueryError(queries, targets)
 
 
 def _check_less(name: str, value: float) -> None:

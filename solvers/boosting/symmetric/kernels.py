@@ -1,4 +1,4 @@
-"""The kernels of symmetric trees: histograms of derivatives by leaf and bin of a feature, and the best split of a level.
+"""The kernels of symmetric trees: histograms of derivatives by leaf and bin, and the best split of a level.
 
 A leaf is numbered by its splits, the first of them in the highest bit: 0 where the bin is at most the number of the
 split. The score of a split is the sum over the leaves that it makes of G^2 / (H + l2), G and H the sums of gradients

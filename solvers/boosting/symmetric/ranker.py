@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
-from ranktune.solvers.boosting.base import BoostedRanker
+from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.bins import Bins, binned, shared_by
 from ranktune.solvers.boosting.growth import without_features
 from ranktune.solvers.boosting.limits import L2, RowShare, check_penalty, check_share, whole
-from ranktune.solvers.boosting.objectives import QueryError
+from ranktune.solvers.boosting.objectives import NOISY, Decay, NoisyRankings, Samples, query_error
 from ranktune.solvers.boosting.symmetric.growth import Limits, SymmetricData
 from ranktune.solvers.boosting.training_queries import TrainingQueries
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.origins import Kept
 from ranktune.solvers.data.queries import Queries
@@ -23,6 +22,8 @@ from ranktune.solvers.models.trees import ANY_VALUE
 
 KEPT: Kept[Bins] = Kept(2)
 """The bins of the last data sets of this process."""
+MAX_KEPT_BYTES = 2**30
+"""The most bytes of the bins of a data set that are kept; larger bins are made for each fit."""
 
 
 @with_parameters
@@ -66,9 +67,18 @@ class SymmetricGBDT(BoostedRanker):
         float,
         Param("The noise in the scores of splits, which falls with the rounds.", check=check_penalty),
     ] = 0.0
+    loss: Annotated[
+        str,
+        Param(
+            '"squared": squared errors of grades less their mean in the query. "yetirank", "smoothed": see LambdaMART.',
+            choices=("squared", *NOISY),
+        ),
+    ] = "squared"
+    samples: Samples = 10
+    decay: Decay = 0.85
     bins = 128
 
-    space_order = ("trees", "learning_rate", "depth", "l2", "feature_share", "row_share")
+    space_order = ("trees", "learning_rate", "depth", "l2", "feature_share", "row_share", "loss")
     weighted: ClassVar[bool] = True
     takes_document_weights: ClassVar[bool] = True
     takes_monotone: ClassVar[bool] = False
@@ -77,11 +87,7 @@ class SymmetricGBDT(BoostedRanker):
 
     def _source(self, training: TrainingQueries) -> SymmetricData:
         queries = training.queries
-        origin, numbers = shared_by(queries)
-        bins = KEPT.of(origin, str(self.bins), lambda: binned(origin.features, int(self.bins)).dense())
-        if origin is not queries:
-            values = bins.values[:, np.arange(origin.n_documents)[origin.documents_of(numbers)]]
-            bins = Bins(bins.cuts, np.ascontiguousarray(values), bins.zero)
+        bins = self._bins(queries)
         with_missing = None
         if queries.has_missing:
             with_missing = np.array([len(cuts) > 0 and cuts[0] == -ANY_VALUE for cuts in bins.cuts])
@@ -93,11 +99,24 @@ class SymmetricGBDT(BoostedRanker):
             float(self.row_share),
             float(self.noise),
         )
-        targets, start = without_level(queries.grades, queries), self._first_scores(training)
-        if start is not None:
-            start = without_level(start, queries)
-        return SymmetricData(without_features(queries), targets, start, bins, with_missing, limits, _query_error)
+        noisy = NoisyRankings(
+            self.loss, self.metric, "auto", 30, int(self.samples), float(self.decay), int(self.threads)
+        )
+        targets = noisy.targets(queries) if self.loss in NOISY else without_level(queries.grades, queries)
+        make = noisy.objective if self.loss in NOISY else query_error
+        start = self._first_scores(training)
+        return SymmetricData(without_features(queries), targets, start, bins, with_missing, limits, make)
 
+    def _bins(self, queries: Queries) -> Bins:
+        """Return the features in bins, which are shared with other queries of the same data."""
+        origin, numbers = shared_by(queries)
+        if origin.n_documents * origin.n_features > MAX_KEPT_BYTES:
+            return binned(queries.features, int(self.bins)).dense()
+        bins = KEPT.of(origin, str(self.bins), lambda: binned(origin.features, int(self.bins)).dense())
+        if origin is queries:
+            return bins
+        values = bins.values[:, np.arange(origin.n_documents)[origin.documents_of(numbers)]]
+        return replace(bins, values=np.ascontiguousarray(values))
 
-def _query_error(queries: Queries, targets: Floats, seed: int) -> QueryError:
-    return QueryError(queries, targets)
+    def _start_scale(self, queries: Queries) -> float:
+        return pair_scale(queries) if self.loss in NOISY else 1.0
