@@ -32,6 +32,7 @@ PRECISE: Mapping[str, Mapping[str, Any]] = {
     "GBDTRanker": {"row_share": 1.0},
     "LambdaMART": {"query_share": 1.0, "min_documents": 1, "leaves": 8},  # splits of small leaves are often tied
     "RankSVM": {"tol": 1e-9},
+    "SymmetricGBDT": {"row_share": 1.0},
     "XGBoostRanker": {"row_share": 1.0},
 }
 """Parameters with which a solver runs to its optimum, or draws nothing and counts weights alone, where agreement of two

@@ -32,6 +32,7 @@ BEYOND: tuple[tuple[str, Mapping[str, tuple[Any, ...]]], ...] = (
     ("Prank", {"grades": ((1.0,), (1.0, np.nan)), "pair_order": ("worse",)}),
     ("RandomForestRanker", {"row_share": (1.0,)}),
     ("RankBoost", {"thresholds": (1, 257), "validation": (1.5,), "metric": ("dcg",)}),
+    ("SymmetricGBDT", {"depth": (13,), "row_share": (0.0, 1.1), "feature_share": (0.0,), "bins": (1, 256)}),
     ("XGBoostRanker", {"depth": (31,), "bins": (1, 256), "min_weight": (1.1e30,), "row_share": (0.0, 1.1)}),
 )
 """What single parameters may not be."""

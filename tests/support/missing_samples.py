@@ -80,6 +80,7 @@ TREES: dict[str, Callable[[Queries], Model]] = {
     "RandomForestRanker": partial(_made, "RandomForestRanker", **FEW),
     "XGBoostRanker": partial(_made, "XGBoostRanker", **FEW, min_weight=0.1),
     "CatBoostRanker": partial(_made, "CatBoostRanker", **FEW),
+    "SymmetricGBDT": partial(_made, "SymmetricGBDT", **FEW),
     "RankBoost": partial(_made, "RankBoost"),
     "scikit-learn's forest": partial(
         _converted, "sklearn.ensemble", "RandomForestRegressor", {"n_estimators": 5, "random_state": 0}

@@ -9,7 +9,6 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.boosting.bins import Bins
-from ranktune.solvers.boosting.catboost import noise_after
 from ranktune.solvers.boosting.growth import TrainingData
 from ranktune.solvers.boosting.objectives import MakeObjective
 from ranktune.solvers.boosting.symmetric.kernels import fill_leaves, grow_tree
@@ -19,14 +18,13 @@ from ranktune.solvers.models.trees import Trees, joined, symmetric_tree
 
 @dataclass(frozen=True)
 class Limits:
-    """What bounds a tree, and what is drawn for it; noise is a factor."""
+    """What bounds a tree, and the shares of what is drawn for it."""
 
     rate: float
     depth: int
     l2: float
     feature_share: float
     row_share: float
-    noise: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,13 +73,9 @@ class SymmetricGrowth:
             features = np.sort(draw.choice(features, count, replace=False))
         if limits.row_share < 1.0:
             rows = np.flatnonzero(draw.random(n) < limits.row_share).astype(np.int32)
-        noise = np.zeros((limits.depth, len(features)))
-        if limits.noise > 0.0:
-            size = limits.noise * noise_after(len(self._trees) * limits.rate, n) * np.sqrt(np.mean(gradient**2))
-            noise = size * draw.normal(size=noise.shape)
         splits = np.zeros((limits.depth, 2), dtype=np.int64)
         parts = (data.bins.values, self._counts, features, rows, gradient, curvature)
-        splits = splits[: grow_tree(*parts, noise, limits.l2, splits)]
+        splits = splits[: grow_tree(*parts, limits.l2, splits)]
         self._over = len(splits) == 0
         if self._over and self._trees:  # a first tree without splits is kept
             return False

@@ -63,14 +63,13 @@ def grow_tree(
     rows: Int32s,
     gradient: Floats,
     curvature: Floats,
-    noise: Floats,
     l2: float,
     splits: Ints,
 ) -> int:
     """Overwrite splits, (depth, 2), with the feature and the bin of each level; return the number of levels.
 
     values are (n_features, n_documents). The splits are of features, ascending, and by the derivatives of rows,
-    ascending. noise, (depth, len(features)), is added to the square root of the best score of each feature.
+    ascending. Of equal splits the first is taken.
     """
     depth = len(splits)
     g, h, leaves = gradient[rows], curvature[rows], np.zeros(len(rows), dtype=np.int32)
@@ -81,19 +80,17 @@ def grow_tree(
     scores = np.empty(width)
     for level in range(depth):
         sums = np.empty((2**level, width, 2))
-        best, best_score, best_noisy = -1, 0.0, -np.inf
-        for k in range(len(features)):
-            f = features[k]
+        best = -1.0
+        for f in features:
             count(values[f], rows, leaves, g, h, sums)
             score_splits(sums, n_bins[f], l2, least, scores)
             b = int(np.argmax(scores[: n_bins[f] - 1]))
-            noisy = np.sqrt(scores[b]) + noise[level, k]
-            if scores[b] > before * (1.0 + 1e-12) and noisy > best_noisy:
-                best, best_score, best_noisy = k, scores[b], noisy
+            if scores[b] > max(best, before * (1.0 + 1e-12)):
+                best = scores[b]
                 splits[level, 0], splits[level, 1] = f, b
-        if best < 0:
+        if best < 0.0:
             return level
-        before = best_score
+        before = best
         f, b = splits[level, 0], splits[level, 1]
         for k in range(len(rows)):
             leaves[k] = 2 * leaves[k] + (values[f, rows[k]] > b)

@@ -10,7 +10,7 @@ import numpy as np
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.bins import Bins, binned, shared_by
 from ranktune.solvers.boosting.growth import without_features
-from ranktune.solvers.boosting.limits import L2, RowShare, check_penalty, check_share, whole
+from ranktune.solvers.boosting.limits import L2, RowShare, check_share, whole
 from ranktune.solvers.boosting.objectives import NOISY, Decay, NoisyRankings, Samples, query_error
 from ranktune.solvers.boosting.symmetric.growth import Limits, SymmetricData
 from ranktune.solvers.boosting.training_queries import TrainingQueries
@@ -28,7 +28,7 @@ MAX_KEPT_BYTES = 2**30
 
 @with_parameters
 class SymmetricGBDT(BoostedRanker):
-    """Boosted trees whose splits of a level are all the same, on grades less their mean in the query.
+    """Boosted trees whose splits of a level are all the same, for the differences of grades within queries.
 
     Such trees are smoother than others of as many leaves, and overfit less. Queries without two different grades are
     left out. Weights of queries and documents multiply the gradients. Missing values go left. Sparse features are kept
@@ -42,7 +42,7 @@ class SymmetricGBDT(BoostedRanker):
     ----------
     Friedman 2001, "Greedy Function Approximation: A Gradient Boosting Machine", Annals of Statistics 29(5).
     Prokhorenkova et al. 2018, "CatBoost: unbiased boosting with categorical features", NeurIPS, for symmetric
-    (oblivious) trees, squared errors within queries and noise on the scores of splits.
+    (oblivious) trees and squared errors within queries.
 
     Examples
     --------
@@ -58,15 +58,11 @@ class SymmetricGBDT(BoostedRanker):
     trees = 200
     _: KW_ONLY
     depth: Annotated[int, Param("The levels of each tree.", low=3, high=8, check=whole(1, 12))] = 6
-    l2: L2 = 3.0
+    l2: L2 = 10.0
     feature_share: Annotated[
         float, Param("The share of the features that is drawn for each tree.", low=0.2, high=1.0, check=check_share)
     ] = 0.5
     row_share: RowShare = 0.7
-    noise: Annotated[
-        float,
-        Param("The noise in the scores of splits, which falls with the rounds.", check=check_penalty),
-    ] = 0.0
     loss: Annotated[
         str,
         Param(
@@ -97,7 +93,6 @@ class SymmetricGBDT(BoostedRanker):
             float(self.l2),
             float(self.feature_share),
             float(self.row_share),
-            float(self.noise),
         )
         noisy = NoisyRankings(
             self.loss, self.metric, "auto", 30, int(self.samples), float(self.decay), int(self.threads)

@@ -43,6 +43,7 @@ VARIANTS: Mapping[str, JsonView] = {
     "lambdamart-ranks": {"solver": "LambdaMART", "within_query": "ranks"},
     "yetirank-8-ranks": {"solver": "LambdaMART", "loss": "yetirank", "leaves": 8, "within_query": "ranks"},
     "gbdt-ranks": {"solver": "GBDTRanker", "within_query": "ranks"},
+    "symmetric": {"solver": "SymmetricGBDT"},
     "xgboost": {"solver": "XGBoostRanker"},
     "catboost": {"solver": "CatBoostRanker"},
     "catboost-yetirank": {"solver": "CatBoostRanker", "loss": "YetiRank"},

@@ -10,7 +10,8 @@ import pytest
 
 import ranktune
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
-from ranktune.solvers.boosting.lightgbm.lambda_mart import NOISY, LambdaMART
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
+from ranktune.solvers.boosting.objectives import NOISY
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
