@@ -22,6 +22,8 @@ from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, parts_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.models.within.columns import column_name
+from ranktune.solvers.models.within.model import WithinModel
 
 MAX_BARS = 40
 """Features of a figure; the table has more."""
@@ -54,12 +56,21 @@ class _Row:
 
     @property
     def names(self) -> list[str]:
-        named = self.models[0].feature_names
-        return [f"feature {j + 1}" for j in range(self.models[0].n_features)] if named is None else list(named)
+        """The features, or the columns that trees compare."""
+        model = self.models[0]
+        if isinstance(model, WithinModel):
+            return [column_name(j, model.n_features, model.feature_names) for j in range(model.inner.n_features)]
+        named = model.feature_names
+        return [f"feature {j + 1}" for j in range(model.n_features)] if named is None else list(named)
+
+    @property
+    def compares(self) -> bool:
+        """Whether trees compare documents."""
+        return isinstance(self.models[0], WithinModel)
 
     @property
     def is_trees(self) -> bool:
-        return isinstance(self.models[0], TreeModel)
+        return self.compares or isinstance(self.models[0], TreeModel)
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -100,12 +111,16 @@ def _parts(model: Model) -> list[tuple[str, Model]]:
         return [inner for part in model.parts for inner in _parts(part)]
     if isinstance(model, LinearModel):
         return [("linear, features scaled by query" if model.list_scaling else "linear", model)]
+    if isinstance(model, WithinModel):
+        return [("trees that compare documents", model)]
     return [("trees", model)] if isinstance(model, TreeModel) else []
 
 
 def _of_model(model: Model) -> Floats:
     if isinstance(model, LinearModel):
         return model.weights
+    if isinstance(model, WithinModel):
+        return _of_model(model.inner)
     if isinstance(model, TreeModel):
         return np.bincount(model.trees.feature, minlength=model.n_features).astype(np.float64)
     raise TypeError(f"a model of type {type(model).__name__} has no weights.")
@@ -184,7 +199,8 @@ def _weights(row: _Row, k: int, *, drawn: bool = True) -> Panel:
 
 def _weights_note(row: _Row, nonzero: int) -> str:
     parts = ["A part of a blend: its scores are added to those of the other parts."] if row.part else []
-    parts += [f"{nonzero} of {row.models[0].n_features} features are used."]
+    what = "columns, features and what is made of them within queries," if row.compares else "features"
+    parts += [f"{nonzero} of {len(row.names)} {what} are used."]
     if row.is_trees:
         parts.append("How often a feature is compared does not say how much it matters.")
     if nonzero > MAX_BARS:

@@ -1,6 +1,7 @@
 """Checks that an export ranks as its model does, by an evaluator that shares no code with the model.
 
-onnx is scored by onnxruntime, lightgbm by LightGBM, python by the exported function, a document at a time.
+onnx is scored by onnxruntime, lightgbm by LightGBM, python by the exported function: a document at a time, or a query
+at a time where the model compares its documents.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import import_module
+from itertools import pairwise
 from types import ModuleType
 from typing import NamedTuple
 
@@ -17,21 +19,26 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints, Json, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError, listed
 from ranktune.solvers.data.blocks import rows_of
+from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
 
 
 class Block(NamedTuple):
-    """Dense values of some documents, (n, n_used), with the names of their features and their columns in training."""
+    """Dense values of the documents of some queries, (n, n_used), with names and columns in training of the features.
+
+    starts: (n_queries + 1,) the first row of each query
+    """
 
     names: tuple[str, ...]
     columns: Ints
     values: Matrix
+    starts: Ints
 
 
 BLOCK_ROWS = 4096
-"""Documents that are made dense at a time."""
+"""Documents that are made dense at a time; a query with more is a block."""
 
 
 @dataclass(frozen=True)
@@ -80,39 +87,48 @@ def ranks_alike(scores: Floats, exported: Floats) -> bool:
 
 
 def _blocks(model: Model, queries: Queries) -> Iterator[Block]:
-    """Yield names and dense values of the features that influence a score, some documents at a time."""
+    """Yield names and dense values of the features that influence a score, some queries at a time."""
     source = source_of(model, "python", "checked", "")
     columns = source.columns
     if queries.feature_names is not None and model.feature_names is not None:
         where = {name: column for column, name in enumerate(queries.feature_names)}
         columns = np.array([where[name] for name in source.names])
-    for first in range(0, queries.n_documents, BLOCK_ROWS):
-        rows = rows_of(queries.features, first, min(first + BLOCK_ROWS, queries.n_documents))
-        yield Block(source.names, source.columns, dense(rows[:, columns]))
+    for first, last in blocks(queries.starts, BLOCK_ROWS):
+        starts = queries.starts[first : last + 1]
+        rows = rows_of(queries.features, int(starts[0]), int(starts[-1]))
+        yield Block(source.names, source.columns, dense(rows[:, columns]), starts - starts[0])
 
 
-def _by_function(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:
+def _by_function(content: str | bytes, parts: Iterator[Block]) -> Iterator[Floats]:
     """Yield the scores of the exported function."""
     namespace: Json = {}
     exec(compile(content, "exported", "exec"), namespace)
-    score: Callable[[Mapping[str, float]], float] = namespace["score"]
-    for names, _, values in blocks:
-        yield np.array([score(dict(zip(names, row, strict=True))) for row in values.tolist()])
+    score: Callable[[Mapping[str, float]], float] | None = namespace.get("score")
+    for names, _, values, starts in parts:
+        documents = [dict(zip(names, row, strict=True)) for row in values.tolist()]
+        if score is not None:
+            yield np.array(list(map(score, documents)))
+        else:
+            yield np.concatenate([namespace["scores"](documents[a:b]) for a, b in pairwise(starts.tolist())])
 
 
-def _by_onnxruntime(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:
+def _by_onnxruntime(content: str | bytes, parts: Iterator[Block]) -> Iterator[Floats]:
     """Yield the scores of onnxruntime."""
     session = _library("onnx").InferenceSession(content, providers=["CPUExecutionProvider"])
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
-    for known, _, values in blocks:
+    inputs = {port.name for port in session.get_inputs()}
+    for known, _, values, starts in parts:
         assert names == list(known)
-        yield session.run(["score"], {"features": values.astype(np.float32)})[0][:, 0].astype(np.float64)
+        numbers = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        given = {"features": values.astype(np.float32), "queries": numbers}
+        scores = session.run(["score"], {name: array for name, array in given.items() if name in inputs})[0]
+        yield scores[:, 0].astype(np.float64)
 
 
-def _by_lightgbm(content: str | bytes, blocks: Iterator[Block]) -> Iterator[Floats]:
+def _by_lightgbm(content: str | bytes, parts: Iterator[Block]) -> Iterator[Floats]:
     """Yield the scores of LightGBM, which takes all columns of the training data."""
     booster = _library("lightgbm").Booster(model_str=content)
-    for _, columns, values in blocks:
+    for _, columns, values, _ in parts:
         whole = np.zeros((len(values), booster.num_feature()))
         whole[:, columns] = values
         yield booster.predict(whole)

@@ -7,10 +7,10 @@ already part of them, except scaling by query, which no format can express. Impo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.table import Table, named
@@ -27,7 +27,8 @@ class Format:
     """What a format is (help), its writer, how what it wrote is used, and what it holds: weights, trees, sums of both.
 
     place: module:function of the writer, in this package. missing_weights: what a missing value adds to a weighted sum;
-    missing_sides: where trees send it. In use, FILE and NAME stand for the file and the name of the model.
+    missing_sides: where trees send it. In use, FILE and NAME stand for the file and the name of the model. within: the
+    use of a model of trees that compare the documents of a query; empty where the format cannot hold one.
     """
 
     help: str
@@ -39,6 +40,7 @@ class Format:
     is_text: bool = True
     missing_weights: bool = False
     missing_sides: bool = False
+    within: str = ""
 
     @property
     def write(self) -> Writer:
@@ -47,9 +49,9 @@ class Format:
 
     def holds(self, parts: Set[str]) -> bool:
         """Return whether it can express a model of these parts (`ranktune.solvers.models.blend.needs_of`)."""
-        from ranktune.solvers.models.base import LINEAR, MISSING_SIDES, MISSING_WEIGHTS, TREES
+        from ranktune.solvers.models.base import LINEAR, MISSING_SIDES, MISSING_WEIGHTS, TREES, WITHIN
 
-        kinds = {LINEAR: self.linear, TREES: self.trees}
+        kinds = {LINEAR: self.linear, TREES: self.trees, WITHIN: bool(self.within)}
         held = kinds | {MISSING_WEIGHTS: self.missing_weights, MISSING_SIDES: self.missing_sides}
         return all(held.get(part, False) for part in parts) and (len(parts & kinds.keys()) < 2 or self.blends)
 
@@ -59,7 +61,7 @@ _PLUGIN = (
     "           http://localhost:9200/_ltr/_featureset/FEATURES/_createmodel\n"
     'Rank:    "rescore": {"query": {"rescore_query": {"sltr": {"params": {...}, "model": "NAME"}}}}'
 )
-_EVERYTHING = {"blends": True, "missing_weights": True, "missing_sides": True}
+_EVERYTHING: Mapping[str, Any] = {"blends": True, "missing_weights": True, "missing_sides": True}
 
 FORMATS: Table[Format] = Table(
     "format",
@@ -89,6 +91,8 @@ FORMATS: Table[Format] = Table(
             "onnx:onnx_graph",
             'Rank:    onnxruntime.InferenceSession("FILE").run(["score"], {"features": X})',
             is_text=False,
+            within='Rank:    onnxruntime.InferenceSession("FILE").run(["score"], {"features": X, "queries": Q})\n'
+            "         Q has the number of the query of each row, int64; give all documents of a query.",
             **_EVERYTHING,
         ),
         "pmml": Format(
@@ -125,6 +129,7 @@ FORMATS: Table[Format] = Table(
             "a Python function that needs nothing else",
             "python:python",
             'Rank:    from FILE import score; score({"FEATURE": 1.0, ...})',
+            within='Rank:    from FILE import scores; scores([{"FEATURE": 1.0, ...}, ...])   (a whole query)',
             **_EVERYTHING,
         ),
     },
@@ -206,6 +211,13 @@ def _check_expressible(source: Source, chosen: Format) -> None:
     if chosen.holds(parts):
         return
     others = ", ".join(known for known, other in FORMATS.items() if other.holds(parts))
+    if source.kinds is not None:
+        raise ParameterError(
+            f"the model, by {source.model.solver}, compares each document with the others of its query, and "
+            f"{source.format} scores one document at a time. Export it to one of {others}, train with "
+            f'within_query="none", name the system in serve=, which leaves such models out, or distil this one. '
+            f"{OTHER_MODELS}"
+        )
     if len(parts) == 1:
         kind, trained = ("trees", "linear") if TREES in parts else ("weights", "tree")
         raise ParameterError(

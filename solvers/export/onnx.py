@@ -4,6 +4,9 @@ The input holds only the features that influence a score, in the order of metada
 columns (JSON), their columns in the training data, from 0. Operators: MatMul and Add of ai.onnx 17,
 TreeEnsembleRegressor of ai.onnx.ml 3; IsNaN and Where for weights, and Cast where they know missing values. These are
 NaN, and count as 0 where training documents lacked none.
+
+A model that compares the documents of a query has a second input, queries, (n,) int64: the number of the query of each
+row. All rows of a query must be given, in any order.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Json
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.export.onnx_comparisons import Comparisons
 from ranktune.solvers.export.source import Source, check_single, single_thresholds
 from ranktune.solvers.models.trees import Trees
 
@@ -32,9 +36,13 @@ def onnx_graph(source: Source) -> bytes:
         nodes += weighted
     if source.trees is not None:
         check_single(source, source.trees.value)
-        kind, score = "TreeEnsembleRegressor", "of_trees" if both else "score"
+        kind, score, columns = "TreeEnsembleRegressor", "of_trees" if both else "score", "features"
+        if source.kinds is not None:
+            compared = Comparisons(onnx, source.kinds, takes_missing=source.trees.missing_left is not None)
+            nodes, initializers = nodes + compared.nodes, initializers + compared.constants
+            columns = compared.columns
         nodes += [
-            onnx.helper.make_node(kind, ["features"], [score], domain="ai.onnx.ml", **_ensemble(source, source.trees))
+            onnx.helper.make_node(kind, [columns], [score], domain="ai.onnx.ml", **_ensemble(source, source.trees))
         ]
     if both:
         nodes += [onnx.helper.make_node("Add", ["of_weights", "of_trees"], ["score"])]
@@ -101,7 +109,10 @@ def _model(onnx: ModuleType, source: Source, nodes: Sequence[object], initialize
     helper, real = onnx.helper, onnx.TensorProto.FLOAT
     features = helper.make_tensor_value_info("features", real, ["n", len(source.columns)])
     score = helper.make_tensor_value_info("score", real, ["n", 1])
-    graph = helper.make_graph(nodes, "ranktune", [features], [score], initializers)
+    inputs = [features]
+    if source.kinds is not None:
+        inputs.append(helper.make_tensor_value_info("queries", onnx.TensorProto.INT64, ["n"]))
+    graph = helper.make_graph(nodes, "ranktune", inputs, [score], initializers)
     versions = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(graph, opset_imports=versions, ir_version=9, producer_name="ranktune")
     about = {

@@ -2,6 +2,9 @@
 
 Both keep double precision and allow trees of any depth, since a tree is five lists: feature (its position among the
 names), threshold, left, right and value. A child k >= 0 is the split k of the tree, a child k < 0 the leaf ~k.
+
+A model that compares the documents of a query becomes a function of all of them. After the names count columns of each
+kind, computed by what `ranktune.solvers.export.comparisons` has.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 
 from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.export.comparisons import copied
 from ranktune.solvers.export.source import Source, check_distinct
 
 _SCORE = '''
@@ -19,6 +23,22 @@ _SCORE = '''
 def score(features: Mapping[str, float | None]) -> float:
     """Return the score of one document; higher ranks first. A feature that is not there, None or NaN counts as 0."""
     known = {name: x for name, x in features.items() if x is not None and x == x}
+'''
+_LIBRARIES = "import math\nimport struct\n"
+_SCORES = '''
+
+def scores(documents: Sequence[Mapping[str, float | None]]) -> list[float]:
+    """Return the score of each document of a query; higher ranks first. They are compared: give all of the query.
+
+    A feature that is not there, None or NaN {0}.
+    """
+    rows = [{{name: x for name, x in document.items() if x is not None and x == x}} for document in documents]
+    values: list[list[float | None]] = [[row.get(name{1}) for row in rows] for name in NAMES]
+    columns = values + [column(x) for column in COLUMNS for x in values]
+    return [_score(row, value) for row, value in zip(rows, zip(*columns))]
+
+
+def _score({2}: Mapping[str, float], values: Sequence[float | None]) -> float:
 '''
 _ADD_WEIGHTS = """\
     for name, weight in WEIGHTS.items():
@@ -53,7 +73,7 @@ _ADD_TREES = """\
 
 
 def python(source: Source) -> str:
-    """Return a module with the function score."""
+    """Return a module with the function score, or scores of a model that compares documents."""
     check_distinct(source)
     tables, values, additions = "", "", ""
     missing = source.knows_missing
@@ -72,11 +92,15 @@ def python(source: Source) -> str:
         got = "features.get(name)" if missing else "known.get(name, 0.0)"
         values = f"    values = [{got} for name in NAMES]\n"
         additions += _ADD_TREES_MISSING if missing else _ADD_TREES
+    begin, more_imports = (_SCORE_MISSING if missing else _SCORE) + values, ""
+    if source.kinds is not None:
+        tables += f"\n{copied(source.kinds)}\n\nCOLUMNS = [{', '.join(source.kinds)}]\n"
+        words = ("is missing", "", "features") if missing else ("counts as 0", ", 0.0", "known")
+        begin, more_imports = _SCORES.format(*words), ", Sequence"
     about = f"{source.title}. Made by RankTune."
-    head = f"{about!a}\n\nfrom __future__ import annotations\n\nfrom collections.abc import Mapping\n\n"
-    return (
-        f"{head}{tables}{_SCORE_MISSING if missing else _SCORE}{values}    total = 0.0\n{additions}    return total\n"
-    )
+    head = f"{about!a}\n\nfrom __future__ import annotations\n\n{'' if source.kinds is None else _LIBRARIES}"
+    head += f"from collections.abc import Mapping{more_imports}\n\n"
+    return f"{head}{tables}{begin}    total = 0.0\n{additions}    return total\n"
 
 
 def plain_json(source: Source) -> str:

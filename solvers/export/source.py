@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.models.base import LINEAR, TREES, Model
+from ranktune.solvers.models.base import LINEAR, TREES, WITHIN, Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import ANY_VALUE, Trees
+from ranktune.solvers.models.within.columns import KINDS
 from ranktune.solvers.models.within.model import WithinModel
 
 MAX_DEPTH = 200
@@ -50,6 +51,8 @@ class Source:
     weights   (n_used,) float64, 0 for features that only trees use; None for a model of trees
     trees     with columns as in the model; None for a linear model
     missing   (n_used,) float64, what a missing value adds to the weighted sum; None where it adds nothing
+    kinds     what trees compare within queries: kinds of `ranktune.solvers.models.within.columns`, without the value;
+              None for a model that scores each document by itself
     """
 
     model: Model
@@ -61,11 +64,12 @@ class Source:
     weights: Floats | None
     trees: Trees | None
     missing: Floats | None = None
+    kinds: tuple[str, ...] | None = None
 
     @property
     def parts(self) -> frozenset[str]:
-        """The kinds of what is written: weights, trees."""
-        kinds = ((LINEAR, self.weights), (TREES, self.trees))
+        """The kinds of what is written: weights, trees, trees that compare documents."""
+        kinds = ((LINEAR, self.weights), (TREES if self.kinds is None else WITHIN, self.trees))
         return frozenset(kind for kind, part in kinds if part is not None)
 
     @property
@@ -90,13 +94,15 @@ class Source:
         return 0.0 if self.missing is None else float(self.missing[position])
 
     def sides(self) -> list[bool] | None:
-        """Return whether each split sends a missing value left; None where each sends it where 0 goes."""
+        """Return whether each split sends a missing value left; None where each sends it where 0 goes.
+
+        Trees that compare documents leave missing values out, so that these are never 0 if they learned from any.
+        """
         trees = self.trees
-        return (
-            None
-            if trees is None or trees.missing_left is None or not trees.knows_missing
-            else trees.missing_left.tolist()
-        )
+        if trees is None or trees.missing_left is None or not (trees.knows_missing or self.kinds is not None):
+            return None
+        sides: list[bool] = trees.missing_left.tolist()
+        return sides
 
     @property
     def knows_missing(self) -> bool:
@@ -111,8 +117,15 @@ class Source:
         return zeros.tolist()
 
     def positions(self) -> Ints:
-        """Return the position among the columns of the feature that each split compares, (n_splits,)."""
-        return np.zeros(0, np.int64) if self.trees is None else np.searchsorted(self.columns, self.trees.feature)
+        """Return the position among the columns of what each split compares, (n_splits,).
+
+        After the n_used features stand n_used columns of each kind, which are made of them.
+        """
+        if self.trees is None:
+            return np.zeros(0, np.int64)
+        kind, feature = np.divmod(self.trees.feature, self.model.n_features)
+        place = np.array([0, *(k in (self.kinds or ()) for k in KINDS[1:])]).cumsum()
+        return place[kind] * len(self.columns) + np.searchsorted(self.columns, feature)
 
     def nested(self, split: Callable[[int, int, Node, Node], Node], leaf: Callable[[float], Node]) -> list[Node]:
         """Return one node for each tree, built from the leaves up: split(number, position, left, right), leaf(value).
@@ -134,9 +147,9 @@ class Source:
 def source_of(model: Model, format: str, name: str, store: str) -> Source:
     """Return the content of model for a writer.
 
-    Raises ParameterError for a model that cannot score a document by itself, or whose weights are not finite.
+    Raises ParameterError for a model that no format holds, or whose weights are not finite.
     """
-    linear, trees = _parts(model)
+    linear, trees, kinds = _parts(model)
     weights = None if linear is None else linear.weights
     missing = None if linear is None or linear.missing is None or not linear.missing.any() else linear.missing
     if not all(numbers is None or np.isfinite(numbers).all() for numbers in (weights, missing)):
@@ -144,35 +157,32 @@ def source_of(model: Model, format: str, name: str, store: str) -> Source:
     columns = model.used_features if model.nonzeros else np.zeros(1, dtype=np.int64)
     names = tuple(model.feature_names[k] if model.feature_names else f"f{k + 1}" for k in columns.tolist())
     used_weights, used_missing = (None if part is None else part[columns] for part in (weights, missing))
-    return Source(model, format, name, store, columns, names, used_weights, trees, used_missing)
+    return Source(model, format, name, store, columns, names, used_weights, trees, used_missing, kinds)
 
 
-def _parts(model: Model) -> tuple[LinearModel | None, Trees | None]:
-    """Return the linear part of a model, and its trees."""
-    linear, trees = None, None
+def _parts(model: Model) -> tuple[LinearModel | None, Trees | None, tuple[str, ...] | None]:
+    """Return the linear part of a model, its trees, and the kinds of columns that these compare within queries."""
+    linear, trees, kinds = None, None, None
     for part in model.parts if isinstance(model, BlendModel) else (model,):
         if isinstance(part, LinearModel) and not part.list_scaling:
             linear = part
         elif isinstance(part, TreeModel):
             trees = part.trees
+        elif isinstance(part, WithinModel):
+            trees = part.inner.trees
+            kinds = tuple(KINDS[k] for k in np.unique(part.inner.used_features // part.n_features) if k)
         elif isinstance(part, LinearModel):
             raise ParameterError(
                 "the model divides each feature by its range among the documents of the query, and exported models "
                 'score one document at a time. Train with another scaling than "list", or serve this one by '
                 f"ranktune.load_model and predict. {OTHER_MODELS}"
             )
-        elif isinstance(part, WithinModel):
-            raise ParameterError(
-                f"the model, by {model.solver}, compares each document with the others of its query, and exported "
-                'models score one document at a time. Train with within_query="none", name the system in serve=, which '
-                f"leaves such models out, distil it, or serve it by ranktune.load_model and predict. {OTHER_MODELS}"
-            )
         else:
             raise ParameterError(
                 f"a {type(part).__name__} cannot be exported: only linear models, models of trees and their sums can. "
                 "Serve it by ranktune.load_model and predict."
             )
-    return linear, trees
+    return linear, trees, kinds
 
 
 def check_distinct(source: Source) -> None:

@@ -12,6 +12,7 @@ from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
+from ranktune.solvers.models.within.model import WithinModel
 from tests.support.study_samples import evidence_of, linear_model, numbers, study_data, traces, trials_of
 
 LABELS = ("RankSVM", "LambdaRank")
@@ -66,6 +67,21 @@ def test_trees_count_their_splits(tmp_path: Path) -> None:
     (shown,) = panels(data)
     assert [list(row) for row in shown.table.rows] == [["feature 3", 3.0], ["feature 1", 1.0]]
     assert "Splits of the trees" in shown.title
+
+
+def test_columns_within_queries_are_called_by_their_feature(tmp_path: Path) -> None:
+    stump = one_tree([3], [0.5], [-1], [-2], [0.0, 1.0])
+    deep = one_tree([1, 3], [0.5, 0.1], [1, -1], [-3, -2], [0.0, 1.0, 2.0])
+    names = ("bm25", "price")
+    WithinModel(TreeModel(joined([stump, deep]), 10, ""), "LambdaMART", feature_names=names).save(tmp_path / "a.json")
+    TreeModel(one_tree([1], [0.5], [-1], [-2], [0.0, 1.0]), 2, "LambdaMART", feature_names=names).save(
+        tmp_path / "b.json"
+    )
+    models = {(split, "RankSVM"): tmp_path / f"{split}.json" for split in "ab"}
+    shown, plain = panels(study_data(tmp_path, [(split, (), evidence_of(LABELS)) for split in "ab"], models=models))
+    assert [list(row) for row in shown.table.rows] == [["price, rank within the query", 2.0], ["price", 1.0]]
+    assert shown.note.startswith("2 of 10 columns, features and what is made of them within queries, are used.")
+    assert [list(row) for row in plain.table.rows] == [["price", 1.0]]
 
 
 def test_blends_show_their_parts(tmp_path: Path) -> None:

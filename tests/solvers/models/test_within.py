@@ -15,10 +15,8 @@ from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import contributions
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.blend import blended
-from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
 from ranktune.solvers.models.within import columns
@@ -162,14 +160,6 @@ def test_a_queries_object_in_another_order_is_scored_in_that_order() -> None:
     order = np.random.default_rng(0).permutation(len(X))
     shuffled = Queries.from_arrays(X[order], np.zeros(len(X)), qid=qid[order])
     np.testing.assert_array_equal(model().predict(shuffled), model().predict(X, qid=qid)[order])
-
-
-@pytest.mark.parametrize("format", FORMATS)
-def test_no_format_that_scores_documents_alone_holds_it(format: str) -> None:
-    members = [model(), LinearModel(np.ones(3), "RidgeRanker", feature_names=("bm25", "price", "age"))]
-    for each in (model(), blended(members, [1.0, 1.0], "Blend", {})):
-        with pytest.raises(ParameterError, match=r'others of its query.*within_query="none".*serve=.*predict'):
-            export(each, format)
 
 
 def test_it_is_distilled_by_its_scores_and_not_explained_by_document() -> None:

@@ -22,9 +22,8 @@ def test_the_table_of_formats_says_what_is_loaded() -> None:
     assert can_load(["solr"], {LINEAR}) and can_load(["solr"], {TREES}) and not can_load(["solr"], {LINEAR, TREES})
     assert can_load(["onnx", "vespa"], {LINEAR, TREES}) and not can_load(["onnx", "solr"], {LINEAR, TREES})
     assert not can_load(["lightgbm"], {LINEAR}) and not can_load(["liblinear"], {TREES})
-    assert can_load([], {CUSTOM}) and not any(
-        can_load([name], {part}) for name in FORMATS for part in (LIST, WITHIN, CUSTOM)
-    )
+    assert can_load([], {CUSTOM}) and not any(can_load([name], {part}) for name in FORMATS for part in (LIST, CUSTOM))
+    assert [name for name in FORMATS if can_load([name], {LINEAR, WITHIN})] == ["onnx", "python"]
 
 
 def test_every_solver_says_what_its_models_consist_of() -> None:
@@ -50,6 +49,7 @@ def test_choices_that_cannot_be_loaded_are_not_suggested() -> None:
     assert space.distributions["LambdaMART.start"].choices == ("none",)  # type: ignore[attr-defined]
     space = Study(serve=["onnx"]).union_space()
     assert space.distributions["LambdaMART.start"].choices == ("none", "linear")  # type: ignore[attr-defined]
+    assert "ranks" in space.distributions["LambdaMART.within_query"].choices  # type: ignore[attr-defined]
 
 
 def test_solvers_that_cannot_be_loaded_are_left_out_or_refused() -> None:

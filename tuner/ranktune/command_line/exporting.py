@@ -100,7 +100,8 @@ def export_file(wanted: ExportArguments) -> str:
     if model.encoding is not None and model.feature_names is not None:
         used = [model.feature_names[k] for k in model.used_features.tolist()]
         lines += [f"Feature: {text}." for text in model.encoding.explained(used)]
-    use = format.use.replace("FILE", str(wanted.output or "FILE")).replace("NAME", wanted.model_name)
+    use = format.within if model.needs_queries else format.use
+    use = use.replace("FILE", str(wanted.output or "FILE")).replace("NAME", wanted.model_name)
     return "\n".join(filter(None, [*lines, use]))
 
 
