@@ -1,4 +1,4 @@
-"""A declared study whose model compares the documents of a query: at the command line, served, exported, explained, shown."""
+"""A study whose model compares the documents of a query: run, served, exported, explained and shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import view_json, views_json
 from ranktune.dashboards.web.report import report_html
 from ranktune.solvers.models.base import load_model
-from tests.face.test_cli import letor, ranktune
+from tests.support.commands import letor, ranktune
+from tests.support.reports import unpacked_page
 
 DECLARED = """\
 data = "train.txt"
@@ -88,4 +89,4 @@ def test_every_page_opens_and_names_columns_by_their_feature(folder: Path) -> No
     data = open_study(folder / "ranktune-runs" / "ranks")
     pages = {str(view["key"]): json.dumps(view_json(str(view["key"]), data), allow_nan=False) for view in views_json()}
     assert all(pages.values()) and "Importance of the features" in pages["weights"]
-    assert "rank within the query" in pages["weights"] and "rank within the query" in report_html(data)
+    assert "rank within the query" in pages["weights"] and "rank within the query" in unpacked_page(report_html(data))
