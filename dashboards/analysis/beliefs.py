@@ -1,4 +1,4 @@
-"""What the surrogate model observes of trials, as ranktune.tuner.storage.observations selects it from a record."""
+"""What the surrogate model observes of trials, as ranktune.tuner.search.search_scheduler selects it from a record."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ranktune.dashboards.records.trial import Trial
 from ranktune.tuner.samplers.belief import Observation
-from ranktune.tuner.storage.observations import informative_places
+from ranktune.tuner.search.search_scheduler import informative_places
 
 
 def observations(trials: Iterable[Trial]) -> list[tuple[Observation, Trial | None]]:

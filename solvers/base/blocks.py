@@ -9,9 +9,16 @@ from typing import TypeVar
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.base.training_data import MONOTONE, VERBS
-from ranktune.solvers.blocks.blocked import BlockedQueries
-from ranktune.solvers.blocks.extent import Extent, extent_of, total_extent
-from ranktune.solvers.blocks.workers import BlockWorkers, LocalBlocks, OpenBlock, Source
+from ranktune.solvers.blocks.blocked import (
+    BlockedQueries,
+    BlockWorkers,
+    Extent,
+    LocalBlocks,
+    OpenBlock,
+    Source,
+    extent_of,
+    total_extent,
+)
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 
@@ -37,7 +44,7 @@ def fit_blocks(ranker: R, data: Source | Sequence[Source], workers: BlockWorkers
         worker downloads once into its cache. In this process a large block is divided further.
     workers : BlockWorkers or None, default=None
         Who computes: None for this process, one block after the other, with memory that does not grow with the data;
-        or an object with the methods of `ranktune.solvers.blocks.workers.BlockWorkers`. Trees grow in this process
+        or an object with the methods of `ranktune.solvers.blocks.blocked.BlockWorkers`. Trees grow in this process
         alone.
 
     Returns

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import BlockedQueries, factors_of
-from ranktune.solvers.blocks.workers import OpenBlock
+from ranktune.solvers.blocks.blocked import BlockedQueries, OpenBlock, factors_of
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Json, Sizes
 from ranktune.solvers.core.checks import RandomState
 from ranktune.solvers.core.errors import ParameterError

@@ -14,8 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ranktune.solvers.blocks.blocked import BlockedQueries
-from ranktune.solvers.blocks.workers import LocalBlocks, OpenBlock
+from ranktune.solvers.blocks.blocked import BlockedQueries, LocalBlocks, OpenBlock
 from ranktune.solvers.boosting.growth import without_features
 from ranktune.solvers.boosting.within import NONE, widened
 from ranktune.solvers.core.arrays import Array, Floats, Ints

@@ -11,21 +11,25 @@ Features, dense or sparse, are neither centred nor scaled in memory: both happen
 the features: some vectors of documents and of features.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
+
 from ranktune.solvers.base.vocabulary import MAX_ITERATIONS, TOL
-from ranktune.solvers.blocks.blocked import Data, blocked
-from ranktune.solvers.blocks.workers import OpenBlock
+from ranktune.solvers.blocks.blocked import Data, OpenBlock, blocked
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.linear.composition import ComposedRanker, Composition
 from ranktune.solvers.losses.base import Loss
-from ranktune.solvers.losses.grade_moments import GradeMoments, grade_moments, joined_grades
 from ranktune.solvers.losses.penalties import L2
 from ranktune.solvers.losses.pointwise import CENTRES, GAINS, InsensitiveLoss, SquaredInsensitiveLoss
-from ranktune.solvers.metrics.gains import can_double
+from ranktune.solvers.metrics.gains import can_double, deciding
 from ranktune.solvers.optimizers.base import Parts
 
 ROUNDING = 0.01
@@ -41,6 +45,50 @@ CENTRE = Param(
 )
 
 
+@dataclass(frozen=True, eq=False)
+class GradeMoments:
+    """Of the grades of documents, weighted.
+
+    weight    of the documents          mean      of the grades
+    squares   sum of squared deviations from the mean, and within from the mean of the query
+    deciding  a few grades that have the extremes of all
+    """
+
+    weight: float
+    mean: float
+    squares: float
+    within: float
+    deciding: Floats
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the grades."""
+        return float(np.sqrt(self.squares / self.weight))
+
+    @property
+    def deviation_within_queries(self) -> float:
+        """The standard deviation from the means of the queries."""
+        return float(np.sqrt(self.within / self.weight))
+
+
+def grade_moments(block: OpenBlock) -> GradeMoments:
+    """Return the moments of the grades of a block."""
+    queries = block.queries
+    weights, grades = queries.weight_of_document, queries.grades
+    mean = float(np.average(grades, weights=weights))
+    squares, within = (float(weights @ own**2) for own in (grades - mean, without_level(grades, queries)))
+    return GradeMoments(float(weights.sum()), mean, squares, within, deciding(grades))
+
+
+def joined_grades(parts: Sequence[GradeMoments]) -> GradeMoments:
+    """Return the moments of the documents of all parts."""
+    weights, means = np.array([part.weight for part in parts]), np.array([part.mean for part in parts])
+    mean = float(weights @ means / weights.sum())
+    squares = sum(part.squares for part in parts) + float(weights @ (means - mean) ** 2)
+    extremes = deciding(np.concatenate([part.deciding for part in parts]))
+    return GradeMoments(float(weights.sum()), mean, squares, sum(part.within for part in parts), extremes)
+
+
 class PointwiseRanker(ComposedRanker):
     """Base of the pointwise rankers, whose loss is a sum over documents: its weight is of the mean of one document."""
 
@@ -54,7 +102,7 @@ class PointwiseRanker(ComposedRanker):
         return self.centre == "query"
 
     def _adapted(self, path: Sequence[Parts], data: Data) -> list[Parts]:
-        grades = joined_grades(blocked(data).workers.map(_grades))
+        grades = joined_grades(blocked(data).workers.map(grade_moments))
         return [
             replace(parts, loss=self._on(grades, parts.loss), loss_weight=parts.loss_weight * grades.weight)
             for parts in super()._adapted(path, data)
@@ -211,7 +259,3 @@ class SVRRanker(PointwiseRanker):
             rounding = {"rounding": ROUNDING * (deviation / unit)}
         known: Loss = replace(loss, unit=unit, **rounding)
         return known
-
-
-def _grades(block: OpenBlock) -> GradeMoments:
-    return grade_moments(block.queries)

@@ -11,8 +11,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data
-from ranktune.solvers.blocks.workers import OpenBlock
+from ranktune.solvers.blocks.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.data import products

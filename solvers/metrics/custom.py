@@ -18,8 +18,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.table import is_path, named, path_of
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import WHOLE, rank
-from ranktune.solvers.metrics.names import read_name
-from ranktune.solvers.metrics.presets import CUSTOM, MEASURES
+from ranktune.solvers.metrics.presets import CUSTOM, MEASURES, read_name
 
 TIES = ("pessimistic", "optimistic", "input", "reverse")
 """Orders of documents with equal scores, the default first."""

@@ -2,7 +2,7 @@
 
 Spelling: NAME[@K][:[CONVENTION][,OPTION=VALUE]...], for example ndcg@10, ndcg@10:letor, map@5:lightgbm,empty=skip or
 precision@5:relevant=2,ties=input. What is left out has the value of the convention, else the default;
-metrics.presets lists names, options and conventions, metrics.names what other tools call them (p@10, P_10, recip_rank).
+metrics.presets lists names, options and conventions, and what other tools call them (p@10, P_10, recip_rank).
 
 ndcg, dcg   (normalised) discounted cumulative gain, of the first k ranks or of all
 mean-ndcg   the mean of ndcg@m over all ranks m of the query (up to k)
@@ -37,8 +37,7 @@ from ranktune.solvers.metrics.custom import metric_at
 from ranktune.solvers.metrics.gains import AUTO, can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.means import mean_of
-from ranktune.solvers.metrics.names import nearest_name, read_name
-from ranktune.solvers.metrics.presets import CUSTOM, KNOWN, PRESETS, check_option, conventions
+from ranktune.solvers.metrics.presets import CUSTOM, KNOWN, PRESETS, check_option, conventions, nearest_name, read_name
 
 __all__ = ["Judgements", "Metric", "discounts", "gains", "parse_metric"]
 

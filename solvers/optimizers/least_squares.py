@@ -20,8 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import Data, blocked
-from ranktune.solvers.blocks.workers import OpenBlock
+from ranktune.solvers.blocks.blocked import Data, OpenBlock, blocked
 from ranktune.solvers.core.arrays import Floats, Ints, dense
 from ranktune.solvers.core.errors import DataError, IncompatibleParts
 from ranktune.solvers.core.parameters import part

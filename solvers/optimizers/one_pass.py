@@ -20,8 +20,7 @@ import numpy as np
 
 from ranktune.solvers.base.passes import mixed, orders
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.blocks.blocked import BlockedQueries, Data
-from ranktune.solvers.blocks.workers import OpenBlock
+from ranktune.solvers.blocks.blocked import BlockedQueries, Data, OpenBlock
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import ParameterError

@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from ranktune.solvers.core import numba_internals
 from ranktune.solvers.data.products import _code
 from ranktune.tuner.storage import optuna_internals
-from ranktune.tuner.storage.trial_rows import TrialRows
+from ranktune.tuner.storage.optuna_internals import TrialRows
 from tests.support.paths import ROOT
 
 INTERNALS = {

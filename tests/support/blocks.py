@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers import Queries
-from ranktune.solvers.blocks.workers import OpenBlock
+from ranktune.solvers.blocks.blocked import OpenBlock
 
 
 class Keeping:

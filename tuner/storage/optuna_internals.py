@@ -1,4 +1,8 @@
-"""Everything taken from Optuna that it does not document, in one place: its tables, and how values stand in them.
+"""Finished trials in Optuna's tables, each written once as a part of a transaction, and what that takes from Optuna.
+
+Optuna's own method looks up each parameter and attribute first, and cannot be a part of a transaction: it takes several
+times as long, and does not show whether a trial was written whose commit went unanswered. Everything taken from Optuna
+that it does not document is here:
 
 storages._rdb.models.*Model                                 its tables, to write a trial as a part of a transaction
 TrialModel._datetime_start_utc, _datetime_complete_utc      times as they are stored
@@ -10,9 +14,12 @@ A test checks that they exist in the installed Optuna, and that Optuna reads wha
 
 from __future__ import annotations
 
+import json
+
+from optuna.distributions import check_distribution_compatibility, distribution_to_json, json_to_distribution
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, insert, select
 
 
 def _table(model: type[models.BaseModel]) -> Table:
@@ -47,3 +54,82 @@ def stored_report(value: float) -> dict[str, object]:
     """Return the columns of a reported value."""
     stored, kind = models.TrialIntermediateValueModel.intermediate_value_to_stored_repr(value)
     return {"intermediate_value": stored, "intermediate_value_type": kind}
+
+
+def begin_writing(connection: Connection, study_id: int) -> None:
+    """Begin the transaction by locking out other writers of the study."""
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+    else:
+        connection.execute(select(STUDIES.c.study_id).where(STUDIES.c.study_id == study_id).with_for_update())
+
+
+class TrialRows:
+    """The trials of one study; `key` is the user attribute that holds the number of a trial."""
+
+    def __init__(self, study_id: int, key: str) -> None:
+        self._study_id, self._key = study_id, key
+        self._last = -1
+        self._ids: dict[int, int] = {}
+        self._checked: dict[str, str] = {}
+
+    def find(self, connection: Connection, number: int) -> int | None:
+        """Return the id of the trial with a number, None if there is none; reads only new trials."""
+        query = (
+            select(TRIALS.c.trial_id, USER.c.value_json)
+            .join(USER, (USER.c.trial_id == TRIALS.c.trial_id) & (USER.c.key == self._key))
+            .where(TRIALS.c.study_id == self._study_id, TRIALS.c.trial_id > self._last)
+        )
+        for trial_id, value in connection.execute(query):
+            self._ids[json.loads(value)] = trial_id
+            self._last = max(self._last, trial_id)
+        return self._ids.get(number)
+
+    def write(self, connection: Connection, trial: FrozenTrial) -> None:
+        """Write a finished trial. Raises ValueError if a distribution is incompatible with earlier ones."""
+        self._check(connection, trial)
+        values = {"study_id": self._study_id, "number": self._next(connection), "state": trial.state}
+        new = connection.execute(insert(TRIALS).values(values | stored_times(trial))).inserted_primary_key
+        assert new is not None
+        trial_id = int(new[0])
+        if trial.value is not None:
+            connection.execute(insert(VALUES), [{"trial_id": trial_id, "objective": 0, **stored_value(trial.value)}])
+        for step, reported in trial.intermediate_values.items():
+            connection.execute(insert(REPORTS), [{"trial_id": trial_id, "step": step, **stored_report(reported)}])
+        if trial.params:
+            rows = [
+                {
+                    "trial_id": trial_id,
+                    "param_name": name,
+                    "param_value": trial.distributions[name].to_internal_repr(value),
+                    "distribution_json": self._checked[name],
+                }
+                for name, value in trial.params.items()
+            ]
+            connection.execute(insert(PARAMS), rows)
+        for table, attributes in ((USER, trial.user_attrs), (SYSTEM, trial.system_attrs)):
+            if attributes:
+                rows = [{"trial_id": trial_id, "key": k, "value_json": json.dumps(v)} for k, v in attributes.items()]
+                connection.execute(insert(table), rows)
+
+    def _next(self, connection: Connection) -> int:
+        """Return Optuna's number for a new trial, which counts the trials of the study."""
+        last = select(TRIALS.c.number).where(TRIALS.c.study_id == self._study_id).order_by(TRIALS.c.trial_id.desc())
+        latest = connection.execute(last.limit(1)).scalar_one_or_none()
+        return 0 if latest is None else int(latest) + 1
+
+    def _check(self, connection: Connection, trial: FrozenTrial) -> None:
+        """Check the distribution of each parameter against that of its first trial, once for each distribution."""
+        for name in trial.params:
+            distribution = distribution_to_json(trial.distributions[name])
+            if self._checked.get(name) != distribution:
+                first = (
+                    select(PARAMS.c.distribution_json)
+                    .join(TRIALS, TRIALS.c.trial_id == PARAMS.c.trial_id)
+                    .where(TRIALS.c.study_id == self._study_id, PARAMS.c.param_name == name)
+                    .limit(1)
+                )
+                before = connection.execute(first).scalar_one_or_none()
+                if before is not None:
+                    check_distribution_compatibility(json_to_distribution(before), trial.distributions[name])
+                self._checked[name] = distribution

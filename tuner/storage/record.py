@@ -39,9 +39,9 @@ from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.database import quiet as quiet
 from ranktune.tuner.storage.leases import Leases, close_lease
 from ranktune.tuner.storage.membership import confirm_owner
+from ranktune.tuner.storage.optuna_internals import TrialRows, begin_writing
 from ranktune.tuner.storage.retrying import OnEvent, retrying
 from ranktune.tuner.storage.trial_digests import DIGEST, check_trial, trial_digest
-from ranktune.tuner.storage.trial_rows import TrialRows, begin_writing
 
 NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
     "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",

@@ -24,8 +24,7 @@ from ranktune.solvers.data.readers.parsing.faults import fault_error, line_of, s
 from ranktune.solvers.data.readers.parsing.feature_rows import Rows
 from ranktune.solvers.data.readers.parsing.options import Layout, Missing, check_missing, check_text_options
 from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers
-from ranktune.solvers.data.readers.parsing.parser import ParseResult, parse
-from ranktune.solvers.data.readers.parsing.pipeline import in_order
+from ranktune.solvers.data.readers.parsing.parser import ParseResult, in_order, parse
 from ranktune.solvers.data.readers.parsing.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 

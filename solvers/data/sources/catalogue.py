@@ -14,7 +14,6 @@ from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.columns.roles import ROLES, UnusableColumns, Wanted
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.alignment import aligned
 from ranktune.solvers.data.readers.formats import Reader, check_options, check_part, find_reader, name_of, reader_of
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
@@ -22,6 +21,7 @@ from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.columns import aligned
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.readers.frames import Known, Table

@@ -23,7 +23,7 @@ from itertools import pairwise
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.blocks.extent import row_bytes
+from ranktune.solvers.blocks.blocked import row_bytes
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.data import products
 from ranktune.solvers.data.grades import count_pairs, number_grades

@@ -22,8 +22,8 @@ from ranktune.solvers import (
     SVRRanker,
     fit_blocks,
 )
-from ranktune.solvers.blocks import workers as block_workers
-from ranktune.solvers.blocks.workers import LocalBlocks
+from ranktune.solvers.blocks import blocked
+from ranktune.solvers.blocks.blocked import LocalBlocks
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.optimizers import least_squares
 from tests.support.blocks import Keeping, parts_of
@@ -104,7 +104,7 @@ def test_many_stored_documents_are_divided_by_fit(ranker: Any, tmp_path: Path, m
     _, queries = parts_of(4)
     write_queries(queries, tmp_path / "q")
     whole = ranker.fit(queries).coef_
-    monkeypatch.setattr(block_workers, "MAX_WHOLE_ROWS", 100)
+    monkeypatch.setattr(blocked, "MAX_WHOLE_ROWS", 100)
     monkeypatch.setattr("ranktune.solvers.blocks.blocked.LocalBlocks", lambda: LocalBlocks(100))
     divided = ranker.fit(read_queries(tmp_path / "q")).coef_
     assert not np.array_equal(divided, whole)  # sums of other parts

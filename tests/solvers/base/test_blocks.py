@@ -20,8 +20,8 @@ from ranktune.solvers import (
     RankSVM,
     fit_blocks,
 )
-from ranktune.solvers.blocks import workers as block_workers
-from ranktune.solvers.blocks.workers import LocalBlocks, factors_of_blocks
+from ranktune.solvers.blocks import blocked
+from ranktune.solvers.blocks.blocked import LocalBlocks, factors_of_blocks
 from ranktune.solvers.core.errors import DataError, IncompatibleParts, ParameterError
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.scaling import factors, query_factors
@@ -165,10 +165,10 @@ def test_many_stored_documents_are_divided_by_fit(tmp_path: Path, monkeypatch: p
     write_queries(queries, tmp_path / "q")
     stored = read_queries(tmp_path / "q")
     whole = RankSVM(tol=1e-9).fit(stored)
-    monkeypatch.setattr(block_workers, "MAX_WHOLE_ROWS", 100)
+    monkeypatch.setattr(blocked, "MAX_WHOLE_ROWS", 100)
     monkeypatch.setattr("ranktune.solvers.blocks.blocked.LocalBlocks", lambda: LocalBlocks(100))
-    assert block_workers.is_better_divided(stored) and not block_workers.is_better_divided(queries)
-    assert block_workers.is_better_divided(stored.select(np.arange(100)))
+    assert blocked.is_better_divided(stored) and not blocked.is_better_divided(queries)
+    assert blocked.is_better_divided(stored.select(np.arange(100)))
     divided = RankSVM(tol=1e-9).fit(stored)
     assert not np.array_equal(divided.coef_, whole.coef_)  # sums of other parts
     np.testing.assert_allclose(divided.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
@@ -178,8 +178,8 @@ ANONYMOUS = """
 import sys, threading, time
 from pathlib import Path
 from ranktune.solvers import RankSVM, fit_blocks
-from ranktune.solvers.blocks import workers as block_workers
-from ranktune.solvers.blocks.workers import LocalBlocks
+from ranktune.solvers.blocks import blocked
+from ranktune.solvers.blocks.blocked import LocalBlocks
 
 def anonymous():
     lines = Path("/proc/self/status").read_text().splitlines()

@@ -13,8 +13,8 @@ import pytest
 from scipy import sparse
 
 from ranktune.solvers import GBDTRanker, LambdaMART, Queries, RandomForestRanker, XGBoostRanker, fit_blocks
-from ranktune.solvers.blocks import workers as block_workers
-from ranktune.solvers.blocks.workers import LocalBlocks
+from ranktune.solvers.blocks import blocked
+from ranktune.solvers.blocks.blocked import LocalBlocks
 from ranktune.solvers.boosting.lightgbm import bins as lightgbm_bins
 from ranktune.solvers.boosting.lightgbm import ranker as lightgbm_ranker
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -88,7 +88,7 @@ def test_many_stored_documents_are_binned_block_by_block(tmp_path: Path, monkeyp
     ranker = LambdaMART(trees=20, patience=5)
     whole = LambdaMART(trees=20, patience=5).fit(stored, vali=vali)
     monkeypatch.setattr(lightgbm_ranker, "MAX_KEPT_BYTES", 0)
-    monkeypatch.setattr(block_workers, "MAX_WHOLE_ROWS", 100)
+    monkeypatch.setattr(blocked, "MAX_WHOLE_ROWS", 100)
     monkeypatch.setattr(
         "ranktune.solvers.blocks.blocked.LocalBlocks",
         lambda: called.append(1) or LocalBlocks(100),  # type: ignore[func-returns-value]
@@ -124,7 +124,7 @@ ANONYMOUS = """
 import sys, threading, time
 from pathlib import Path
 from ranktune.solvers import LambdaMART, fit_blocks
-from ranktune.solvers.blocks.workers import LocalBlocks
+from ranktune.solvers.blocks.blocked import LocalBlocks
 
 def anonymous():
     lines = Path("/proc/self/status").read_text().splitlines()

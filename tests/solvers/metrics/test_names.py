@@ -6,8 +6,7 @@ import pytest
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.metrics.names import ALIASES, ERROR_RATES, TREC_EVAL
-from ranktune.solvers.metrics.presets import MEASURES, PRESETS
+from ranktune.solvers.metrics.presets import ALIASES, ERROR_RATES, MEASURES, PRESETS, TREC_EVAL
 
 SPELLINGS = {
     "p@10": "precision@10",

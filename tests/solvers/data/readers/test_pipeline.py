@@ -11,7 +11,7 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers import text as text_reader
-from ranktune.solvers.data.readers.parsing import pipeline
+from ranktune.solvers.data.readers.parsing import parser
 from ranktune.solvers.data.readers.parsing.streams import line_blocks
 
 
@@ -19,15 +19,15 @@ from ranktune.solvers.data.readers.parsing.streams import line_blocks
 def two_threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Blocks of 300 bytes parsed by two threads; the numbers of threads of each file."""
     used: list[int] = []
-    parallel = pipeline._in_parallel
+    parallel = parser._in_parallel
 
     def noted(*arguments: object) -> object:
         used.append(int(str(arguments[-1])))
         return parallel(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(pipeline, "_in_parallel", noted)
-    monkeypatch.setattr(pipeline, "processors", lambda: 2)
-    monkeypatch.setattr(pipeline, "MIN_SIZE", 1)
+    monkeypatch.setattr(parser, "_in_parallel", noted)
+    monkeypatch.setattr(parser, "processors", lambda: 2)
+    monkeypatch.setattr(parser, "MIN_SIZE", 1)
     monkeypatch.setattr(text_reader, "line_blocks", partial(line_blocks, size=300))
     return used
 
@@ -47,7 +47,7 @@ def test_the_same_queries(start: str, tmp_path: Path, two_threads: list[int], mo
     path.write_text(start + "".join(_lines(0)))
     result = ranktune.read(path)
     assert two_threads == [2]
-    monkeypatch.setattr(pipeline, "processors", lambda: 1)
+    monkeypatch.setattr(parser, "processors", lambda: 1)
     alone = ranktune.read(path)
     assert two_threads == [2]
     assert result.fingerprint == alone.fingerprint

@@ -9,7 +9,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.alignment import aligned
+from ranktune.solvers.models.columns import aligned
 
 
 def made(columns: int, names: list[str] | None = None, kind: Any = np.array) -> Queries:
