@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.values import KINDS, blocks, check_layout, check_weights, sums_up
+from ranktune.solvers.data.values import KINDS, blocks, check_layout, check_weights
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -83,6 +83,12 @@ def _check_order(queries: Queries) -> None:
 def _check_layout(queries: Queries) -> None:
     if not isinstance(queries.features, np.ndarray):
         check_layout(queries.features)
+
+
+def sums_up(values: Array) -> bool:
+    """Return whether the sum is finite, and so all values; the sum of finite ones may overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(values.sum()))
 
 
 def _check_features(queries: Queries) -> None:

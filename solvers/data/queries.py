@@ -17,7 +17,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.checks import check_queries
+from ranktune.solvers.data.checks import check_queries, sums_up
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
@@ -29,7 +29,6 @@ from ranktune.solvers.data.values import (
     has_missing_values,
     numeric,
     query_weights_of,
-    sums_up,
 )
 
 

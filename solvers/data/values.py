@@ -103,12 +103,6 @@ def has_missing_values(features: Features) -> bool:
     return any(np.isnan(block).any() for block in blocks(stored_values(features)))
 
 
-def sums_up(values: Array) -> bool:
-    """Return whether the sum is finite, and so all values; the sum of finite ones may overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(values.sum()))
-
-
 def blocks(values: Array) -> list[Array]:
     """Return the values, one after another, as arrays that are looked at together."""
     flat = values.reshape(-1)

@@ -29,6 +29,11 @@ def mean_of(values: Floats, weights: Floats | None = None) -> float:
     return float(np.average(values[known], weights=weights[known] / weights.max()))  # whose sum is finite
 
 
+def mean_or_zero(per_query: Floats, weights: Floats | None = None) -> float:
+    """Return the mean over the queries that count; 0 without any."""
+    return 0.0 if np.isnan(per_query).all() else mean_of(per_query, weights)
+
+
 def linearised(values: Floats, weights: Floats | None = None) -> Floats:
     """Return the values whose plain mean and variance are those of the weighted mean; values without weights."""
     if weights is None:

@@ -15,13 +15,13 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
-from ranktune.solvers.metrics.means import linearised
+from ranktune.solvers.metrics.means import linearised, mean_or_zero
 from ranktune.solvers.models.base import LINEAR, TREES, Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.evaluation.models import microseconds_a_document, score_on
 from ranktune.tuner.splits.plans import query_folds
-from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval, mean_or_zero
+from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 from ranktune.tuner.study.abilities import can_load
 
 MAX_LOSS = 0.002

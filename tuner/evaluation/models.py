@@ -28,8 +28,8 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.splits.archive import located
 from ranktune.tuner.splits.proof import read_archive
+from ranktune.tuner.splits.store import located
 
 KEPT = "kept"
 """Subfolder of a problem's folder."""

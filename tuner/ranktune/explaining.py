@@ -18,11 +18,11 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.explanation.contributions import contributions, is_exact
 from ranktune.solvers.explanation.effects import grid_of, partial_effects
+from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.models import score_on
 from ranktune.tuner.selection.explaining import feature_importance, names_of, sampled
-from ranktune.tuner.statistics.intervals import mean_or_zero
 
 MEAN = "mean of the query"
 """What a document is compared with that is given alone."""

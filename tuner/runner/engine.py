@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from ranktune.solvers.core.compiled import remark_on_cache
+from ranktune.solvers.core.files import cache_folder
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.runner.final_stages import REPORTED, STAGES
 from ranktune.tuner.runner.report import report
 from ranktune.tuner.runner.stage import Session, Stage, State, run_stages
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result
-from ranktune.tuner.splits.archive import is_first_use, note_use
 from ranktune.tuner.splits.sealing import remove_sealed
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.events import Event
@@ -41,7 +42,7 @@ class StudyRun(Session):
         self.events.write(
             Event.STUDY_STARTED, splits=len(problems), trials=self.study.n_trials, jobs=self.executor.jobs
         )
-        if is_first_use(this_version()):
+        if _is_first_use(this_version()):
             self.progress.stage("compiling, once: the first study on a machine takes about half a minute longer")
         if line := remark_on_cache():
             self.progress.stage(line)
@@ -57,7 +58,7 @@ class StudyRun(Session):
             for problem in problems:
                 remove_sealed(self.folder.split(problem.name) / RESCORED)
         self.folder.remove_data()
-        note_use(this_version())
+        _note_use(this_version())
         self.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)
         return result
 
@@ -68,3 +69,16 @@ class StudyRun(Session):
             return run_stages(self.stages, state, keep=REPORTED)
         finally:
             record.close()
+
+
+def _is_first_use(version: str) -> bool:
+    """Return whether no study of this version has ended on this machine, so that its solvers are still compiled."""
+    return not (cache_folder() / "used" / version).exists()
+
+
+def _note_use(version: str) -> None:
+    """Note that a study of this version has ended on this machine."""
+    with suppress(OSError):
+        mark = cache_folder() / "used" / version
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        mark.touch()

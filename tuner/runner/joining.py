@@ -15,8 +15,9 @@ from ranktune.solvers.core.errors import StudyError, nearest
 from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.splits.archive import located, pack_problem, unpack_problem
+from ranktune.tuner.splits.archive import pack_problem, unpack_problem
 from ranktune.tuner.splits.proof import prove
+from ranktune.tuner.splits.store import located
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage, shown_url
 from ranktune.tuner.storage.leases import Leases

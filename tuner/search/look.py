@@ -20,6 +20,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.plans import Sample
@@ -27,7 +28,7 @@ from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.time_reserve import cells, fit_seconds
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks, without_path
 from ranktune.tuner.workers.executor import Executor

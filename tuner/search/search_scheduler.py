@@ -17,10 +17,11 @@ from optuna.trial import FrozenTrial, Trial, create_trial
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score
 from ranktune.tuner.storage.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE, seconds_of
 from ranktune.tuner.study.declaration import Study
 

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.means import linearised
+from ranktune.solvers.metrics.means import linearised, mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.tuner.splits.plans import Fold
-from ranktune.tuner.statistics.intervals import mean_or_zero, z_score
+from ranktune.tuner.statistics.intervals import z_score
 
 MAX_STEPS = 20
 """Largest number of models in a blend, with repetitions."""

@@ -13,6 +13,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
@@ -24,7 +25,7 @@ from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, mean_or_zero, z_score
+from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.baseline import covers

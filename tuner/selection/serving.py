@@ -17,6 +17,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed, or_left_out
+from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.models.base import IN_WORDS
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.registry import standard
@@ -26,7 +27,7 @@ from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.finals import Entry, entry_of
 from ranktune.tuner.selection.results import DISTILLED, Restriction
 from ranktune.tuner.selection.time_reserve import reporting
-from ranktune.tuner.statistics.intervals import mean_or_zero, stratified_interval
+from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.study.abilities import can_load, is_served
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study

@@ -16,51 +16,12 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.solvers.core.errors import DataError, StudyError
-from ranktune.solvers.core.files import cache_folder
+from ranktune.solvers.core.errors import DataError
 from ranktune.tuner.splits.proof import DIGESTS, UNREADABLE, Damaged, prove, seal
+from ranktune.tuner.splits.store import store
 
 KINDS = (".json", ".npy", ".npz")
 DIGEST = "packed.sha256"
-
-_elsewhere: dict[str, Path] = {}
-
-
-def is_first_use(version: str) -> bool:
-    """Return whether no study of this version has ended on this machine, so that its solvers are still compiled."""
-    return not (cache_folder() / "used" / version).exists()
-
-
-def note_use(version: str) -> None:
-    """Note that a study of this version has ended on this machine."""
-    with suppress(OSError):
-        mark = cache_folder() / "used" / version
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
-
-
-def located(folder: str) -> Path:
-    """Return where this host has the problem of a folder: there, or unpacked. Raises StudyError if it has none.
-
-    An unpacked problem is where `use_instead` set it, or in the cache under the folder's name, which identifies it.
-    """
-    path = Path(folder)
-    if path.is_dir():
-        return path
-    for other in (_elsewhere.get(folder), store() / path.name):
-        if other is not None and other.is_dir():
-            return other
-    raise StudyError(f"the data of the study are not on this host: neither {path} nor {store() / path.name} exists.")
-
-
-def use_instead(folder: str, path: Path) -> None:
-    """Let this process read the problem of a folder that does not exist here from path."""
-    _elsewhere[folder] = path
-
-
-def store() -> Path:
-    """Return the folder of unpacked problems."""
-    return cache_folder() / "problems"
 
 
 def pack_problem(folder: Path) -> bytes:

@@ -19,14 +19,17 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.files import cache_folder
 from ranktune.solvers.core.memory import format_size, free_memory
 from ranktune.solvers.data.disk.stored import read_queries, write_description, write_queries
 from ranktune.solvers.data.gathering import MIN_BYTES, gathered, is_run, n_bytes
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.splits.archive import located
 from ranktune.tuner.splits.memory import left, uncounted
 from ranktune.tuner.splits.plans import PLAN, StoredPlan, load_plan, save_plan
+
+_elsewhere: dict[str, Path] = {}
+"""Folder of a problem -> where this process reads it instead."""
 
 
 def write_problem(development: Queries, plans: Mapping[str, StoredPlan], folder: Path) -> None:
@@ -34,6 +37,30 @@ def write_problem(development: Queries, plans: Mapping[str, StoredPlan], folder:
     write_queries(development, folder)
     for name, plan in plans.items():
         save_plan(plan, folder / f"{name}.npz")
+
+
+def located(folder: str) -> Path:
+    """Return where this host has the problem of a folder: there, or unpacked. Raises StudyError if it has none.
+
+    An unpacked problem is where `use_instead` set it, or in the cache under the folder's name, which identifies it.
+    """
+    path = Path(folder)
+    if path.is_dir():
+        return path
+    for other in (_elsewhere.get(folder), store() / path.name):
+        if other is not None and other.is_dir():
+            return other
+    raise StudyError(f"the data of the study are not on this host: neither {path} nor {store() / path.name} exists.")
+
+
+def use_instead(folder: str, path: Path) -> None:
+    """Let this process read the problem of a folder that does not exist here from path."""
+    _elsewhere[folder] = path
+
+
+def store() -> Path:
+    """Return the folder of unpacked problems."""
+    return cache_folder() / "problems"
 
 
 @lru_cache(maxsize=2)

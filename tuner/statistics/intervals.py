@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.metrics.means import linearised, mean_of, relative
+from ranktune.solvers.metrics.means import linearised, mean_of, mean_or_zero, relative
 
 BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
 SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
@@ -86,11 +86,6 @@ def _resampled_means(values: Floats, weights: Floats | None, generator: np.rando
         else:
             means[begin:end] = (values * weights)[drawn].sum(axis=1) / weights[drawn].sum(axis=1)
     return means
-
-
-def mean_or_zero(per_query: Floats, weights: Floats | None = None) -> float:
-    """Return the mean over the queries that count; 0 without any."""
-    return 0.0 if np.isnan(per_query).all() else mean_of(per_query, weights)
 
 
 def z_score(a: Floats, b: Floats, weights: Floats | None = None) -> float:

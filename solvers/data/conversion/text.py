@@ -11,8 +11,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Ids, Json, Sizes
 from ranktune.solvers.data.conversion.segments import Segments
-from ranktune.solvers.data.readers.parsing.entries import scatter
-from ranktune.solvers.data.readers.parsing.feature_rows import is_dense, without_zeros
+from ranktune.solvers.data.readers.parsing.feature_rows import is_dense, scatter, without_zeros
 from ranktune.solvers.data.readers.parsing.options import LineOptions
 from ranktune.solvers.data.readers.text import TextBlock, TextBlocks
 from ranktune.solvers.data.values import csr_of

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints
+from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
@@ -21,7 +22,7 @@ from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, 
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
-from ranktune.solvers.data.readers.parsing.options import Missing, check_missing
+from ranktune.solvers.data.readers.parsing.options import Missing
 
 
 def is_table(value: object) -> bool:
@@ -170,7 +171,7 @@ def queries_of(
     table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None, known: Known | None = None
 ) -> Queries:
     """Return the rows of a table grouped by query, with the grades of qrels where they are given."""
-    check_missing(missing)
+    check_choice("missing", missing, get_args(Missing))
     frame = as_eager(table.frame)
     if known is not None and wanted.features is not None:
         check_features([str(name) for name in frame.columns], known.columns, exact=False)

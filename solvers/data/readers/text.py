@@ -10,19 +10,20 @@ import math
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.core.checks import check_choice
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
 from ranktune.solvers.data.readers.parsing.faults import fault_error, line_of, second_occurrence
 from ranktune.solvers.data.readers.parsing.feature_rows import Rows
-from ranktune.solvers.data.readers.parsing.options import Layout, Missing, check_missing, check_text_options
+from ranktune.solvers.data.readers.parsing.options import Layout, Missing
 from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers
 from ranktune.solvers.data.readers.parsing.parser import ParseResult, in_order, parse
 from ranktune.solvers.data.readers.parsing.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
@@ -156,8 +157,7 @@ class TextBlocks:
         missing: Missing = "keep", strict: bool = False, max_features: int = 1_000_000, layout: Layout = "auto",
         max_expansion: float = 200.0,
     ) -> None:  # fmt: skip
-        check_text_options(n_features, dtype, layout, max_features)
-        check_missing(missing)
+        _check_options(n_features, dtype, layout, max_features, missing)
         self.position = self._at = Position(path)
         self.n_features, self.dtype, self.base = n_features, np.dtype(dtype), int(one_based)
         self.missing, self.strict, self.max_features, self.max_expansion = missing, strict, max_features, max_expansion
@@ -295,6 +295,21 @@ class TextBlocks:
             return group_rows(n_rows, None, group_sizes(sizes))
         except DataError as error:
             raise DataError(f"{sizes}: {error}") from None
+
+
+def _check_options(n_features: int | None, dtype: type | str, layout: str, max_features: int, missing: str) -> None:
+    """Raise ParameterError for a value that an option of `read_text` cannot have."""
+    try:
+        known_dtype = np.dtype(dtype) in (np.float32, np.float64)
+    except TypeError:
+        known_dtype = False
+    if not known_dtype:
+        raise ParameterError(f"dtype={dtype!r}: features are held as np.float32 or np.float64.")
+    for name, count in (("n_features", n_features), ("max_features", max_features)):
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0):
+            raise ParameterError(f"{name}={count!r}: it must be a whole number of at least 0.")
+    check_choice("layout", layout, get_args(Layout))
+    check_choice("missing", missing, get_args(Missing))
 
 
 def _check_room(block: TextBlock, expected: int, blocks: TextBlocks) -> None:

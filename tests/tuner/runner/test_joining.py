@@ -17,7 +17,7 @@ from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.runner.joining import DECLARED, DatabaseStudy, FolderStudy
 from ranktune.tuner.search.progress import Silent
-from ranktune.tuner.splits.archive import store
+from ranktune.tuner.splits.store import store
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.record import Record

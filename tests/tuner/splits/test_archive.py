@@ -15,9 +15,9 @@ import pytest
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.splits.archive import located, pack_problem, store, unpack_problem, use_instead
+from ranktune.tuner.splits.archive import pack_problem, unpack_problem
 from ranktune.tuner.splits.plans import PLAN, query_folds
-from ranktune.tuner.splits.store import read_development, write_problem
+from ranktune.tuner.splits.store import located, read_development, store, use_instead, write_problem
 from tests.support.engine_samples import judged
 
 

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ranktune.tuner.statistics.intervals import (
-    bootstrap_interval,
-    mean_or_zero,
-    randomisation_test,
-    stratified_interval,
-    z_score,
-)
+from ranktune.solvers.metrics.means import mean_or_zero
+from ranktune.tuner.statistics.intervals import bootstrap_interval, randomisation_test, stratified_interval, z_score
 
 
 def test_interval_agrees_with_the_normal_one_on_many_values() -> None:

@@ -21,9 +21,9 @@ from ranktune.solvers.core.errors import ParameterError, ResultRefused, StudyErr
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.splits.archive import pack_problem, store
+from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.splits.plans import PLAN, query_folds
-from ranktune.tuner.splits.store import read_development, write_problem
+from ranktune.tuner.splits.store import read_development, store, write_problem
 from ranktune.tuner.workers.clusters.base import ClusterWorkers
 from ranktune.tuner.workers.clusters.joblib_executor import JoblibWorkers
 from ranktune.tuner.workers.executor import EXECUTORS, Executor, Limits, make_executor

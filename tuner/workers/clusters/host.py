@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from ranktune.solvers.core.libraries import this_version
-from ranktune.tuner.splits.archive import unpack_problem, use_instead
+from ranktune.tuner.splits.archive import unpack_problem
+from ranktune.tuner.splits.store import use_instead
 from ranktune.tuner.workers.limits import Limits, pickled
 from ranktune.tuner.workers.processes import Processes
 

@@ -1,4 +1,4 @@
-"""Kernels for the entries of a line of ranking text, INDEX:VALUE, and for their place in dense rows.
+"""Kernels for the entries of a line of ranking text, INDEX:VALUE.
 
 Every loop over characters ends at the newline that ends the text, so none checks the length of the text.
 """
@@ -9,7 +9,7 @@ from typing import get_args
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints, Matrix
+from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.readers.parsing.decimals import (
     BAD,
@@ -29,7 +29,6 @@ from ranktune.solvers.data.readers.parsing.parse_buffers import (
     UNSORTED,
     VALUES,
     WIDTH,
-    Columns,
     Fault,
     ParseBuffers,
 )
@@ -189,13 +188,3 @@ def read_entries(
     if not rising:
         state[UNSORTED] = 1
     return Fault.NONE.value, p
-
-
-@compiled
-def scatter(values: Floats, columns: Columns, ends: Ints, out: Matrix) -> None:
-    """Write the values of each row to their columns of out, (n_rows, n_features), which holds zeros."""
-    k = 0
-    for row in range(len(ends)):
-        while k < ends[row]:
-            out[row, columns[k]] = values[k]
-            k += 1

@@ -13,8 +13,8 @@ from numpy.typing import DTypeLike
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
+from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.readers.parsing.entries import scatter
 from ranktune.solvers.data.readers.parsing.options import Layout
 from ranktune.solvers.data.readers.parsing.parse_buffers import Columns
 
@@ -115,6 +115,16 @@ class Rows:
         matrix = sparse.csr_array((data, indices.astype(kind, copy=False), indptr), shape=(self.n_rows, n_features))
         matrix.has_canonical_format = True
         return matrix
+
+
+@compiled
+def scatter(values: Floats, columns: Columns, ends: Ints, out: Matrix) -> None:
+    """Write the values of each row to their columns of out, (n_rows, n_features), which holds zeros."""
+    k = 0
+    for row in range(len(ends)):
+        while k < ends[row]:
+            out[row, columns[k]] = values[k]
+            k += 1
 
 
 def is_dense(layout: Layout, n_entries: int, n_rows: int, n_features: int) -> bool:

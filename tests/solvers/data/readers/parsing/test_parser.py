@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.data.readers.parsing.entries import scatter
+from ranktune.solvers.data.readers.parsing.feature_rows import scatter
 from ranktune.solvers.data.readers.parsing.options import Missing
 from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers
 from ranktune.solvers.data.readers.parsing.parser import ParseResult, parse
