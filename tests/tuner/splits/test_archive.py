@@ -78,7 +78,7 @@ def test_a_process_is_told_of_another_place(problem: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/etc", "a\\b", "C:x", ".hidden", "a\0", "n" * 201])
 def test_names_that_lead_elsewhere_are_refused(name: str, problem: Path) -> None:
-    with pytest.raises(DataError, match="no name"):
+    with pytest.raises(DataError, match="not a valid name"):
         unpack_problem(pack_problem(problem), name)
 
 
