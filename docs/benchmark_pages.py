@@ -1,10 +1,14 @@
-"""The pages of benchmarks: an introduction each, and the tables and the figure of a stored result.
+"""The pages of benchmarks: an introduction each, and the tables and the figure of stored results.
 
-``benchmarks/about/NAME.md`` is written by hand, ``benchmarks/results/NAME.json`` by a benchmark's option --store.
+``benchmarks/about/NAME.md`` is written by hand, ``benchmarks/results/NAME.json`` by a benchmark's option --store, and
+``NAME.PART.json`` for another part of the data. Pages that are written by hand show the first table of each result of
+NAME between the comments ``results NAME`` and ``end``.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from ranktune.docs.benchmark_figures import FIGURES, draw
@@ -17,34 +21,69 @@ BUSY = 0.5
 
 
 def write_benchmark_pages(folder: Path = FOLDER) -> list[Path]:
-    """Write the page of each introduction, with the figure and tables of its result if one is stored; return the pages."""
+    """Write the page of each introduction, with the figure and tables of its results if any are stored; return the pages."""
     written = []
     for about in sorted((folder / "about").glob("*.md")):
         name = about.stem
-        page, stored = folder / about.name, folder / "results" / f"{name}.json"
-        text = about.read_text(encoding="utf-8")
-        if stored.exists():
-            result = Result.read(stored)
+        text, results = about.read_text(encoding="utf-8"), results_of(name, folder)
+        if results:
             figure = folder / "figures" / f"{name}.svg" if name in FIGURES else None
             if figure is not None:
                 figure.parent.mkdir(exist_ok=True)
-                draw(name, result.tables, figure)
-            text = page_of(text, result, figure)
-        if not page.exists() or page.read_text(encoding="utf-8") != text:
-            page.write_text(text, encoding="utf-8")
-        written.append(page)
+                draw(name, next(iter(results.values())).tables, figure)
+            text = page_of(text, results, figure)
+        _write(folder / about.name, text)
+        written.append(folder / about.name)
     return written
 
 
-def page_of(introduction: str, result: Result, figure: Path | None) -> str:
-    """Return a page: the introduction, the figure, the tables, and how they were measured."""
+def write_summaries(folder: Path = FOLDER) -> None:
+    """Bring the tables of results up to date in the pages that are written by hand."""
+    for page in folder.parent.glob("explanation/*.md"):
+        _write(page, with_results(page.read_text(encoding="utf-8"), folder))
+
+
+def _write(page: Path, text: str) -> None:
+    if not page.exists() or page.read_text(encoding="utf-8") != text:
+        page.write_text(text, encoding="utf-8")
+
+
+def results_of(name: str, folder: Path = FOLDER) -> dict[str, Result]:
+    """Return the stored results of a benchmark by the name of their part, first that without a name."""
+    stored = sorted([*folder.glob(f"results/{name}.json"), *folder.glob(f"results/{name}.*.json")], key=_part)
+    return {_part(path): Result.read(path) for path in stored}
+
+
+def _part(path: Path) -> str:
+    return path.stem.partition(".")[2].replace("-", " ")
+
+
+def with_results(text: str, folder: Path = FOLDER) -> str:
+    """Return a page with the first table of each stored result of the benchmarks that it names."""
+
+    def shown(place: re.Match[str]) -> str:
+        tables = [_titled(part, markdown(result.tables[0])) for part, result in results_of(place[2], folder).items()]
+        return "\n\n".join([place[1], *tables, place[3]])
+
+    return re.sub(r"(<!-- results (\S+)\n-->)\n.*?(<!-- end\n-->)", shown, text, flags=re.DOTALL)
+
+
+def _titled(part: str, text: str) -> str:
+    return f"{part.capitalize()}: {text}" if part else text
+
+
+def page_of(introduction: str, results: Mapping[str, Result], figure: Path | None) -> str:
+    """Return a page: the introduction, the figure, and of each result the tables, and how they were measured."""
     title = introduction.splitlines()[0].removeprefix("# ")
-    parts = [introduction.strip(), "", "## Results"]
-    if figure is not None:
-        parts += ["", f"![{title}: the numbers of the table]({figure.parent.name}/{figure.name})"]
-    for table in result.tables:
-        parts += ["", markdown(table)]
-    return "\n".join([*parts, "", conditions(result)]) + "\n"
+    parts = [introduction.strip()]
+    for part, result in results.items():
+        parts += ["", f"## Results{part and f', {part}'}"]
+        if figure is not None and result is next(iter(results.values())):
+            parts += ["", f"![{title}: the numbers of the table]({figure.parent.name}/{figure.name})"]
+        for table in result.tables:
+            parts += ["", markdown(table)]
+        parts += ["", conditions(result)]
+    return "\n".join(parts) + "\n"
 
 
 def conditions(result: Result) -> str:

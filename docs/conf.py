@@ -12,7 +12,7 @@ from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 from sphinx_gallery.sorting import ExplicitOrder, FileNameSortKey
 
-from ranktune.docs.benchmark_pages import write_benchmark_pages
+from ranktune.docs.benchmark_pages import write_benchmark_pages, write_summaries
 from ranktune.docs.generated import write_pages
 from ranktune.docs.live_report import write_live_report
 from ranktune.docs.pages import FOLDER
@@ -143,3 +143,4 @@ def setup(app: Sphinx) -> None:
 html_math_renderer = "mathml"
 write_pages()
 write_benchmark_pages()
+write_summaries()

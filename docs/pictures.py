@@ -1,11 +1,14 @@
-"""The pictures of the explanations, drawn from simulations: python -m ranktune.docs.pictures.
+"""The pictures of the explanations, drawn from simulations and by scripts of the gallery: python -m ranktune.docs.pictures.
 
-Each is an SVG in docs/_static, light and dark. They are in the repository, so that a build need not simulate.
+Each is an SVG in docs/_static, light and dark. They are in the repository, so that a build need not draw them. Names of
+pictures, or of scripts, draw these alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import runpy
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,18 +111,25 @@ PICTURES: dict[str, tuple[Callable[[Any], None], int]] = {
     "power": (power, 1),
 }
 """Name -> what draws it, and the number of its axes."""
+SCRIPTS = {"objectives": "gallery/solvers/plot_objectives.py"}
+"""Name -> the script of the gallery, whose figures are pictures by their names."""
 
 
-def draw() -> None:
-    """Draw all pictures, light and dark."""
-    for name, (drawn, columns) in PICTURES.items():
+def draw(names: Sequence[str] = ()) -> None:
+    """Draw the pictures and scripts of these names, all for none, light and dark."""
+    for name in names or (*PICTURES, *SCRIPTS):
         for theme, style in (("light", "default"), ("dark", "dark_background")):
             with plt.style.context([style, STYLE]):
-                figure, axes = plt.subplots(1, columns, figsize=(7, 3.6), layout="constrained")
-                drawn(axes)
-                figure.savefig(FOLDER / f"{name}-{theme}.svg", metadata={"Date": None})
-                plt.close(figure)
+                if name in PICTURES:
+                    drawn, columns = PICTURES[name]
+                    drawn(plt.subplots(1, columns, num=name, figsize=(7, 3.6), layout="constrained")[1])
+                else:
+                    runpy.run_path(str(FOLDER.parent / SCRIPTS[name]))
+                for number in plt.get_fignums():
+                    figure = plt.figure(number)
+                    figure.savefig(FOLDER / f"{figure.get_label()}-{theme}.svg", metadata={"Date": None})
+                plt.close("all")
 
 
 if __name__ == "__main__":
-    draw()
+    draw(sys.argv[1:])

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("ranktune.docs.pages", reason="wheels do not hold what builds the site: pip install -e .")
 
 from ranktune.docs.benchmark_figures import FIGURES
-from ranktune.docs.benchmark_pages import FOLDER, conditions, page_of, write_benchmark_pages
+from ranktune.docs.benchmark_pages import FOLDER, conditions, page_of, with_results, write_benchmark_pages
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import Measurement, Result
 from ranktune.studies.benchmarks.tables import Table
@@ -22,7 +22,7 @@ RESULTS = sorted(path.stem for path in (FOLDER / "results").glob("*.json"))
 
 def test_every_benchmark_has_an_introduction_a_result_and_a_place_in_the_index() -> None:
     commands = {command.name for command in app.registered_commands}
-    assert set(NAMES) == commands == set(RESULTS)
+    assert set(NAMES) == commands == {name.partition(".")[0] for name in RESULTS}
     index = (FOLDER / "index.md").read_text(encoding="utf-8").splitlines()
     assert all(index.count(name) == 1 for name in NAMES) and set(FIGURES) <= set(NAMES)
 
@@ -30,7 +30,7 @@ def test_every_benchmark_has_an_introduction_a_result_and_a_place_in_the_index()
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_stored_result_is_that_of_its_command_and_names_no_place(name: str) -> None:
     result = Result.read(FOLDER / "results" / f"{name}.json")
-    assert result.benchmark == name and f"benchmarks {name}" in result.command
+    assert result.benchmark == name.partition(".")[0] and f"benchmarks {result.benchmark}" in result.command
     assert result.tables and all(table.rows for table in result.tables) and not any(t.failed for t in result.tables)
     assert not re.search(r"(^|[ '\"=])/", conditions(result))  # a page is the same on every machine
     assert all(name in result.versions for name in ("ranktune", "numpy", "scikit-learn"))
@@ -57,7 +57,27 @@ def test_pages_are_written_with_their_figures(tmp_path: Path) -> None:
 def test_a_page_says_how_it_was_measured() -> None:
     table = Table("what it is", [{"solver": "RankSVM", "s": 0.5}], "A remark.")
     result = Measurement().result("solvers", ["solvers"], [table])
-    text = page_of("# Solvers\n\nAn introduction.\n", replace(result, load=4.0, source="From elsewhere."), None)
+    loaded = replace(result, load=4.0, source="From elsewhere.")
+    text = page_of("# Solvers\n\nAn introduction.\n", {"": loaded, "of others": result}, None)
     assert "| RankSVM | 0.5 |\n\nA remark." in text and f"$ {result.command}" in text and result.processor in text
     assert "load was 4.0" in text and "From elsewhere." in text
-    assert "load was" not in page_of("# Solvers", replace(result, load=0.1), None)
+    assert "## Results\n" in text and "## Results, of others\n" in text
+    assert "load was" not in page_of("# Solvers", {"": replace(result, load=0.1)}, None)
+
+
+def test_pages_show_the_first_table_of_each_stored_result(tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    empty = "# A\n\n<!-- results solvers\n-->\n\n<!-- end\n-->\n\nText.\n"
+    assert with_results(empty, tmp_path) == empty
+    for part, seconds in (("", 0.5), (".of-more", 0.25)):
+        tables = [Table("what it is", [{"solver": "RankSVM", "s": seconds}]), Table("by task", [{"s": 7}])]
+        Measurement().result("solvers", ["solvers"], tables).write(tmp_path / "results" / f"solvers{part}.json")
+    text = with_results(empty, tmp_path)
+    assert text.index("| RankSVM | 0.5 |") < text.index("Of more: **what it is**") < text.index("| RankSVM | 0.25 |")
+    assert "by task" not in text and with_results(text, tmp_path) == text
+
+
+@pytest.mark.parametrize("page", sorted(FOLDER.parent.glob("explanation/*.md")), ids=lambda page: page.stem)
+def test_explanations_show_the_stored_results(page: Path) -> None:
+    """If not: python -m ranktune.docs --no-gallery."""
+    assert with_results(page.read_text(encoding="utf-8")) == page.read_text(encoding="utf-8")
