@@ -40,6 +40,8 @@ if TYPE_CHECKING:  # types for editors and type checkers, one line a public name
     from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy as SoftmaxCrossEntropy
     from ranktune.solvers.losses.pair_weights import DeltaNDCG as DeltaNDCG
     from ranktune.solvers.losses.pair_weights import DeltaRecall as DeltaRecall
+    from ranktune.solvers.losses.pair_weights import NoisyNDCG as NoisyNDCG
+    from ranktune.solvers.losses.pair_weights import NoisyNeighbours as NoisyNeighbours
     from ranktune.solvers.losses.pair_weights import Uniform as Uniform
     from ranktune.solvers.losses.pairwise import PairwiseHinge as PairwiseHinge
     from ranktune.solvers.losses.pairwise import PairwiseLogistic as PairwiseLogistic

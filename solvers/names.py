@@ -75,6 +75,8 @@ PARTS: Table[object] = Table(
         "DominationLoss": Entry("losses.domination"),
         "DeltaNDCG": Entry("losses.pair_weights"),
         "DeltaRecall": Entry("losses.pair_weights"),
+        "NoisyNDCG": Entry("losses.pair_weights"),
+        "NoisyNeighbours": Entry("losses.pair_weights"),
         "Uniform": Entry("losses.pair_weights"),
         "ElasticNet": Entry("losses.penalties"),
         "L1": Entry("losses.penalties"),

@@ -23,8 +23,9 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.pair_kernels import HINGE, LOGISTIC, WIDE, PairRule, best, list_loss, spread
+from ranktune.solvers.losses.pair_kernels import WIDE, PairRule, best, list_loss, spread
 from ranktune.solvers.losses.pairwise import PairwiseLoss
+from ranktune.solvers.losses.smoothed.phi import HINGE, LOGISTIC
 
 FEW = 5
 """Fewer columns of a group are faster one by one."""
@@ -130,8 +131,8 @@ def one_by_one(
     for c in range(a, b):
         for i in range(n):
             own[i] = S[i, c]
-        rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1)
-        list_loss(rule, own, codes, k, worth, derivative)
+        rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1, 0, 0)
+        list_loss(rule, own, codes, k, worth, 0, derivative)
         for i in range(n):
             slope[i, c] = derivative[i]
 

@@ -77,6 +77,8 @@ PAIR_WEIGHTS: Table[Part] = Table(
         "uniform": Part("losses.pair_weights:Uniform"),
         "ndcg": Part("losses.pair_weights:DeltaNDCG", {"gain": "auto"}),
         "recall": Part("losses.pair_weights:DeltaRecall"),
+        "smoothed": Part("losses.pair_weights:NoisyNDCG"),
+        "yetirank": Part("losses.pair_weights:NoisyNeighbours"),
     },
 )
 PENALTIES: Table[Part] = Table(
@@ -139,7 +141,7 @@ def general() -> tuple[type[Optimizer], ...]:
     return tuple(entry.kind for entry in OPTIMIZERS.values() if entry.kind.losses != "named")
 
 
-def taking(table: Table[Part], parameter: str) -> tuple[str, ...]:
+def taking(table: Mapping[str, Part], parameter: str) -> tuple[str, ...]:
     """Return the names of the parts that take a parameter."""
     return tuple(name for name, own in table.items() if own.takes(parameter))
 

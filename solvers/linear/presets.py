@@ -24,6 +24,8 @@ from ranktune.solvers.losses.pairwise import AVERAGES
 from ranktune.solvers.names import FORMER
 
 PAIRWISE = losses_of("fobos")
+WEIGHTS = {name: weight for name, weight in PAIR_WEIGHTS.items() if not weight.takes("samples")}
+"""The pair weights of one ranking."""
 
 
 @with_parameters
@@ -60,11 +62,11 @@ class ElasticRank(ComposedRanker, PassRanker):
         str,
         Param(
             '"uniform": all pairs alike; "ndcg", "recall": by the change of the metric at rank at if they swap places.',
-            choices=tuple(PAIR_WEIGHTS),
+            choices=tuple(WEIGHTS),
         ),
     ] = "ndcg"
     _: KW_ONLY
-    at: Annotated[int, words.AT.but(when=When("pair_weight", taking(PAIR_WEIGHTS, "at")))] = 10
+    at: Annotated[int, words.AT.but(when=When("pair_weight", taking(WEIGHTS, "at")))] = 10
     margin: Annotated[
         float, Param("The lead from which a pair costs nothing under the hinges (the paper's slack); positive.")
     ] = 1.0

@@ -77,7 +77,9 @@ class Ranker(ComposedRanker, PassRanker):
         str | PairWeight | None,
         Param(
             "Of a pairwise loss that is given by name: all pairs alike, or by the change of the metric at rank at if "
-            "the two swap places. An object, such as DeltaNDCG(10), also replaces the pair weight of a loss object.",
+            'the two swap places. "smoothed": by the mean change of NDCG in noisy rankings, "yetirank": by the '
+            "difference of the grades of neighbours there; their noise is the same throughout a fit. "
+            "An object, such as DeltaNDCG(10), also replaces the pair weight of a loss object.",
             choices=tuple(parts.PAIR_WEIGHTS),
             ranges=parts.weight_ranges(),
             check=parts.by_name(parts.PAIR_WEIGHTS),

@@ -9,6 +9,8 @@ u      (n,) worth of each document, not falling with its grade      v  (K,) what
 Without v all pairs weigh 1, and the hinges cost n log n log k, the logistic n^2. With v, weight(i, j) =
 |u_i - u_j| |v_rank(i) - v_rank(j)|: how much sum of u v changes when the two documents swap places. It is zero unless
 one of them is in the first K ranks, so the cost is n K. Every function returns loss and the sum of the weights.
+
+With samples, weights are means over noisy rankings, as in smoothed.kernels.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.grades import sort_with_order
-
-HINGE, SQUARED_HINGE, LOGISTIC = 0, 1, 2
+from ranktune.solvers.losses.smoothed import kernels as noisy
+from ranktune.solvers.losses.smoothed.phi import HINGE, LOGISTIC, SQUARED_HINGE, phi_and_slope
 
 WIDE = 250.0
 """Scores of a list that are further apart are not taken to the exponent one by one: exp(-250) is 1e-109."""
@@ -30,21 +32,30 @@ SMALL, LARGE = 1e-100, 1e100
 
 
 class PairRule(NamedTuple):
-    """phi, the margin m of the hinges, v (empty: all pairs weigh 1), and whether losses are means or sums."""
+    """phi, the margin m of the hinges, v (empty: all pairs weigh 1), and whether losses are means or sums.
+
+    kind and samples are those of noisy rankings; without samples there is no noise.
+    """
 
     phi: int
     margin: float
     values: Floats
     mean: bool = True
+    kind: int = noisy.SUM
+    samples: int = 0
 
 
 class Lists(NamedTuple):
-    """The grades of all lists: starts (n_lists + 1,), codes and worth (n_documents,), n_grades (n_lists,)."""
+    """The grades of all lists: starts (n_lists + 1,), codes and worth (n_documents,), n_grades and keys (n_lists,).
+
+    keys tell the noise of a list from that of others.
+    """
 
     starts: Ints
     codes: Codes
     n_grades: Codes
     worth: Floats
+    keys: Ints
 
 
 @compiled
@@ -60,7 +71,9 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
             for i in range(a, b):
                 slope[i] = 0.0
             continue
-        loss = list_loss(rule, scores[a:b], lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], slope[a:b])
+        loss = list_loss(
+            rule, scores[a:b], lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], lists.keys[q], slope[a:b]
+        )
         total += weights[q] * loss
         for i in range(a, b):
             slope[i] *= weights[q]
@@ -75,9 +88,11 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
 
 
 @compiled
-def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, slope: Floats) -> float:
+def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats) -> float:
     """Return the loss of one list, over the sum of its weights if rule.mean, and overwrite slope by its derivative."""
-    if len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
+    if rule.samples > 0:
+        loss, weight = noisy_pairs(rule, s, codes, k, u, key, slope)
+    elif len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
         loss, weight = logistic_swaps(rule.values, s, codes, k, u, slope)
     elif len(rule.values) > 0:
         loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, slope)
@@ -95,18 +110,15 @@ def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, slope:
 
 
 @compiled
-def phi_and_slope(phi: int, margin: float, lead: float) -> tuple[float, float]:
-    """Return phi(lead) and its derivative, lead = s_better - s_worse."""
-    if phi == LOGISTIC:
-        small = np.exp(-abs(lead))  # never overflows
-        share = small / (1.0 + small) if lead > 0.0 else 1.0 / (1.0 + small)
-        return max(-lead, 0.0) + np.log1p(small), -share
-    short = margin - lead
-    if short <= 0.0:
-        return 0.0, 0.0
-    if phi == HINGE:
-        return short, -1.0
-    return short * short, -2.0 * short
+def noisy_pairs(
+    rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats
+) -> tuple[float, float]:
+    """Sum over the pairs that have a weight in noisy rankings, which are the same in every round."""
+    starts, keys, share = np.array([0, len(s)]), np.array([key]), np.ones(1)
+    levels = np.full(1, k, dtype=np.uint32)
+    lists = noisy.Lists(starts, u, codes, levels, share, keys)
+    given = noisy.Rule(rule.kind, rule.values, rule.samples, 0, True, rule.phi, rule.margin)
+    return noisy.derivatives(given, lists, 0, 0, 1, s, slope, np.empty(len(s)))
 
 
 @compiled

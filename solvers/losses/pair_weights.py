@@ -1,20 +1,25 @@
-"""The weights of pairs of documents: all 1, or the change of a metric when the two documents swap places.
+"""The weights of pairs of documents: all 1, the change of a metric when the two swap places, or means of weights.
 
 A metric of the form sum over the first K ranks r of v_r u_(r) / Z changes by |u_i - u_j| |v_rank(i) - v_rank(j)| / Z
 when i and j swap. So a weight is given by u, the gain of a document, and v, the discount of a rank; Z and any other
 factor of a whole list cancels, because a loss is the weighted mean over the pairs of a list.
+
+The means are over noisy rankings, those of a Plackett-Luce model of the scores. Their noise is the same throughout a
+fit, so that equal scores have equal weights; it differs by query, and by the place of a document in its query.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.parameters import Param, part
+from ranktune.solvers.losses.smoothed import kernels
 from ranktune.solvers.metrics.gains import AUTO, GAINS, discounts, gains, relative_gains
 
 RELEVANT = 1.0
@@ -131,3 +136,76 @@ class DeltaRecall:
     def ranks(self, longest: int) -> Floats:
         """Return ones."""
         return np.ones(min(self.at, longest))
+
+
+@part
+class NoisyWeight:
+    """A weight that is a mean over noisy rankings."""
+
+    kind: ClassVar[int]
+    _: KW_ONLY
+    samples: Annotated[int, Param("The noisy rankings of each query.")] = 10
+
+
+@part
+class NoisyNDCG(NoisyWeight):
+    """The mean change of NDCG@at over noisy rankings when the two documents of a pair swap places.
+
+    {parameters}
+
+    References
+    ----------
+    Bruch et al. 2020, "A Stochastic Treatment of Learning to Rank Scoring Functions", WSDM, for noise on scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ranktune.solvers import NoisyNDCG, PairwiseLogistic, Queries
+    >>> queries = Queries.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> value, _ = PairwiseLogistic(NoisyNDCG(10)).value_and_gradient(np.zeros(3), queries)
+    >>> round(value, 4)
+    0.6931
+    """
+
+    kind: ClassVar[int] = kernels.SUM
+    at: Annotated[int, Param("The cutoff.")] = 10
+    gain: Annotated[str, Param("As of DeltaNDCG.", choices=(*GAINS, AUTO))] = AUTO
+
+    def worths(self, grades: Floats) -> Floats:
+        """Return the gain of each grade."""
+        return DeltaNDCG(self.at, self.gain).worths(grades)
+
+    def ranks(self, longest: int) -> Floats:
+        """Return 1 / log2(rank + 1)."""
+        return DeltaNDCG(self.at, self.gain).ranks(longest)
+
+
+@part
+class NoisyNeighbours(NoisyWeight):
+    """The difference of the grades of documents at successive ranks of noisy rankings, as YetiRank has it.
+
+    {parameters}
+
+    References
+    ----------
+    Gulin et al. 2011, "Winning the Transfer Learning Track of Yahoo!'s Learning to Rank Challenge with YetiRank",
+    PMLR 14.
+
+    Examples
+    --------
+    >>> from ranktune.solvers import NoisyNeighbours
+    >>> NoisyNeighbours(decay=0.5).ranks(3).tolist()
+    [1.0, 0.5, 0.25]
+    """
+
+    kind: ClassVar[int] = kernels.NEIGHBOURS
+    truncation: Annotated[int, Param("The ranks whose documents make a pair with the next one.")] = 30
+    decay: Annotated[float, Param("What a rank counts, as a factor of what the one above it counts.")] = 0.85
+
+    def worths(self, grades: Floats) -> Floats:
+        """Return the grades."""
+        return grades
+
+    def ranks(self, longest: int) -> Floats:
+        """Return decay to the power of the ranks above."""
+        return np.asarray(float(self.decay) ** np.arange(min(self.truncation, longest)))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import field
 from typing import Annotated, ClassVar
+from zlib import crc32
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from ranktune.solvers.losses import pair_kernels as kernels
 from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule
 from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
+from ranktune.solvers.losses.smoothed import phi as losses
 
 AVERAGES = ("queries", "none")
 
@@ -44,6 +46,11 @@ class PairwiseLoss(Composable):
     phi: ClassVar[int]
     weight: PairWeight
     average: str
+
+    @property
+    def _samples(self) -> int:
+        """The noisy rankings that the weights are means over, 0 without noise."""
+        return int(getattr(self.weight, "samples", 0))
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
         """Return the loss and its gradient by score, pair weights held constant.
@@ -91,14 +98,18 @@ class PairwiseLoss(Composable):
         """
         longest = int(queries.lengths.max())
         values = self.weight.ranks(longest)
-        self._check_cost(longest, len(values))
-        return PairRule(self.phi, float(getattr(self, "margin", 1.0)), values, self.average == "queries")
+        self._check_cost(longest, len(values) * max(self._samples, 1))
+        margin, kind = float(getattr(self, "margin", 1.0)), int(getattr(self.weight, "kind", 0))
+        return PairRule(self.phi, margin, values, self.average == "queries", kind, self._samples)
 
     def lists(self, queries: Queries, others: Floats = NO_GRADES) -> Lists:
         """Return the grades in the form of the kernels. Raises DataError for grades that the weight cannot take."""
         codes, n_grades = number_grades(queries.grades, queries.starts)
         worths = self.weight.worths(np.append(queries.grades, others) if len(others) else queries.grades)
-        return Lists(as_ints(queries.starts), codes, n_grades, as_floats(worths[: queries.n_documents]))
+        keys = np.zeros(queries.n_queries, dtype=np.int64)
+        if self._samples:  # noise by the name of a query is the same wherever the query stands
+            keys[:] = [crc32(str(name).encode()) for name in queries.query_ids]
+        return Lists(as_ints(queries.starts), codes, n_grades, as_floats(worths[: queries.n_documents]), keys)
 
     def weight_of(self, queries: Queries) -> float | None:
         """Return the weight of the queries that have pairs; None where the losses of queries add up."""
@@ -107,7 +118,7 @@ class PairwiseLoss(Composable):
         return float(queries.weight_of_query[with_pairs(queries)].sum())
 
     def _check_cost(self, longest: int, ranks: int) -> None:
-        pairs = float(longest) * (ranks if ranks else 0.5 * longest if self.phi == kernels.LOGISTIC else 1.0)
+        pairs = float(longest) * (ranks if ranks else 0.5 * longest if self.phi == losses.LOGISTIC else 1.0)
         if pairs > MAX_PAIRS:
             name = type(self).__name__
             raise DataError(
@@ -142,7 +153,7 @@ class PairwiseHinge(_Hinge):
     (0.1667, [0.3333, -0.3333, 0.0])
     """
 
-    phi: ClassVar[int] = kernels.HINGE
+    phi: ClassVar[int] = losses.HINGE
     smooth: ClassVar[bool] = False
     optimizers: ClassVar[tuple[str, ...]] = ("newton",)
 
@@ -163,7 +174,7 @@ class PairwiseSquaredHinge(_Hinge):
     0.0833
     """
 
-    phi: ClassVar[int] = kernels.SQUARED_HINGE
+    phi: ClassVar[int] = losses.SQUARED_HINGE
     bounded_slope: ClassVar[bool] = False
     optimizers: ClassVar[tuple[str, ...]] = ("newton",)
 
@@ -188,6 +199,6 @@ class PairwiseLogistic(PairwiseLoss):
     0.6931
     """
 
-    phi: ClassVar[int] = kernels.LOGISTIC
+    phi: ClassVar[int] = losses.LOGISTIC
     weight: Annotated[PairWeight, WEIGHT] = field(default_factory=Uniform)
     average: Annotated[str, AVERAGE] = "queries"

@@ -30,7 +30,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.losses.pair_kernels import LOGISTIC, phi_and_slope
+from ranktune.solvers.losses.smoothed.phi import LOGISTIC, phi_and_slope
 
 NEIGHBOURS, SUM, PRECISION, FIRST, STOPS = range(5)
 
@@ -59,9 +59,9 @@ class Lists(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """The kind of weights, v of the first K ranks, and the samples, whose noise follows from a seed.
+    """The kind of weights, v of the first K ranks, the samples, whose noise follows from a seed, and the loss of pairs.
 
-    Unless valued, the loss itself is not computed, which takes logarithms: it is 0 then.
+    Unless valued, the loss and the sum of the weights are not computed, which takes logarithms: they are 0 then.
     """
 
     kind: int
@@ -69,6 +69,8 @@ class Rule(NamedTuple):
     samples: int
     seed: int
     valued: bool = False
+    phi: int = LOGISTIC
+    margin: float = 1.0
 
 
 class Sums(NamedTuple):
@@ -99,11 +101,16 @@ class Sums(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """The scores of a list, exp(highest score - score), (n,) both, and whether this is beyond what that can hold."""
+    """The scores of a list, exp(highest score - score), (n,) both, whether pairs do without that, and their loss.
+
+    They do where it is beyond what a number can hold, and under hinges, whose curvature is not computed.
+    """
 
     s: Floats
     late: Floats
     is_wide: bool
+    phi: int
+    margin: float
 
 
 @compiled
@@ -155,8 +162,10 @@ def first_ones(times: Floats, top: Floats, order: Ints) -> None:
 @compiled
 def derivatives(
     rule: Rule, lists: Lists, number: int, first: int, last: int, scores: Floats, slope: Floats, bend: Floats
-) -> float:
+) -> tuple[float, float]:
     """Return the loss of the lists from number first up to but without last, in the round of that number.
+
+    The second number is the sum of the weights of their pairs.
 
     Overwrites slope and bend, (n_documents,), with the first and second derivative by each score.
     """
@@ -169,7 +178,7 @@ def derivatives(
     late, noise, room = np.empty(longest), np.empty(longest), np.empty(longest)
     before, until = np.empty(len(rule.v) + 1), np.empty(len(rule.v) + 1)
     order, top = np.empty(len(rule.v) + 1, dtype=np.int64), np.empty(len(rule.v) + 1)
-    total = 0.0
+    total = weights = 0.0
     for q in range(first, last):
         a, b = lists.starts[q], lists.starts[q + 1]
         slope[a:b] = 0.0
@@ -181,60 +190,67 @@ def derivatives(
         high = s.max()
         for i in range(n):
             late[i] = np.exp(min(high - s[i], WIDE))
-        known = Scores(s, late[:n], high - s.min() > WIDE)
+        wide = rule.phi != LOGISTIC or high - s.min() > WIDE
+        known = Scores(s, late[:n], wide, rule.phi, rule.margin)
         if not near:
             for i in range(n):
                 sums.value[codes[i]] = x[i]
         k = min(len(rule.v) + near, n)
-        loss = 0.0
+        loss = weight = 0.0
         for sample in range(rule.samples):
             draw(rule.seed, lists.keys[q], number, sample, room[:n], noise[:n])
             for i in range(n):
                 noise[i] *= late[i]
             first_ones(noise[:n], top[:k], order[:k])
             if near:
-                loss += _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
+                more = _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
+                loss += more[0]
+                weight += more[1]
             else:
                 _add_changes(rule, x, codes, lists.levels[q], order[:k], before, until, sums)
         if not near:
-            loss = _pairs(known, codes, lists.levels[q], sums, slope[a:b], bend[a:b], rule.valued)
+            loss, weight = _pairs(known, codes, lists.levels[q], sums, slope[a:b], bend[a:b], rule.valued)
             _clear(sums, n, lists.levels[q])
         for i in range(a, b):
             slope[i] *= factor
             bend[i] *= factor
         total += factor * loss
-    return total
+        weights += factor * weight
+    return total, weights
 
 
 @compiled
-def _share(s: Floats, late: Floats, is_wide: bool, i: int, j: int) -> float:
-    """Return the probability that document j is preferred to i, 1 / (1 + exp(s_i - s_j))."""
-    if is_wide:
-        return float(-phi_and_slope(LOGISTIC, 0.0, s[i] - s[j])[1])
-    return float(late[i] / (late[i] + late[j]))
+def _share(scores: Scores, i: int, j: int) -> float:
+    """Return -phi' of documents i and j: of the logistic loss the probability that j is preferred to i."""
+    if scores.is_wide:
+        return float(-phi_and_slope(scores.phi, scores.margin, scores.s[i] - scores.s[j])[1])
+    return float(scores.late[i] / (scores.late[i] + scores.late[j]))
 
 
 @compiled
-def _neighbours(rule: Rule, lists: Lists, scores: Scores, a: int, order: Ints, slope: Floats, bend: Floats) -> float:
-    """Add the derivatives of the pairs of documents at successive places of order, and return their loss.
+def _neighbours(
+    rule: Rule, lists: Lists, scores: Scores, a: int, order: Ints, slope: Floats, bend: Floats
+) -> tuple[float, float]:
+    """Add the derivatives of the pairs of documents at successive places of order; return their loss and weights.
 
     The first document of the list is number a of all.
     """
-    loss = 0.0
+    loss = weights = 0.0
     for r in range(len(order) - 1):
         i, j = order[r], order[r + 1]
         if lists.codes[a + i] != lists.codes[a + j]:
             if lists.codes[a + i] < lists.codes[a + j]:
                 i, j = j, i
             weight = rule.v[r] * (lists.worth[a + i] - lists.worth[a + j])
-            share = _share(scores.s, scores.late, scores.is_wide, i, j)
+            share = _share(scores, i, j)
             if rule.valued:
-                loss += weight * phi_and_slope(LOGISTIC, 0.0, scores.s[i] - scores.s[j])[0]
+                loss += weight * phi_and_slope(scores.phi, scores.margin, scores.s[i] - scores.s[j])[0]
+                weights += weight
             slope[i] -= weight * share
             slope[j] += weight * share
             bend[i] += weight * share * (1.0 - share)
             bend[j] += weight * share * (1.0 - share)
-    return loss
+    return loss, weights
 
 
 @compiled
@@ -333,8 +349,10 @@ def _change(
 
 
 @compiled
-def _pairs(scores: Scores, codes: Codes, levels: int, sums: Sums, slope: Floats, bend: Floats, valued: bool) -> float:
-    """Add the derivatives of the pairs that have a weight in sums, and return their loss where it is asked for."""
+def _pairs(
+    scores: Scores, codes: Codes, levels: int, sums: Sums, slope: Floats, bend: Floats, valued: bool
+) -> tuple[float, float]:
+    """Add the derivatives of the pairs that have a weight in sums; if valued, return their loss and weights."""
     s, late, is_wide = scores.s, scores.late, scores.is_wide
     n, count = len(s), sums.used[0]
     rest, ends = sums.rest, sums.ends
@@ -351,7 +369,7 @@ def _pairs(scores: Scores, codes: Codes, levels: int, sums: Sums, slope: Floats,
     later, share, by_rest, bend_rest = sums.room
     for p in range(n - count):
         later[p], by_rest[p], bend_rest[p] = late[rest[p]], 0.0, 0.0
-    loss = 0.0
+    loss = weights = 0.0
     for a in range(count):
         i = sums.documents[a]
         begin = 0
@@ -361,7 +379,7 @@ def _pairs(scores: Scores, codes: Codes, levels: int, sums: Sums, slope: Floats,
             if weight > 0.0 and begin < end:
                 if is_wide:
                     for p in range(begin, end):
-                        share[p] = -phi_and_slope(LOGISTIC, 0.0, sign * (s[i] - s[rest[p]]))[1]
+                        share[p] = -phi_and_slope(scores.phi, scores.margin, sign * (s[i] - s[rest[p]]))[1]
                 elif sign > 0.0:
                     for p in range(begin, end):
                         share[p] = late[i] / (late[i] + later[p])
@@ -373,7 +391,8 @@ def _pairs(scores: Scores, codes: Codes, levels: int, sums: Sums, slope: Floats,
                     bend_rest[p] += weight * share[p] * (1.0 - share[p])
                 if valued:
                     for p in range(begin, end):
-                        loss += weight * phi_and_slope(LOGISTIC, 0.0, sign * (s[i] - s[rest[p]]))[0]
+                        loss += weight * phi_and_slope(scores.phi, scores.margin, sign * (s[i] - s[rest[p]]))[0]
+                    weights += weight * (end - begin)
                 first, second = _moments(share, begin, end)
                 slope[i] -= sign * weight * first
                 bend[i] += weight * (first - second)
@@ -383,9 +402,10 @@ def _pairs(scores: Scores, codes: Codes, levels: int, sums: Sums, slope: Floats,
             if codes[i] != codes[j]:
                 weight = sums.by_level[a, codes[j]] + sums.by_level[b, codes[i]] + sums.together[a, b]
                 better, worse = (i, j) if codes[i] > codes[j] else (j, i)
-                part = _share(s, late, is_wide, better, worse)
+                part = _share(scores, better, worse)
                 if valued:
-                    loss += weight * phi_and_slope(LOGISTIC, 0.0, s[better] - s[worse])[0]
+                    loss += weight * phi_and_slope(scores.phi, scores.margin, s[better] - s[worse])[0]
+                    weights += weight
                 slope[better] -= weight * part
                 slope[worse] += weight * part
                 bend[i] += weight * part * (1.0 - part)
@@ -393,7 +413,7 @@ def _pairs(scores: Scores, codes: Codes, levels: int, sums: Sums, slope: Floats,
     for p in range(n - count):
         slope[rest[p]] = by_rest[p]
         bend[rest[p]] = bend_rest[p]
-    return loss
+    return loss, weights
 
 
 @compiled

@@ -12,14 +12,14 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import Loss, prepared
 from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
-from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, Uniform
+from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, NoisyNDCG, NoisyNeighbours, Uniform
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
 
 LOSSES: list[Loss] = [
     *[
         make(weight)
         for make in (PairwiseHinge, PairwiseSquaredHinge, PairwiseLogistic)
-        for weight in (Uniform(), DeltaNDCG(3), DeltaNDCG(None), DeltaRecall(4))
+        for weight in (Uniform(), DeltaNDCG(3), DeltaNDCG(None), DeltaRecall(4), NoisyNDCG(3), NoisyNeighbours(3))
     ],
     SoftmaxCrossEntropy(),
     SoftmaxCrossEntropy("exp2", 2.0),
@@ -49,6 +49,8 @@ class TestEveryLoss:
         np.testing.assert_allclose(np.add.reduceat(gradient, hard_queries.starts[:-1]), 0.0, atol=1e-12)
 
     def test_the_order_of_documents_does_not_matter(self, loss: Loss, hard_queries: Queries) -> None:
+        if hasattr(getattr(loss, "weight", None), "samples"):
+            pytest.skip("noise belongs to the places of documents")
         scores = drawn(hard_queries)
         order = np.lexsort((np.random.default_rng(2).random(len(scores)), hard_queries.query_of_document))
         shuffled = replace(hard_queries, features=hard_queries.features[order], grades=hard_queries.grades[order])

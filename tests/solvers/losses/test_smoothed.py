@@ -48,7 +48,7 @@ def derived(
 ) -> tuple[float, Floats, Floats]:
     slope, bend = np.full_like(scores, np.nan), np.full_like(scores, np.nan)
     rule, lists = weights.rule(samples, seed, valued=True), weights.lists(queries)
-    value = kernels.derivatives(rule, lists, number, 0, queries.n_queries, scores, slope, bend)
+    value, _ = kernels.derivatives(rule, lists, number, 0, queries.n_queries, scores, slope, bend)
     return value, slope, bend
 
 

@@ -1,0 +1,122 @@
+"""Pair weights that are means over noisy rankings, in the losses that linear rankers minimise."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+import ranktune
+from ranktune.solvers import fit_blocks
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.linear.parts import weights_of
+from ranktune.solvers.linear.presets import ElasticRank
+from ranktune.solvers.linear.ranker import Ranker
+from ranktune.solvers.losses.pair_weights import NoisyNDCG, NoisyNeighbours
+from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
+from ranktune.solvers.metrics.metrics import parse_metric
+from tests.solvers.linear.test_ranker import judged as linear_queries
+from tests.solvers.losses.test_pairwise import phi
+from tests.solvers.losses.test_smoothed import judged, noise, pair_weights
+
+NAMES = ("smoothed", "yetirank")
+WEIGHTS: list[tuple[str, Any, str]] = [
+    ("ndcg@3", NoisyNDCG(3, samples=5), "whole"),
+    ("ndcg@3:gain=linear,discount=log2", NoisyNDCG(3, "linear", samples=5), "real"),
+    ("neighbours", NoisyNeighbours(4, 0.8, samples=5), "whole"),
+    ("neighbours", NoisyNeighbours(4, 0.8, samples=5), "real"),
+]
+
+
+def naive(name: str, loss: PairwiseLoss, scores: Floats, queries: Queries) -> float:
+    """The mean over queries of the weighted mean over pairs, the weights of which are those of five noisy rankings."""
+    values = []
+    for q, (a, b) in enumerate(pairwise(queries.starts)):
+        part, s, key = queries.select(np.array([q])), scores[a:b], crc32(str(queries.query_ids[q]).encode())
+        weights = np.zeros((b - a, b - a))
+        for sample in range(5):
+            order = np.argsort(noise(0, key, 0, sample, b - a) * np.exp(-s), kind="stable")
+            weights += pair_weights(name, order, part)
+        if len(set(part.grades)) > 1:
+            total = weights.sum()
+            values.append((weights * phi(loss, s[:, None] - s)).sum() / total if total > 0.0 else 0.0)
+    return float(np.mean(values))
+
+
+@pytest.mark.parametrize("make", [PairwiseLogistic, PairwiseHinge, PairwiseSquaredHinge])
+@pytest.mark.parametrize(("name", "weight", "grades"), WEIGHTS)
+def test_the_loss_is_that_of_plain_python_and_the_gradient_is_its_with_weights_held_constant(
+    make: Any, name: str, weight: Any, grades: str
+) -> None:
+    queries, loss = judged([7, 1, 12, 2, 9], grades=grades), make(weight)
+    scores = np.random.default_rng(1).normal(size=queries.n_documents)
+    value, gradient = loss.value_and_gradient(scores, queries)
+    assert value == pytest.approx(naive(name, loss, scores, queries), rel=1e-10)
+    width = 1e-6  # which changes no ranking here
+    for k in range(queries.n_documents):
+        step = np.zeros(queries.n_documents)
+        step[k] = width
+        high, low = (loss.value_and_gradient(scores + way * step, queries)[0] for way in (1.0, -1.0))
+        assert gradient[k] == pytest.approx((high - low) / (2.0 * width), abs=1e-7)
+    assert np.abs(gradient).max() > 0.01
+
+
+@pytest.mark.parametrize("optimizer", ["gradient_steps", "fobos", "rda"])
+@pytest.mark.parametrize("name", NAMES)
+def test_rankers_learn_by_them(name: str, optimizer: str) -> None:
+    queries, fresh, metric = linear_queries(), linear_queries(seed=1), parse_metric("ndcg@10")
+    ranker = Ranker(pair_weight=name, optimizer=optimizer, random_state=0)
+    found, same = ranker.fit(queries).predict(fresh), ranker.fit(queries).predict(fresh)
+    assert found.tobytes() == same.tobytes()
+    usual = Ranker(optimizer=optimizer, random_state=0).fit(queries).predict(fresh)
+    assert not np.array_equal(found, usual)
+    assert metric.mean(found, fresh) > metric.mean(usual, fresh) - 0.02
+    assert metric.mean(found, fresh) > metric.mean(np.zeros(fresh.n_documents), fresh) + 0.05
+    odd = Queries.from_arrays(queries.features, queries.features[:, 0] - 0.3, group=queries.lengths)
+    assert np.isfinite(ranker.fit(odd).coef_).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_query_of_weight_two_is_there_twice_and_blocks_and_orders_change_nothing(name: str) -> None:
+    queries = linear_queries()
+    ranker = Ranker(pair_weight=name, scaling="none", iterations=20)
+    numbers = np.arange(queries.n_queries)
+    whole = ranker.fit(queries).coef_.copy()
+    np.testing.assert_allclose(ranker.fit(queries.select(numbers[::-1])).coef_, whole, rtol=1e-8)
+    weights = np.where(numbers < 5, 2.0, 1.0)
+    twice = ranker.fit(queries.select(np.append(numbers, numbers[:5]))).coef_.copy()
+    np.testing.assert_allclose(ranker.fit(queries.weighted_by(weights)).coef_, twice, rtol=1e-8)
+    parts = [queries.select(numbers[:11]), queries.select(numbers[11:])]
+    np.testing.assert_allclose(fit_blocks(ranker, parts).coef_, whole, rtol=1e-8)
+
+
+def test_a_study_tries_them_where_weights_may_follow_the_ranking(tmp_path: Path) -> None:
+    for optimizer in ("gradient_steps", "fobos", "rda", "psgd", "tgd"):
+        assert set(NAMES) < set(weights_of(optimizer))
+    assert not set(NAMES) & {*weights_of("lbfgs"), *weights_of("newton"), *weights_of("owlqn")}
+    for name in NAMES:
+        result = ranktune.tune(
+            linear_queries(), test=linear_queries(seed=1), solvers=("Ranker",), trials=4, folds=2, jobs=1, home=tmp_path,
+            name=name, space={"Ranker.pair_weight": [name], "Ranker.optimizer": ["gradient_steps", "fobos"]},
+        )  # fmt: skip
+        tried = [trial.parameters for trial in result.trials if "pair_weight" in trial.parameters]
+        assert tried and all(parameters["pair_weight"] == name for parameters in tried)
+        assert np.isfinite(result.best_model.predict(linear_queries())).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_refused(name: str) -> None:
+    with pytest.raises(ParameterError, match=rf"pair_weight='{name}' is unknown"):
+        ElasticRank(pair_weight=name).fit(linear_queries())
+    weight: Any = NoisyNDCG if name == "smoothed" else NoisyNeighbours
+    with pytest.raises(ParameterError, match=r"samples=0"):
+        weight(samples=0)
+    long = judged([2_000])
+    with pytest.raises(DataError, match="pairs that PairwiseLogistic would look at"):
+        PairwiseLogistic(weight(2_000, samples=200)).value_and_gradient(np.zeros(2_000), long)
