@@ -23,6 +23,7 @@ from ranktune.solvers import (
     RidgeRanker,
 )
 from ranktune.solvers.boosting.catboost import CatBoostRanker
+from ranktune.solvers.boosting.lightgbm.lambda_mart import NOISY
 from ranktune.solvers.boosting.xgboost import XGBoostRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED, Registration
@@ -92,7 +93,16 @@ def test_without_constraints_the_same_data_break_them() -> None:
 def test_trees_that_start_from_a_linear_model_keep_constraints(kind: type, start: str) -> None:
     pytest.importorskip({LambdaMART: "lightgbm", XGBoostRanker: "xgboost", CatBoostRanker: "catboost"}[kind])
     more = {"loss": "QueryRMSE"} if kind is CatBoostRanker else {}
-    model = kind(trees=20, start=start, **more).fit(data(), monotone=SIGNS).as_model(feature_names=NAMED)
+    keeps_constraints(kind(trees=20, start=start, **more))
+
+
+@pytest.mark.parametrize("loss", NOISY)
+def test_trees_by_noisy_rankings_keep_constraints(loss: str) -> None:
+    keeps_constraints(LambdaMART(trees=20, bins=15, loss=loss))
+
+
+def keeps_constraints(ranker: Any) -> None:
+    model = ranker.fit(data(), monotone=SIGNS).as_model(feature_names=NAMED)
     assert model.monotone == SIGNS
     assert swept_the_wrong_way(model, data(1, 60), SIGNS) <= 1e-12
 

@@ -104,6 +104,16 @@ def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(loss: st
 
 
 @pytest.mark.parametrize("loss", NOISY)
+def test_few_bins_lose_little(loss: str) -> None:
+    queries, fresh = judged(), judged(1)
+    coarse = LambdaMART(**SMALL, loss=loss, bins=15).fit(queries)
+    used, limits = coarse.trees_.feature, coarse.trees_.threshold
+    assert max(len(np.unique(limits[used == column])) for column in np.unique(used)) < 15
+    usual = LambdaMART(**SMALL, loss=loss).fit(queries).predict(fresh)
+    assert NDCG.mean(coarse.predict(fresh), fresh) > NDCG.mean(usual, fresh) - 0.05
+
+
+@pytest.mark.parametrize("loss", NOISY)
 def test_a_study_tunes_it_by_its_own_metric(loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
@@ -114,8 +124,8 @@ def test_a_study_tunes_it_by_its_own_metric(loss: str, tmp_path: Path, monkeypat
     monkeypatch.setattr("ranktune.tuner.evaluation.fitting.unfitted", kept)
     queries = judged()
     result = ranktune.tune(
-        queries, test=judged(1), metric="map", solvers=["LambdaMART"], trials=3, folds=2, jobs=1, home=tmp_path,
-        space={"LambdaMART.loss": loss, "LambdaMART.trees": 20},
+        queries, test=judged(1), metric="map", solvers=["LambdaMART"], trials=5, folds=2, jobs=1, home=tmp_path,
+        serve=["solr", "onnx", "lightgbm"], space={"LambdaMART.loss": loss, "LambdaMART.trees": 20},
     )  # fmt: skip
     assert np.isfinite(result.best_model.predict(queries)).all()
     assert made and all(ranker.metric == "map" for ranker in made)

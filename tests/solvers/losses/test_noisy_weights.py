@@ -102,11 +102,11 @@ def test_a_study_tries_them_where_weights_may_follow_the_ranking(tmp_path: Path)
     assert not set(NAMES) & {*weights_of("lbfgs"), *weights_of("newton"), *weights_of("owlqn")}
     for name in NAMES:
         result = ranktune.tune(
-            linear_queries(), test=linear_queries(seed=1), solvers=("Ranker",), trials=4, folds=2, jobs=1, home=tmp_path,
-            name=name, space={"Ranker.pair_weight": [name], "Ranker.optimizer": ["gradient_steps", "fobos"]},
+            linear_queries(), test=linear_queries(seed=1), solvers=("Ranker",), trials=4, folds=2, jobs=1, name=name,
+            space={"Ranker.pair_weight": [name], "Ranker.optimizer": ["gradient_steps", "fobos"]}, home=tmp_path,
         )  # fmt: skip
-        tried = [trial.parameters for trial in result.trials if "pair_weight" in trial.parameters]
-        assert tried and all(parameters["pair_weight"] == name for parameters in tried)
+        (row,) = (row for row in result.leaderboard if row.solver == "Ranker")
+        assert row.params is not None and row.params["pair_weight"] == name
         assert np.isfinite(result.best_model.predict(linear_queries())).all()
 
 
