@@ -10,6 +10,7 @@ import pytest
 
 from ranktune.solvers.boosting.lightgbm.lambda_mart import NOISY, LambdaMART
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
 from ranktune.solvers.export.check import ranks_alike
 from ranktune.solvers.export.formats import FORMATS, export
@@ -114,7 +115,7 @@ def test_bags_of_noisy_rankings_score_10_000_documents_alike(format: str, loss: 
     n = 1_000 if format == "vespa" else 10_000  # its evaluator is slow
     model, X = bag_of(loss), single(np.random.default_rng(0).random((n, 6)))
     result = scored(model, format, X)
-    close(result, model.predict(X, group=[20] * (n // 20)), format)
+    close(result, model.predict(Queries.from_arrays(X, np.zeros(n), group=[20] * (n // 20))), format)
     assert len(np.unique(result)) > 100
 
 
