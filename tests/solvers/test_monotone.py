@@ -23,7 +23,7 @@ from ranktune.solvers import (
     RidgeRanker,
 )
 from ranktune.solvers.boosting.catboost import CatBoostRanker
-from ranktune.solvers.boosting.lightgbm.lambda_mart import NOISY
+from ranktune.solvers.boosting.objectives import NOISY
 from ranktune.solvers.boosting.xgboost import XGBoostRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED, Registration

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.solvers.boosting.lightgbm.lambda_mart import NOISY, LambdaMART
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
+from ranktune.solvers.boosting.objectives import NOISY
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
