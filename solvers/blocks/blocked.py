@@ -17,6 +17,7 @@ from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import (
+    Moments,
     check_scaling,
     factors,
     factors_from,
@@ -149,11 +150,11 @@ def _sums(block: OpenBlock) -> tuple[Floats, float]:
     return weighted_sums(block.queries)
 
 
-def _moments(block: OpenBlock, about: Floats) -> Any:
+def _moments(block: OpenBlock, about: Floats) -> Moments:
     return moments(block.queries, about)
 
 
-def _query_moments(block: OpenBlock) -> Any:
+def _query_moments(block: OpenBlock) -> Moments:
     return query_moments(block.queries)
 
 

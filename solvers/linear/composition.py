@@ -88,7 +88,7 @@ class ComposedRanker(LinearRanker):
         check_parts(parts.loss, parts.penalty, made, grid.general())
         return parts
 
-    def _made(self, table: Mapping[str, grid.Part], part: Any, **given: Any) -> Any:
+    def _made(self, table: Mapping[str, grid.Part], part: object, **given: Any) -> Any:
         """Return a part that is given by its name, with the parameters of the ranker, or as it is."""
         return table[part].made(self, **given) if isinstance(part, str) else part
 
@@ -99,7 +99,7 @@ class ComposedRanker(LinearRanker):
         multiplier = factors_of(data, self.scaling, within_queries=self.scaled_within_queries)
         return [replace(parts, multiplier=multiplier) for parts in path]
 
-    def _loss(self, loss: Any, pair_weight: Any) -> Any:
+    def _loss(self, loss: Any, pair_weight: object) -> Any:
         if isinstance(loss, str):
             weight = Uniform() if pair_weight is None else self._made(grid.PAIR_WEIGHTS, pair_weight)
             return self._made(grid.LOSSES, loss, **({"weight": weight} if grid.has_pairs(loss) else {}))
@@ -112,7 +112,7 @@ class ComposedRanker(LinearRanker):
             )
         return replace(loss, weight=pair_weight)
 
-    def _penalty(self, penalty: Any, optimizer: Optimizer) -> Any:
+    def _penalty(self, penalty: object, optimizer: Optimizer) -> Any:
         if penalty is None or penalty == "none":
             return L1(0.0) if "truncate" in optimizer.needs.penalty else L2(0.0)
         return self._made(grid.PENALTIES, penalty)

@@ -182,7 +182,7 @@ class Model(ABC):
 
     @property
     def needs_queries(self) -> bool:
-        """Whether predict must be told which documents are ranked together."""
+        """Whether predict needs to know which documents are ranked together."""
         return False
 
     @property

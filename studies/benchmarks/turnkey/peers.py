@@ -98,7 +98,7 @@ class Peer:
     needs: tuple[str, ...]
 
 
-def _delivered(predict: Callable[[Any], ArrayLike], vali: Queries, **known: Any) -> Delivered:
+def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **known: Any) -> Delivered:
     """Return a model of another library, given by its scores of features, with its METRIC on validation queries."""
 
     def score(queries: Queries) -> Floats:

@@ -124,5 +124,5 @@ def test_one_without_a_path_says_what_to_do() -> None:
     description = described_metric(CUSTOM["mine"])
     restore_metric("mine", description)  # it is known
     del CUSTOM["mine"]
-    with pytest.raises(ParameterError, match=r"'mine' is not registered here.*ranktune.register_metric"):
+    with pytest.raises(ParameterError, match=r"'mine' is not registered here.*Call register_metric in Python"):
         restore_metric("mine", description)
