@@ -16,12 +16,13 @@ import numpy as np
 
 from ranktune.solvers.blocks.blocked import BlockedQueries, LocalBlocks, OpenBlock
 from ranktune.solvers.boosting.growth import without_features
-from ranktune.solvers.boosting.within import NONE, widened
+from ranktune.solvers.boosting.within import N_KINDS, NONE, widened
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.within.columns import signs_within
 
 
 class TrainingQueries(Protocol):
@@ -69,6 +70,7 @@ class InMemory:
 class InBlocks:
     """Queries in blocks of this process; only those with documents of different grades if pairs is true.
 
+    monotone has the constraints of all columns, which queries, without features, does not have.
     Raises DataError for sparse features, and ParameterError where other processes hold the blocks.
     """
 
@@ -84,6 +86,7 @@ class InBlocks:
         parts = data.workers.map(_without_features, pairs)
         self._first = np.cumsum([0, *(0 if part is None else part.n_queries for part in parts)])
         self.queries = concatenate([part for part in parts if part is not None])
+        self.monotone = None if data.monotone is None else signs_within(data.monotone, N_KINDS[within])
 
     def select(self, numbers: Ints) -> Queries:
         """Return the queries of these numbers, ascending, with their features, in memory."""
@@ -118,7 +121,7 @@ def _without_features(block: OpenBlock, pairs: bool) -> Queries | None:
     if len(numbers) == 0:
         return None
     part = without_features(block.queries).select(numbers)
-    return replace(part, encoding=None, document_ids=None, baseline=None)
+    return replace(part, encoding=None, document_ids=None, baseline=None, monotone=None)
 
 
 def _selected(block: OpenBlock, pairs: bool, numbers: Ints) -> Queries | None:

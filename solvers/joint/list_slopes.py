@@ -8,7 +8,7 @@ S, slope  (n, m) scores, and the derivatives      codes  (n,) numbers of the gra
 bounds    (G + 1,) the first column of each of G groups, and m: a group has one weight, and is logistic or has hinges
 phis      (m,) the loss of each column            margins, means  (m,) its margin, and whether it is the mean of pairs
 cuts      (G,) K, 0 where all pairs weigh 1       ranks     (G, K) v, what a rank counts
-worths    (G, n_documents) u, the value of a document
+gains     (G, n_documents) u, the gain of a document
 
 A hinge has the slope -(flat + steep short) where it is short of its margin: 1 and 0, or squared 0 and 2.
 """
@@ -46,7 +46,7 @@ class Losses(NamedTuple):
     means: Ints
     cuts: Ints
     ranks: Floats
-    worths: Floats
+    gains: Floats
 
 
 class Hinges(NamedTuple):
@@ -77,7 +77,7 @@ def losses_of(losses: Sequence[PairwiseLoss], queries: Queries) -> Losses:
         np.array([rule.mean for rule in rules], dtype=np.int64),
         cuts,
         ranks,
-        np.array([losses[c].weight.worths(queries.grades) for c in firsts], dtype=np.float64),
+        np.array([losses[c].weight.gains(queries.grades) for c in firsts], dtype=np.float64),
     )
 
 
@@ -88,28 +88,28 @@ def slopes(losses: Losses, S: Floats, codes: Codes, k: int, first: int, slope: F
     for g in range(len(losses.cuts)):
         a, b = losses.bounds[g], losses.bounds[g + 1]
         cut = losses.cuts[g]
-        worth, ranks = losses.worths[g, first : first + n], losses.ranks[g, :cut]
+        gains, ranks = losses.gains[g, first : first + n], losses.ranks[g, :cut]
         logistic = losses.phis[a] == LOGISTIC
         alone = cut == 0 and (logistic or n > LONG)
         for c in range(a, b if logistic else a):
             alone = alone or not spread(S[:, c]) < WIDE
         if alone or b - a < FEW:
-            one_by_one(losses, ranks, S, codes, k, worth, a, b, slope)
+            one_by_one(losses, ranks, S, codes, k, gains, a, b, slope)
         elif cut == 0:
             all_pairs(losses, S, codes, k, a, b, slope)
         else:
-            swaps(logistic, losses, ranks, S, codes, worth, a, b, slope)
+            swaps(logistic, losses, ranks, S, codes, gains, a, b, slope)
 
 
 @compiled
 def hinges_of(losses: Losses, a: int, b: int, width: int) -> Hinges:
     """Return the slopes of the columns a to b, with room for width columns."""
-    found = Hinges(np.ones(width), np.ones(width), np.zeros(width))
+    hinges = Hinges(np.ones(width), np.ones(width), np.zeros(width))
     for c in range(b - a):
-        found.margin[c] = losses.margins[a + c]
+        hinges.margin[c] = losses.margins[a + c]
         if losses.phis[a + c] != HINGE:
-            found.flat[c], found.steep[c] = 0.0, 2.0
-    return found
+            hinges.flat[c], hinges.steep[c] = 0.0, 2.0
+    return hinges
 
 
 @compiled
@@ -123,16 +123,16 @@ def width_of(m: int, logistic: bool) -> int:
 
 @compiled
 def one_by_one(
-    losses: Losses, ranks: Floats, S: Floats, codes: Codes, k: int, worth: Floats, a: int, b: int, slope: Floats
+    losses: Losses, ranks: Floats, S: Floats, codes: Codes, k: int, gains: Floats, a: int, b: int, slope: Floats
 ) -> None:
     """Overwrite the columns a to b of slope, a column after the other."""
     n = len(codes)
-    own, derivative = np.empty(n), np.empty(n)
+    scores, derivative = np.empty(n), np.empty(n)
     for c in range(a, b):
         for i in range(n):
-            own[i] = S[i, c]
+            scores[i] = S[i, c]
         rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1, 0, 0)
-        list_loss(rule, own, codes, k, worth, 0, derivative)
+        list_loss(rule, scores, codes, k, gains, 0, derivative)
         for i in range(n):
             slope[i, c] = derivative[i]
 
@@ -157,11 +157,11 @@ def all_pairs(losses: Losses, S: Floats, codes: Codes, k: int, a: int, b: int, s
         for c in range(b - a):
             T[p, c] = S[order[p], a + c]
     for p in range(n):
-        mine, by_better = T[p], D[p]
+        better, by_better = T[p], D[p]
         for r in range(ends[codes[order[p]]]):
-            theirs, by_worse = T[r], D[r]
+            worse, by_worse = T[r], D[r]
             for c in range(m):
-                short = margin[c] - (mine[c] - theirs[c])
+                short = margin[c] - (better[c] - worse[c])
                 x = flat[c] + steep[c] * short
                 x = x if short > 0.0 else 0.0
                 by_better[c] -= x
@@ -201,47 +201,47 @@ def swaps(
     """
     n, m = len(codes), width_of(b - a, logistic)
     K = min(len(v), n)
-    T, own, top, hinges = np.zeros((n, m)), np.empty(n), np.empty(K, dtype=np.int64), hinges_of(losses, a, b, m)
+    T, column, top, hinges = np.zeros((n, m)), np.empty(n), np.empty(K, dtype=np.int64), hinges_of(losses, a, b, m)
     margin, flat, steep = hinges.margin, hinges.flat, hinges.steep
     tops, counts = np.zeros((m, K), dtype=np.int64), np.zeros((n, m))
     for c in range(b - a):
         for i in range(n):
-            T[i, c] = own[i] = S[i, a + c]
-        best(own, codes, top)
+            T[i, c] = column[i] = S[i, a + c]
+        best(column, codes, top)
         for r in range(K):
             tops[c, r] = top[r]
             counts[top[r], c] = v[r]
     if logistic:
         exponentials(T)
     D, total = np.zeros((n, m)), np.zeros(m)
-    mine, worth, by_mine = np.empty(m), np.empty(m), np.empty(m)
+    top_scores, top_gains, by_top = np.empty(m), np.empty(m), np.empty(m)
     for r in range(K):
         for c in range(m):
-            mine[c], worth[c], by_mine[c] = T[tops[c, r], c], u[tops[c, r]], 0.0
+            top_scores[c], top_gains[c], by_top[c] = T[tops[c, r], c], u[tops[c, r]], 0.0
         for j in range(n):
-            theirs, counted, by_other, uj, vr = T[j], counts[j], D[j], u[j], v[r]
+            scores, counted, by_other, uj, vr = T[j], counts[j], D[j], u[j], v[r]
             if logistic:
                 for c in range(m):
-                    gap, rest = worth[c] - uj, vr - counted[c]
+                    gap, rest = top_gains[c] - uj, vr - counted[c]
                     weight = gap * (rest if rest > 0.0 else 0.0)
-                    worse = theirs[c] if gap > 0.0 else mine[c]
-                    x = weight * (worse / (mine[c] + theirs[c]))
-                    by_mine[c] -= x
+                    worse = scores[c] if gap > 0.0 else top_scores[c]
+                    x = weight * (worse / (top_scores[c] + scores[c]))
+                    by_top[c] -= x
                     by_other[c] += x
                     total[c] += abs(weight)
             else:
                 for c in range(m):
-                    gap, rest = worth[c] - uj, vr - counted[c]
+                    gap, rest = top_gains[c] - uj, vr - counted[c]
                     weight = gap * (rest if rest > 0.0 else 0.0)
-                    lead = mine[c] - theirs[c]
+                    lead = top_scores[c] - scores[c]
                     short = margin[c] - (lead if gap > 0.0 else -lead)
                     x = flat[c] + steep[c] * short
                     x = weight * (x if short > 0.0 else 0.0)
-                    by_mine[c] -= x
+                    by_top[c] -= x
                     by_other[c] += x
                     total[c] += abs(weight)
         for c in range(b - a):
-            D[tops[c, r], c] += by_mine[c]
+            D[tops[c, r], c] += by_top[c]
     for c in range(b - a):
         scale = 1.0 / total[c] if losses.means[a + c] == 1 and total[c] > 0.0 else 1.0
         for i in range(n):

@@ -46,13 +46,13 @@ class Part:
 
     def made(self, ranker: object, **given: Any) -> Any:
         """Return the part with the parameters of a ranker that it takes, and with what is given."""
-        named = {own.name: self.names.get(own.name, own.name) for own in fields(self.kind)}
+        named = {field.name: self.names.get(field.name, field.name) for field in fields(self.kind)}
         taken = {name: getattr(ranker, source) for name, source in named.items() if hasattr(ranker, source)}
         return self.kind(**{**self.usual, **taken, **given})
 
     def takes(self, parameter: str) -> bool:
         """Return whether a parameter of the ranker is one of the part."""
-        return parameter in {self.names.get(own.name, own.name) for own in fields(self.kind)}
+        return parameter in {self.names.get(field.name, field.name) for field in fields(self.kind)}
 
 
 CENTRED = {"centre": "query"}
@@ -143,7 +143,7 @@ def general() -> tuple[type[Optimizer], ...]:
 
 def taking(table: Mapping[str, Part], parameter: str) -> tuple[str, ...]:
     """Return the names of the parts that take a parameter."""
-    return tuple(name for name, own in table.items() if own.takes(parameter))
+    return tuple(name for name, part in table.items() if part.takes(parameter))
 
 
 def of_optimizer(parameter: str, *more: str) -> When:
@@ -157,7 +157,7 @@ def losses_of(optimizer: str) -> tuple[str, ...]:
     if wanted == "pairwise":
         return tuple(filter(has_pairs, LOSSES))
     if wanted == "smooth":
-        return tuple(loss for loss, own in LOSSES.items() if own.kind.smooth)
+        return tuple(loss for loss, part in LOSSES.items() if part.kind.smooth)
     return tuple(loss for loss, entry in LOSSES.items() if optimizer in entry.kind.optimizers)
 
 
@@ -184,8 +184,8 @@ def _groups(parameter: str, choices: Callable[[str], Hashable]) -> list[tuple[An
     """Return the choices of optimizers, the most frequent first, what is searched in place of the usual, and when."""
     groups: dict[tuple[Any, Range], list[str]] = {}
     for name in SEARCHED:
-        own = OPTIMIZERS[name].kind.searched.get(parameter, Range())
-        groups.setdefault((choices(name), own), []).append(name)
+        searched = OPTIMIZERS[name].kind.searched.get(parameter, Range())
+        groups.setdefault((choices(name), searched), []).append(name)
     ordered = sorted(groups.items(), key=lambda group: -len(group[1]))
     return [(*key, When("optimizer", tuple(names))) for key, names in ordered]
 
@@ -193,8 +193,8 @@ def _groups(parameter: str, choices: Callable[[str], Hashable]) -> list[tuple[An
 def loss_ranges() -> tuple[Range, ...]:
     """Return what is searched of the loss: what the optimizer can minimise."""
     return tuple(
-        Range(choices=losses, default=own.default, when=when)
-        for losses, own, when in _groups("loss", losses_of)
+        Range(choices=losses, default=searched.default, when=when)
+        for losses, searched, when in _groups("loss", losses_of)
         if losses
     )
 
@@ -219,9 +219,9 @@ def penalty_ranges() -> tuple[Range, ...]:
 def strength_ranges(strength: str, usual: Range) -> tuple[Range, ...]:
     """Return what is searched of the strength l1 or l2, where the penalty has it."""
     ranges = []
-    for penalties, own, when in _groups(strength, lambda name: OPTIMIZERS[name].kind.penalties):
+    for penalties, searched, when in _groups(strength, lambda name: OPTIMIZERS[name].kind.penalties):
         having = tuple(name for name in penalties if PENALTIES[name].takes(strength))
         if having:
             whens = when if having == penalties else (when, When("penalty", having))
-            ranges.append(replace(usual if own == Range() else own, when=whens))
+            ranges.append(replace(usual if searched == Range() else searched, when=whens))
     return tuple(ranges)

@@ -51,14 +51,14 @@ class Lists(NamedTuple):
 
 
 class State(NamedTuple):
-    """What evaluate leaves: by document gradient, share and own; by level log_z, alpha, S and T.
+    """What evaluate leaves: by document gradient, share and curvature; by level log_z, alpha, S and T.
 
-    share is 0 on the highest level, own on the lowest; queries of one level are 0 throughout.
+    share is 0 on the highest level, curvature on the lowest; queries of one level are 0 throughout.
     """
 
     gradient: Floats
     share: Floats
-    own: Floats
+    curvature: Floats
     log_z: Floats
     alpha: Floats
     S: Floats
@@ -107,7 +107,7 @@ def evaluate_query(q: int, lists: Lists, scores: Floats, state: State) -> float:
     """Return the weighted loss of query q and overwrite its part of state."""
     a, b = lists.starts[q], lists.starts[q + 1]
     first, last = lists.first_level[q], lists.first_level[q + 1]
-    state.gradient[a:b], state.share[a:b], state.own[a:b] = 0.0, 0.0, 0.0
+    state.gradient[a:b], state.share[a:b], state.curvature[a:b] = 0.0, 0.0, 0.0
     state.S[first:last], state.T[first:last], state.alpha[first:last] = 0.0, 0.0, 0.0
     if last - first < 2:
         return 0.0
@@ -127,7 +127,7 @@ def evaluate_query(q: int, lists: Lists, scores: Floats, state: State) -> float:
             total += max(behind, 0.0) + np.log1p(ratio)
             sigma = (1.0 if behind > 0.0 else ratio) / (1.0 + ratio)
             state.gradient[i] = -weight * sigma
-            state.own[i] = weight * ratio / (1.0 + ratio) ** 2
+            state.curvature[i] = weight * ratio / (1.0 + ratio) ** 2
             state.S[k] += weight * sigma
     state.T[last - 1] = state.S[last - 1]
     for k in range(last - 2, first, -1):
@@ -187,10 +187,10 @@ def value(lists: Lists, scores: Floats, scratch: Floats) -> float:
 
 @compiled
 def stiffen(lists: Lists, scores: Floats, state: State, share: float) -> None:
-    """Move the second derivatives that evaluate left, own, by share of the way to a bound that holds further off.
+    """Move the curvature that evaluate left by share of the way to a bound that holds further off.
 
-    The loss of a document far behind is nearly linear, log(Z_k) - t_i: own is close to zero and puts no bound on the
-    step. tanh(b / 2) / (2 b), b how far it is behind, bounds the curvature of log(1 + exp(b)) along
+    The loss of a document far behind is nearly linear, log(Z_k) - t_i: its curvature is nearly zero and does not
+    bound the step. tanh(b / 2) / (2 b), b how far it is behind, bounds the curvature of log(1 + exp(b)) along
     with the value: the parabola through here with it lies nowhere below.
 
     Source of the bound: Jaakkola & Jordan 2000, "Bayesian parameter estimation via variational methods", Stat. Comput.
@@ -203,7 +203,7 @@ def stiffen(lists: Lists, scores: Floats, state: State, share: float) -> None:
                 behind = state.log_z[k] - (scores[i] - lists.margins[k])
                 if behind > 1.0:
                     bound = lists.weights[q] * np.tanh(0.5 * behind) / (2.0 * behind)
-                    state.own[i] += share * (bound - state.own[i])
+                    state.curvature[i] += share * (bound - state.curvature[i])
 
 
 @compiled
@@ -239,7 +239,7 @@ def hessian(X: Matrix, columns: Ints, lists: Lists, state: State) -> Floats:
             between = above * state.alpha[k] * mass
             for p in range(begin, end):
                 i = lists.order[p]
-                inner, outer = state.share[i] * above, state.own[i]
+                inner, outer = state.share[i] * above, state.curvature[i]
                 both = inner + outer
                 if both <= 0.0:
                     continue

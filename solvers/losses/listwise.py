@@ -78,8 +78,8 @@ class SoftmaxCrossEntropy(Composable):
 
     def _targets(self, queries: Queries) -> tuple[Floats, Floats]:
         """Return the target of each document, (n_documents,), and the weight of each query, 0 if it does not count."""
-        worth = queries.grades if self.gain == "linear" else _doubled(queries)
-        target, weights = worth / self.temperature, np.array(queries.weight_of_query)
+        gains = queries.grades if self.gain == "linear" else _doubled(queries)
+        target, weights = gains / self.temperature, np.array(queries.weight_of_query)
         _targets(target, as_ints(queries.starts), weights)
         return target, weights
 
@@ -92,8 +92,8 @@ def _doubled(queries: Queries) -> Floats:
     """
     highest = np.maximum.reduceat(queries.grades, queries.starts[:-1])
     above = np.maximum(highest - MAX_EXPONENT, 0.0)
-    worth: Floats = np.exp2(queries.grades - np.repeat(above, queries.lengths)) - 1.0
-    return worth
+    gains: Floats = np.exp2(queries.grades - np.repeat(above, queries.lengths)) - 1.0
+    return gains
 
 
 @compiled

@@ -51,10 +51,10 @@ def _in_blocks(loss: Loss, data: BlockedQueries) -> OfWeights:
             "over blocks, as the pairwise, listwise and pointwise losses are."
         )
     divisible = cast(DivisibleLoss, loss)
-    workers, found = data.workers, data.workers.map(_overview, divisible)
-    others = deciding(np.concatenate([grades for _, grades in found]))
-    counts = [1.0 if weight is None else weight for weight, _ in found]
-    total = 1.0 if found[0][0] is None else sum(counts)
+    workers, overviews = data.workers, data.workers.map(_overview, divisible)
+    others = deciding(np.concatenate([grades for _, grades in overviews]))
+    counts = [1.0 if weight is None else weight for weight, _ in overviews]
+    total = 1.0 if overviews[0][0] is None else sum(counts)
 
     def mean(parts: list[Any]) -> Any:
         return np.sum([count * np.asarray(part) for count, part in zip(counts, parts, strict=True)], axis=0) / total
@@ -78,11 +78,11 @@ def _overview(block: OpenBlock, loss: DivisibleLoss) -> tuple[float | None, Floa
 
 
 def _means(block: OpenBlock, loss: LevelledLoss, others: Floats, weights: Floats) -> tuple[float, float]:
-    return _kept(block, loss, others, loss.at_intercept).means(block.scores(weights))
+    return _prepared(block, loss, others, loss.at_intercept).means(block.scores(weights))
 
 
 def _by_intercept(block: OpenBlock, loss: LevelledLoss, others: Floats, weights: Floats, intercept: float) -> Any:
-    return _kept(block, loss, others, loss.at_intercept).by_intercept(block.scores(weights), intercept)
+    return _prepared(block, loss, others, loss.at_intercept).by_intercept(block.scores(weights), intercept)
 
 
 def _evaluated(
@@ -91,16 +91,16 @@ def _evaluated(
     """Return the loss on a block, and its gradient by weight."""
     scores = block.scores(weights)
     if intercept is None:
-        value, by_score = _kept(block, loss, others, loss.prepared)(scores)
+        value, by_score = _prepared(block, loss, others, loss.prepared)(scores)
     else:
-        value, by_score = _kept(block, loss, others, loss.at_intercept).value_and_gradient(scores, intercept)
+        value, by_score = _prepared(block, loss, others, loss.at_intercept).value_and_gradient(scores, intercept)
     return value, products.transposed(block.queries.features, by_score)
 
 
-def _kept(block: OpenBlock, loss: Any, others: Floats, prepare: Callable[[Queries, Floats], T]) -> T:
+def _prepared(block: OpenBlock, loss: Any, others: Floats, prepare: Callable[[Queries, Floats], T]) -> T:
     """Return what prepare makes of the block, once for a loss and others."""
-    name, (key, found) = "loss of weights", block.kept.get("loss of weights", (None, None))
+    name, (key, result) = "loss of weights", block.kept.get("loss of weights", (None, None))
     if key != (loss, others.tobytes()):
-        key, found = (loss, others.tobytes()), prepare(block.queries, others)
-        block.kept[name] = key, found
-    return cast(T, found)
+        key, result = (loss, others.tobytes()), prepare(block.queries, others)
+        block.kept[name] = key, result
+    return cast(T, result)

@@ -40,21 +40,21 @@ from ranktune.solvers.losses.order_statistics_kernels import (
 )
 
 
-def slopes_of_ties(judged: Judged, adjacent: bool) -> Floats:
+def slopes_of_ties(graded: Judged, adjacent: bool) -> Floats:
     """Return better less worse partners of each document, weighted, where all scores are equal: (n_documents,).
 
     That is half the gradient by score of the squared hinge of margin 1.
     """
-    starts, codes, n_grades, weights = judged
+    starts, codes, n_grades, weights = graded
     cells, counts, below = grade_cells(starts, codes, n_grades)
     worse, better = partners_by_cell(counts, below, n_grades, adjacent)
     slopes: Floats = (np.repeat(weights, n_grades) * (better - worse))[cells]
     return slopes
 
 
-def windows_of_ties(judged: Judged, adjacent: bool, windows: Windows) -> None:
+def windows_of_ties(graded: Judged, adjacent: bool, windows: Windows) -> None:
     """Fill windows as evaluate does where all scores are equal, but for the slopes. Cost: no sorting."""
-    starts, codes, n_grades, _ = judged
+    starts, codes, n_grades, _ = graded
     lengths = np.diff(starts)
     cells, counts, below = grade_cells(starts, codes, n_grades)
     worse, better = partners_by_cell(counts, below, n_grades, adjacent)
@@ -66,11 +66,11 @@ def windows_of_ties(judged: Judged, adjacent: bool, windows: Windows) -> None:
 class ActivePairs:
     """The squared hinge of queries and its derivatives, with scratch for one caller at a time."""
 
-    def __init__(self, judged: Judged, adjacent: bool) -> None:
-        self._judged, self._adjacent = judged, adjacent
-        longest, self._most = int(np.diff(judged.starts).max()), int(judged.n_grades.max())
+    def __init__(self, graded: Judged, adjacent: bool) -> None:
+        self._graded, self._adjacent = graded, adjacent
+        longest, self._most = int(np.diff(graded.starts).max()), int(graded.n_grades.max())
         self._bucket, self._ends = np.empty((2, 2 * longest + 1), dtype=np.uint32)
-        self._sorted, self._table = np.empty(judged.starts[-1]), np.empty((longest + 1, 16))
+        self._sorted, self._table = np.empty(graded.starts[-1]), np.empty((longest + 1, 16))
         self._ranked, self._total = np.empty((2, longest))
 
     def evaluate(self, scores: Floats, margin: float, windows: Windows) -> tuple[float, float]:
@@ -78,8 +78,8 @@ class ActivePairs:
 
         Fills the windows, the last being the gradient of the squared hinge by score: it may be the array of scores.
         """
-        rank(scores, self._judged, margin, self._bucket, self._ends, windows, self._sorted)
-        given = (self._judged, margin, self._adjacent, windows, self._sorted)
+        rank(scores, self._graded, margin, self._bucket, self._ends, windows, self._sorted)
+        given = (self._graded, margin, self._adjacent, windows, self._sorted)
         squared, linear = slopes_few(*given, self._table)
         if self._most > MAX_TABLE_GRADES:
             more = slopes_rest(*given, _room(self._most), _room(self._most), self._total, self._ranked)
@@ -91,7 +91,7 @@ class ActivePairs:
 
         out may be by_document.
         """
-        given = (self._judged, self._adjacent, windows, by_document)
+        given = (self._graded, self._adjacent, windows, by_document)
         multiply_few(*given, self._table, self._ranked, out)
         if self._most > MAX_TABLE_GRADES:
             multiply_rest(*given, _room(self._most), self._ranked, self._total, out)
@@ -109,11 +109,11 @@ class Hinges:
     margin and the factor of each hinge. Scores and other vectors are of all documents; only those of the block count.
     """
 
-    def __init__(self, judged: Judged, first: int, last: int, adjacent: bool, windows: Sequence[Windows]) -> None:
-        a, b = int(judged.starts[first]), int(judged.starts[last])
+    def __init__(self, graded: Judged, first: int, last: int, adjacent: bool, windows: Sequence[Windows]) -> None:
+        a, b = int(graded.starts[first]), int(graded.starts[last])
         self._documents = slice(a, b)
-        self._pairs = ActivePairs(judged.part(first, last), adjacent)
-        self._windows = [own.part(a, b) for own in windows]
+        self._pairs = ActivePairs(graded.part(first, last), adjacent)
+        self._windows = [window.part(a, b) for window in windows]
 
     def slopes(self, terms: Sequence[tuple[float, float]], scores: Floats, losses: Floats) -> None:
         """Turn scores into slopes, and overwrite losses, (n_terms, 2).

@@ -62,14 +62,14 @@ class Windows(NamedTuple):
 
 @compiled
 def rank(
-    scores: Floats, judged: Judged, margin: float, bucket: Codes, ends: Codes, windows: Windows, ranked: Floats
+    scores: Floats, graded: Judged, margin: float, bucket: Codes, ends: Codes, windows: Windows, ranked: Floats
 ) -> None:
     """Fill windows, but for degree and slope, and overwrite ranked with the sorted scores less their mean.
 
     Only differences of scores matter, and small numbers round less in the sums. bucket (longest query,) and ends
     (2 * longest query + 1,) are scratch. Of a query with one grade, nothing is active and nothing is sorted.
     """
-    starts, of_document, n_grades, _ = judged
+    starts, of_document, n_grades, _ = graded
     order, low, high, codes, _, _ = windows
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
@@ -102,14 +102,14 @@ def rank(
 
 @compiled
 def slopes_few(
-    judged: Judged, margin: float, adjacent: bool, windows: Windows, ranked: Floats, table: Floats
+    graded: Judged, margin: float, adjacent: bool, windows: Windows, ranked: Floats, table: Floats
 ) -> tuple[float, float]:
     """Return the weighted losses, and overwrite degree and slope, of queries with up to MAX_TABLE_GRADES grades.
 
     table, (longest query + 1, 16), is scratch: row r has the sum, and from 8 on the count, of the positions before r
     with grades below g. Half the degrees is the number of pairs.
     """
-    starts, _, n_grades, weights = judged
+    starts, _, n_grades, weights = graded
     order, low, high, codes, degree, slope = windows
     squared, linear = 0.0, 0.0
     for q in range(len(starts) - 1):
@@ -154,13 +154,13 @@ def slopes_few(
 
 @compiled
 def multiply_few(
-    judged: Judged, adjacent: bool, windows: Windows, by_document: Floats, table: Floats, ranked: Floats, out: Floats
+    graded: Judged, adjacent: bool, windows: Windows, by_document: Floats, table: Floats, ranked: Floats, out: Floats
 ) -> None:
     """Overwrite out, of queries with up to MAX_TABLE_GRADES grades, with the second derivative times by_document.
 
     table and ranked are scratch, see slopes_few.
     """
-    starts, _, n_grades, weights = judged
+    starts, _, n_grades, weights = graded
     order, low, high, codes, degree, _ = windows
     for q in range(len(starts) - 1):
         a, b, twice = starts[q], starts[q + 1], 2.0 * weights[q]
@@ -193,7 +193,7 @@ def multiply_few(
 
 @compiled
 def slopes_rest(
-    judged: Judged,
+    graded: Judged,
     margin: float,
     adjacent: bool,
     windows: Windows,
@@ -204,7 +204,7 @@ def slopes_rest(
     excess: Floats,
 ) -> tuple[float, float]:
     """Do what slopes_few does for the other queries; sums, counts, total and excess are scratch."""
-    starts, _, n_grades, weights = judged
+    starts, _, n_grades, weights = graded
     order, low, high, codes, degree, slope = windows
     squared, linear = 0.0, 0.0
     for q in range(len(starts) - 1):
@@ -233,7 +233,7 @@ def slopes_rest(
 
 @compiled
 def multiply_rest(
-    judged: Judged,
+    graded: Judged,
     adjacent: bool,
     windows: Windows,
     by_document: Floats,
@@ -243,7 +243,7 @@ def multiply_rest(
     out: Floats,
 ) -> None:
     """Do what multiply_few does for the other queries; sums, ranked and total are scratch."""
-    starts, _, n_grades, weights = judged
+    starts, _, n_grades, weights = graded
     order, low, high, codes, degree, _ = windows
     for q in range(len(starts) - 1):
         a, b, k, twice = starts[q], starts[q + 1], n_grades[q], 2.0 * weights[q]

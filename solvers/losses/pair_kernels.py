@@ -4,7 +4,7 @@
 
 s      (n,) scores              codes  (n,) the number of each grade among the k of the list, lowest 0
 slope  (n,) overwritten with the derivative of loss by s, the weights held constant (LambdaRank's convention)
-u      (n,) worth of each document, not falling with its grade      v  (K,) what the first K ranks count, not rising
+u      (n,) gain of each document, not falling with its grade      v  (K,) what the first K ranks count, not rising
 
 Without v all pairs weigh 1, and the hinges cost n log n log k, the logistic n^2. With v, weight(i, j) =
 |u_i - u_j| |v_rank(i) - v_rank(j)|: how much sum of u v changes when the two documents swap places. It is zero unless
@@ -46,7 +46,7 @@ class PairRule(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """The grades of all lists: starts (n_lists + 1,), codes and worth (n_documents,), n_grades and keys (n_lists,).
+    """The grades of all lists: starts (n_lists + 1,), codes and gain (n_documents,), n_grades and keys (n_lists,).
 
     keys tell the noise of a list from that of others.
     """
@@ -54,7 +54,7 @@ class Lists(NamedTuple):
     starts: Ints
     codes: Codes
     n_grades: Codes
-    worth: Floats
+    gain: Floats
     keys: Ints
 
 
@@ -72,7 +72,7 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
                 slope[i] = 0.0
             continue
         loss = list_loss(
-            rule, scores[a:b], lists.codes[a:b], lists.n_grades[q], lists.worth[a:b], lists.keys[q], slope[a:b]
+            rule, scores[a:b], lists.codes[a:b], lists.n_grades[q], lists.gain[a:b], lists.keys[q], slope[a:b]
         )
         total += weights[q] * loss
         for i in range(a, b):
@@ -203,9 +203,9 @@ def logistic_swaps(v: Floats, s: Floats, codes: Codes, k: int, u: Floats, slope:
     for r in range(K):
         behind[top[r]] = False
     slope[:] = 0.0
-    ends, worth, logs = np.zeros(k + 1, dtype=np.int64), np.zeros(k), np.zeros(k)
+    ends, gain, logs = np.zeros(k + 1, dtype=np.int64), np.zeros(k), np.zeros(k)
     for i in range(n):
-        worth[codes[i]] = u[i]
+        gain[codes[i]] = u[i]
         if behind[i]:
             ends[codes[i] + 1] += 1
             logs[codes[i]] += s[i] - high
@@ -227,17 +227,17 @@ def logistic_swaps(v: Floats, s: Floats, codes: Codes, k: int, u: Floats, slope:
     loss, weights = 0.0, 0.0
     for r in range(K):
         a = top[r]
-        mine = first_ranks[r]
+        exponential = first_ranks[r]
         for c in range(k):
-            weight = abs(u[a] - worth[c]) * v[r]
+            weight = abs(u[a] - gain[c]) * v[r]
             first, last = ends[c], ends[c + 1]
             if weight == 0.0 or first == last:
                 continue
             better = codes[a] > c
             sign = weight if better else -weight
             for p in range(first, last):
-                sums[p] = mine + e[p]
-                shares[p] = (e[p] if better else mine) / sums[p]
+                sums[p] = exponential + e[p]
+                shares[p] = (e[p] if better else exponential) / sums[p]
                 by_rest[p] += sign * shares[p]
             share, log = totals(shares, sums, first, last)
             slope[a] -= sign * share

@@ -29,7 +29,7 @@ RELEVANT = 1.0
 class PairWeight(Protocol):
     """What pairwise losses need of a pair weight."""
 
-    def worths(self, grades: Floats) -> Floats:
+    def gains(self, grades: Floats) -> Floats:
         """Return u, (n_documents,), not decreasing with the grade. Raises DataError for grades that it cannot take."""
 
     def ranks(self, longest: int) -> Floats:
@@ -47,7 +47,7 @@ class Uniform:
     True
     """
 
-    def worths(self, grades: Floats) -> Floats:
+    def gains(self, grades: Floats) -> Floats:
         """Return the grades, which uniform weights do not use."""
         return grades
 
@@ -76,7 +76,7 @@ class DeltaNDCG:
     --------
     >>> import numpy as np
     >>> from ranktune.solvers import DeltaNDCG
-    >>> DeltaNDCG(2).worths(np.array([0.0, 1.0, 2.0])).tolist(), DeltaNDCG(2).ranks(3).round(3).tolist()
+    >>> DeltaNDCG(2).gains(np.array([0.0, 1.0, 2.0])).tolist(), DeltaNDCG(2).ranks(3).round(3).tolist()
     ([0.0, 1.0, 3.0], [1.0, 0.631])
     """
 
@@ -89,7 +89,7 @@ class DeltaNDCG:
             check_count("at", self.at)
         check_choice("gain", self.gain, (*GAINS, AUTO))
 
-    def worths(self, grades: Floats) -> Floats:
+    def gains(self, grades: Floats) -> Floats:
         """Return the gain of each grade."""
         if self.gain == AUTO:
             return relative_gains(grades)
@@ -118,7 +118,7 @@ class DeltaRecall:
     --------
     >>> import numpy as np
     >>> from ranktune.solvers import DeltaRecall
-    >>> DeltaRecall(2).worths(np.array([0.0, 1.0, 2.0])).tolist(), DeltaRecall(2).ranks(3).tolist()
+    >>> DeltaRecall(2).gains(np.array([0.0, 1.0, 2.0])).tolist(), DeltaRecall(2).ranks(3).tolist()
     ([0.0, 1.0, 1.0], [1.0, 1.0])
     """
 
@@ -128,7 +128,7 @@ class DeltaRecall:
         """Check the cutoff."""
         check_count("at", self.at)
 
-    def worths(self, grades: Floats) -> Floats:
+    def gains(self, grades: Floats) -> Floats:
         """Return 1 where the document is relevant, else 0."""
         relevant = grades >= RELEVANT if grades.max() >= RELEVANT else grades > grades.min()
         return relevant.astype(np.float64)
@@ -171,9 +171,9 @@ class NoisyNDCG(NoisyWeight):
     at: Annotated[int, Param("The cutoff.")] = 10
     gain: Annotated[str, Param("As of DeltaNDCG.", choices=(*GAINS, AUTO))] = AUTO
 
-    def worths(self, grades: Floats) -> Floats:
+    def gains(self, grades: Floats) -> Floats:
         """Return the gain of each grade."""
-        return DeltaNDCG(self.at, self.gain).worths(grades)
+        return DeltaNDCG(self.at, self.gain).gains(grades)
 
     def ranks(self, longest: int) -> Floats:
         """Return 1 / log2(rank + 1)."""
@@ -202,7 +202,7 @@ class NoisyNeighbours(NoisyWeight):
     truncation: Annotated[int, Param("The ranks whose documents make a pair with the next one.")] = 30
     decay: Annotated[float, Param("What a rank counts, as a factor of what the one above it counts.")] = 0.85
 
-    def worths(self, grades: Floats) -> Floats:
+    def gains(self, grades: Floats) -> Floats:
         """Return the grades."""
         return grades
 

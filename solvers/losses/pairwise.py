@@ -105,11 +105,11 @@ class PairwiseLoss(Composable):
     def lists(self, queries: Queries, others: Floats = NO_GRADES) -> Lists:
         """Return the grades in the form of the kernels. Raises DataError for grades that the weight cannot take."""
         codes, n_grades = number_grades(queries.grades, queries.starts)
-        worths = self.weight.worths(np.append(queries.grades, others) if len(others) else queries.grades)
+        gains = self.weight.gains(np.append(queries.grades, others) if len(others) else queries.grades)
         keys = np.zeros(queries.n_queries, dtype=np.int64)
         if self._samples:  # noise by the name of a query is the same wherever the query stands
             keys[:] = [crc32(str(name).encode()) for name in queries.query_ids]
-        return Lists(as_ints(queries.starts), codes, n_grades, as_floats(worths[: queries.n_documents]), keys)
+        return Lists(as_ints(queries.starts), codes, n_grades, as_floats(gains[: queries.n_documents]), keys)
 
     def weight_of(self, queries: Queries) -> float | None:
         """Return the weight of the queries that have pairs; None where the losses of queries add up."""

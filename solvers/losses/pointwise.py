@@ -64,15 +64,15 @@ class PointwiseLoss(Composable):
 
     def prepared(self, queries: Queries, others: Floats = NO_GRADES) -> Evaluate:
         """Return value_and_gradient on queries, with the targets computed once."""
-        own, level = self.at_intercept(queries, others), np.nan  # of predictions, at the end of the last search
+        terms, level = self.at_intercept(queries, others), np.nan  # of predictions, at the end of the last search
 
         def evaluate(scores: Floats) -> tuple[float, Floats]:
             nonlocal level
-            score, target = own.means(scores)
+            score, target = terms.means(scores)
             start = self.start(score, target) if np.isnan(level) else level - score
-            intercept = best_intercept(lambda b: own.by_intercept(scores, b), start)
+            intercept = best_intercept(lambda b: terms.by_intercept(scores, b), start)
             level = intercept + score
-            return own.value_and_gradient(scores, intercept)
+            return terms.value_and_gradient(scores, intercept)
 
         return evaluate
 
@@ -113,8 +113,8 @@ class PointwiseTerms:
         """Return the loss and its derivatives by the intercept, and set the derivatives by centred score."""
         self._take(scores)
         if self._last is None or self._last[0] != intercept:
-            found = _evaluate(*self._kind, self._centred, intercept, self._targets, self._weights, self._slope)
-            self._last = intercept, *found
+            result = _evaluate(*self._kind, self._centred, intercept, self._targets, self._weights, self._slope)
+            self._last = intercept, *result
         return self._last[1:]
 
     def _take(self, scores: Floats) -> None:

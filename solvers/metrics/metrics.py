@@ -243,7 +243,9 @@ def parse_metric(text: str | Metric) -> Metric:
         else:
             CUSTOM.spelling(name)  # imports it if an installed package offers it
     if name not in KNOWN:
-        raise ParameterError(f"metric '{text}' is unknown. {nearest_name(name, KNOWN)}")
+        raise ParameterError(
+            f"metric '{text}' is unknown. {nearest_name(name, KNOWN)} A function is given as module:function."
+        )
     preset, options = _parse_options(text, name, tail)
     return Metric(name, None if cutoff is None else _parse_cutoff(text, cutoff), preset or convention, **options)
 

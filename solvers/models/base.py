@@ -241,7 +241,8 @@ class Model(ABC):
                 check_width(values.shape[1], self.n_features)
                 if values.shape[0] == 0:
                     return np.zeros(0)
-            qid, group = (qid, group) if self._by_list else (None, None)
+            if not self._by_list:  # scores do not depend on the queries, nor on what is valid as their ids
+                qid, group = None, [values.shape[0]] if values.ndim == 2 else None
             queries = Queries.from_arrays(values, np.zeros(values.shape[0] if values.ndim else 0), qid=qid, group=group)
             check_grouped(queries.n_documents, self.needs_queries and qid is None and group is None)
         return queries.in_caller_order(np.concatenate(list(self.score_blocks(queries))))

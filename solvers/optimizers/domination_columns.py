@@ -6,10 +6,10 @@ in the order of working, where a sparse matrix has all. factor is what each feat
 gradients and curvatures are for the multiplied features. Notation as in domination_kernels.
 
 Two ways:
-- Newton: minimise the quadratic model at the current scores. v = X d; by level A = sum share_j v_j, B = sum own_j v_j,
-  mean_k = M_k of v, W the sum of own, pull_k = (S_k - W_k) mean_k + B_k + alpha_k pull_(k+1). The model's gradient by
-  v_j is
-      gradient_j + (h_j + own_j) v_j - own_j mean_k - share_j pull_(k+1),   h_j = share_j T_(k+1), k the level of j,
+- Newton: minimise the quadratic model at the current scores. v = X d; by level A = sum share_j v_j, B = sum c_j v_j,
+  mean_k = M_k of v, c the curvature and W its sum, pull_k = (S_k - W_k) mean_k + B_k + alpha_k pull_(k+1). The
+  gradient of the model by v_j is
+      gradient_j + (h_j + c_j) v_j - c_j mean_k - share_j pull_(k+1),   h_j = share_j T_(k+1), k the level of j,
   so a column costs its nonzeros, and if its weight changes also the levels of the queries it touches. mean and pull
   of a query are renewed when as many of its documents changed as it has levels, and after each sweep: then levels never
   cost more than nonzeros, and the means change little in between.
@@ -61,8 +61,8 @@ def _column(columns: Columns, c: int) -> tuple[Matrix, Ints]:
 def _own_sums(lists: Lists, state: State) -> Floats:
     """Return W, (n_levels,)."""
     result = np.zeros(len(state.S))
-    for i in range(len(state.own)):
-        result[lists.level[i]] += state.own[i]
+    for i in range(len(state.curvature)):
+        result[lists.level[i]] += state.curvature[i]
     return result
 
 
@@ -79,9 +79,9 @@ def _curvature(data: Matrix, rows: Ints, lists: Lists, state: State, query_of: I
             i, x = rows[k], data[k]
             level = lists.level[i]
             above = state.T[level + 1] if level < last - 1 else 0.0
-            total += (state.share[i] * above + state.own[i]) * x * x
+            total += (state.share[i] * above + state.curvature[i]) * x * x
             A[level] += state.share[i] * x
-            B[level] += state.own[i] * x
+            B[level] += state.curvature[i] * x
             k += 1
         mean = 0.0
         for level in range(first, last):
@@ -157,7 +157,7 @@ def _model_slope(
         level = lists.level[i]
         share = state.share[i]  # 0 on the highest level, whose neighbour belongs to another query
         above = state.T[level + 1] if share != 0.0 else 0.0
-        part = share * (above * v[i] - pull[level + 1]) + state.own[i] * (v[i] - mean[level])
+        part = share * (above * v[i] - pull[level + 1]) + state.curvature[i] * (v[i] - mean[level])
         total += data[k] * part
     return total
 
@@ -185,7 +185,7 @@ def _move(
             i, by = rows[k], change * data[k]
             v[i] += by
             A[lists.level[i]] += state.share[i] * by
-            B[lists.level[i]] += state.own[i] * by
+            B[lists.level[i]] += state.curvature[i] * by
             k += 1
         waiting[q] += k - before
         if waiting[q] >= delay * (lists.first_level[q + 1] - lists.first_level[q]):

@@ -256,8 +256,8 @@ def _centred_rows(queries: Queries, levels: Levels | None) -> Iterator[tuple[int
         last = max(int(np.searchsorted(starts, starts[first] + rows, side="right")) - 1, first + 1)
         a, b = int(starts[first]), int(starts[last])
         if b - a > rows:  # one long query
-            own = np.ones(b - a) if weights is None else weights[a:b]
-            yield from _less(queries, a, b, rows, products.transposed(queries.features[a:b], own) / own.sum())
+            counts = np.ones(b - a) if weights is None else weights[a:b]
+            yield from _less(queries, a, b, rows, products.transposed(queries.features[a:b], counts) / counts.sum())
         else:
             block, lengths = _doubles(queries, a, b), np.diff(starts[first : last + 1])
             at = starts[first:last] - a

@@ -226,8 +226,8 @@ def learn(
             for i in range(a, b):
                 before[i] = scores[i - a] + level
         if lists.n_grades[q] > 1:
-            codes, worth = lists.codes[a:b], lists.worth[a:b]
-            total += list_loss(pairs, scores, codes, lists.n_grades[q], worth, lists.keys[q], slope)
+            codes, gain = lists.codes[a:b], lists.gain[a:b]
+            total += list_loss(pairs, scores, codes, lists.n_grades[q], gain, lists.keys[q], slope)
             add_list(rows, a, b, at, slope, gradient)
             for r in range(m):
                 gradient[r] *= factor[r]

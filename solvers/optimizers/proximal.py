@@ -51,13 +51,13 @@ class FISTA(Batch):
         ahead, t = _smooth(point, l1), 1.0
         while True:
             yield point
-            found = _step(objective, ahead, curvature, l1)
-            if found is not None and found[0].value > point.value + ROUNDING * abs(point.value) and t > 1.0:
+            result = _step(objective, ahead, curvature, l1)
+            if result is not None and result[0].value > point.value + ROUNDING * abs(point.value) and t > 1.0:
                 ahead, t = _smooth(point, l1), 1.0
-                found = _step(objective, ahead, curvature, l1)
-            if found is None or found[0].value > point.value + ROUNDING * abs(point.value):
+                result = _step(objective, ahead, curvature, l1)
+            if result is None or result[0].value > point.value + ROUNDING * abs(point.value):
                 return
-            moved, curvature = found
+            moved, curvature = result
             curvature *= LOWERED
             following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
             weights = moved.weights + (t - 1.0) / following * (moved.weights - point.weights)

@@ -179,6 +179,9 @@ class CoordinateDescent(Batch):
             yield self._moved(problem, parts)
 
     def _moved(self, problem: DominationProblem, parts: Parts) -> Iterator[Progress]:
-        for step in problem.steps(ElasticNet(*parts.strengths), self.tol, self.max_iterations):
-            if step.iteration > 0 or step.violation <= self.tol:  # the start counts where it is the end
-                yield minimised(problem.weights * problem.multiplier, step, self.tol, parts.loss_weight)
+        steps = problem.steps(ElasticNet(*parts.strengths), self.tol, self.max_iterations)
+        step = next(steps)
+        for step in steps:
+            yield minimised(problem.weights * problem.multiplier, step, self.tol, parts.loss_weight)
+        if step.iteration == 0:  # the start is the optimum, or no step lowers the objective
+            yield minimised(problem.weights * problem.multiplier, step, self.tol, parts.loss_weight)

@@ -42,7 +42,7 @@ FEATURES_NOT_ENOUGH = {"BestFeature"}
 """Solvers that one feature must do for."""
 
 
-def judged(seed: int = 0, queries: int = 30, noise: float = 0.5) -> Queries:
+def graded(seed: int = 0, queries: int = 30, noise: float = 0.5) -> Queries:
     """Queries of 4 to 14 documents with grades 0 to 2, from a linear score with noise; values have few digits."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(4, 15, queries)
@@ -74,20 +74,20 @@ def relative_gap(a: Floats, b: Floats) -> float:
 
 @pytest.mark.parametrize("name", ALL)
 def test_one_seed_one_model(name: str) -> None:
-    queries = judged()
+    queries = graded()
     assert fitted(name, queries).predict(queries).tobytes() == fitted(name, queries).predict(queries).tobytes()
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_dense_and_sparse_agree(name: str) -> None:
-    queries = judged()
+    queries = graded()
     thin = queries.with_features(sparse.csr_array(queries.features))
     assert relative_gap(fitted(name, queries).predict(queries), fitted(name, thin).predict(thin)) < 1e-6
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_single_precision_is_enough(name: str) -> None:
-    queries = judged()
+    queries = graded()
     narrow = queries.with_features(queries.features.astype(np.float32))
     ranker = fitted(name, narrow)
     ndcg = parse_metric("ndcg@10")
@@ -109,7 +109,7 @@ ORDER_MATTERS = {
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in ORDER_MATTERS])
 def test_the_order_of_the_documents_of_a_query_changes_nothing(name: str) -> None:
-    queries = judged()
+    queries = graded()
     generator = np.random.default_rng(1)
     rows = np.concatenate([a + generator.permutation(b - a) for a, b in zip(queries.starts, queries.starts[1:])])  # noqa: B905
     mixed = Queries(queries.features[rows], queries.grades[rows], queries.starts, queries.query_ids)
@@ -124,8 +124,8 @@ GRADES_ALONE_TEACH: dict[str, str] = {
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in GRADES_ALONE_TEACH])
 def test_queries_without_two_grades_add_nothing(name: str) -> None:
-    queries = judged()
-    flat = Queries.from_arrays(judged(5).features[:9], [2, 2, 2, 0, 0, 0, 0, 1, 1], qid=[0, 0, 0, 1, 1, 1, 1, 2, 3])
+    queries = graded()
+    flat = Queries.from_arrays(graded(5).features[:9], [2, 2, 2, 0, 0, 0, 0, 1, 1], qid=[0, 0, 0, 1, 1, 1, 1, 2, 3])
     more = concatenate([queries, flat])
     plain = {"scaling": "none", "random_state": None}  # scales and random orders are those of all the data
     assert (
@@ -136,7 +136,7 @@ def test_queries_without_two_grades_add_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_saved_model_scores_the_same_bits(name: str, tmp_path: Path) -> None:
-    queries = judged()
+    queries = graded()
     ranker = fitted(name, queries)
     ranker.as_model(solver=name).save(tmp_path / "model.json")
     loaded = load_model(tmp_path / "model.json")
@@ -153,14 +153,14 @@ WEIGHING = [name for name in ALL if QUERY_WEIGHTS in SOLVERS[name].supports({})]
 
 @pytest.mark.parametrize("name", [name for name in WEIGHING if name not in WEIGHTS_ARE_DRAWN])
 def test_a_query_of_weight_two_counts_as_two(name: str) -> None:
-    queries, chosen = judged(), np.arange(0, 30, 3)
+    queries, chosen = graded(), np.arange(0, 30, 3)
     twice = concatenate([queries, queries.select(chosen)])
     weights = np.ones(30)
     weights[chosen] = 2.0
-    heavy = queries.weighted_by(weights)
-    gap = relative_gap(fitted(name, twice).predict(queries), fitted(name, heavy).predict(queries))
+    doubled = queries.weighted_by(weights)
+    gap = relative_gap(fitted(name, twice).predict(queries), fitted(name, doubled).predict(queries))
     assert gap < 1e-3
-    plain, weighted = fitted(name, queries), fitted(name, heavy)
+    plain, weighted = fitted(name, queries), fitted(name, doubled)
     if name == "BestFeature":  # it may choose the same one
         assert weighted.score_ != plain.score_  # type: ignore[attr-defined]
     else:
@@ -170,12 +170,12 @@ def test_a_query_of_weight_two_counts_as_two(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in ALL if name not in WEIGHING])
 def test_weights_that_a_method_cannot_heed_are_refused(name: str) -> None:
     with pytest.raises(ParameterError, match=rf"{name}(\(\))? cannot weigh queries"):
-        SOLVERS[name]().fit(judged().weighted_by({0: 2.0}))
+        SOLVERS[name]().fit(graded().weighted_by({0: 2.0}))
 
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_model_is_usable_at_every_step(name: str) -> None:
-    queries = judged()
+    queries = graded()
     steps = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankTuneWarning)
@@ -192,7 +192,7 @@ def test_the_model_is_usable_at_every_step(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_corner_of_the_space_can_be_trained(name: str) -> None:
-    queries, generator = judged(queries=15), np.random.default_rng(0)
+    queries, generator = graded(queries=15), np.random.default_rng(0)
     for _ in range(300 if name == "ElasticRank" else 8):  # whose space has many conditions
         values: dict[str, Any] = {}
         for parameter in SOLVERS[name].space:
@@ -208,7 +208,7 @@ def test_every_corner_of_the_space_can_be_trained(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ALL if name not in FEATURES_NOT_ENOUGH])
 def test_what_is_there_is_learnt(name: str) -> None:
-    train, test = judged(queries=150, noise=0.1), judged(seed=1, queries=60, noise=0.1)
+    train, test = graded(queries=150, noise=0.1), graded(seed=1, queries=60, noise=0.1)
     ndcg = parse_metric("ndcg@10")
     learnt = ndcg.mean(fitted(name, train).predict(test), test)
     floor = ndcg.mean(np.zeros(test.n_documents), test)
@@ -218,7 +218,7 @@ def test_what_is_there_is_learnt(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in ALL if issubclass(SOLVERS[name], LinearRanker)])
 def test_linear_scores_are_sums_over_features(name: str) -> None:
-    queries = judged()
+    queries = graded()
     ranker: Any = fitted(name, queries)
     if getattr(ranker, "scaling", None) == "list":
         pytest.skip("divides features by their range within a list first")
@@ -234,8 +234,8 @@ SHIFT_MATTERS = {"Prank": "its thresholds are the same for all queries"}
 def test_what_all_documents_of_a_query_share_changes_nothing(name: str) -> None:
     if name in SHIFT_MATTERS:
         pytest.skip(SHIFT_MATTERS[name])
-    queries = judged()
+    queries = graded()
     shifts = np.repeat(np.random.default_rng(2).integers(0, 3, (30, 6)), queries.lengths, axis=0) / 4.0
     shifted = queries.with_features(queries.features + shifts)
-    ours, theirs = fitted(name, queries, scaling="none"), fitted(name, shifted, scaling="none")
-    assert relative_gap(ours.predict(queries), theirs.predict(queries)) < 1e-6
+    ranker, other = fitted(name, queries, scaling="none"), fitted(name, shifted, scaling="none")
+    assert relative_gap(ranker.predict(queries), other.predict(queries)) < 1e-6

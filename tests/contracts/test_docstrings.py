@@ -25,7 +25,7 @@ SECTION = re.compile(r"^(\w[\w ]*)\n-+\n", re.MULTILINE)
 """The title of a section, underlined."""
 
 
-def found(path: str) -> Any:
+def named_object(path: str) -> Any:
     module, _, name = path.rpartition(".")
     return getattr(MODULES[module], name)
 
@@ -59,7 +59,7 @@ def examples(value: Any) -> Iterator[doctest.DocTest]:
 
 @pytest.mark.parametrize("path", PUBLIC)
 def test_every_parameter_is_described(path: str) -> None:
-    value = found(path)
+    value = named_object(path)
     assert sections(value)[""].strip(), "a summary"
     assert described(sections(value).get("Parameters", "")) == parameters(value)
     assert not re.search("{(parameters|attributes)}", inspect.getdoc(value) or ""), (
@@ -72,7 +72,7 @@ def test_the_examples_run(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANKTUNE_HOME", str(tmp_path / "runs"))
     ran = 0
-    for test in examples(found(path)):
+    for test in examples(named_object(path)):
         said: list[str] = []
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -80,7 +80,7 @@ MOST_IMPORTS = 25
 TABLES_OF_NAMES = {("solvers",), ("face",)}
 """Modules that import names to give them on: how many they are is no matter."""
 
-BUDGET = {"solvers": 22842, "tuner": 16402, "studies": 5840, "dashboards": 5260, "tests": 41330}
+BUDGET = {"solvers": 22857, "tuner": 16410, "studies": 5840, "dashboards": 5260, "tests": 41364}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
@@ -307,7 +307,7 @@ def print_graph() -> None:
         for name in (name for line in lines for name in line):
             targets = edges.get((folder, *name.split(".")), ())
             own = sorted("/".join(target) for target in targets if target != (folder,))
-            print(f"  {name:12} imports {', '.join(own) or 'nothing of ours'}")
+            print(f"  {name:12} imports {', '.join(own) or 'nothing of ranktune'}")
 
 
 if __name__ == "__main__":

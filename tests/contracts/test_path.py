@@ -16,7 +16,7 @@ from ranktune.solvers.core.space import Choice, Float, Int, defaults
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.batch import Objective
 from ranktune.solvers.registry import SOLVERS, make
-from tests.contracts.test_contracts import judged, relative_gap, trained
+from tests.contracts.test_contracts import graded, relative_gap, trained
 
 WITH_PATH = [name for name in SOLVERS if SOLVERS[name].path_parameter is not None]
 
@@ -82,7 +82,7 @@ def fitted_path(ranker: BaseRanker, queries: Queries, wanted: Sequence[float]) -
 @pytest.mark.parametrize(("name", "more"), CASES)
 @pytest.mark.parametrize("thin", [False, True], ids=["dense", "sparse"])
 def test_each_value_gives_the_model_of_a_fit_with_it(name: str, more: Mapping[str, Any], thin: bool) -> None:
-    queries = judged()
+    queries = graded()
     if thin:
         queries = queries.with_features(sparse.csr_array(queries.features))
     given = parameters(name, more)
@@ -117,7 +117,7 @@ def test_the_parameter_is_in_the_space(name: str) -> None:
 
 @pytest.mark.parametrize("name", WITH_PATH)
 def test_any_order_and_repetitions_will_do_and_the_ranker_stays_as_it_is(name: str) -> None:
-    queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
+    queries, ranker = graded(), make(name, parameters(name, {}), seed=0)
     before = ranker.get_params()
     wanted = values(ranker)
     plain = fitted_path(ranker, queries, wanted)
@@ -131,7 +131,7 @@ def test_any_order_and_repetitions_will_do_and_the_ranker_stays_as_it_is(name: s
 
 @pytest.mark.parametrize("name", WITH_PATH)
 def test_the_caller_may_stop_at_any_value(name: str) -> None:
-    queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
+    queries, ranker = graded(), make(name, parameters(name, {}), seed=0)
     path: Any = ranker.fit_path(queries, values(ranker))
     value, kept = next(path)
     path.close()
@@ -142,7 +142,7 @@ def test_the_caller_may_stop_at_any_value(name: str) -> None:
 
 @pytest.mark.parametrize("name", WITH_PATH)
 def test_what_fit_refuses_is_refused(name: str) -> None:
-    queries, ranker = judged(), make(name, parameters(name, {}), seed=0)
+    queries, ranker = graded(), make(name, parameters(name, {}), seed=0)
     good, parameter = values(ranker)[0], str(ranker.path_parameter)
     for wrong in ([good, -1], [good, float("nan")], [good, "many"], [good, True], [None]):
         with pytest.raises(ParameterError, match=parameter):
@@ -156,7 +156,7 @@ def test_what_fit_refuses_is_refused(name: str) -> None:
 def test_a_solver_without_such_a_parameter_says_so() -> None:
     assert SOLVERS["BestFeature"].path_parameter is None
     with pytest.raises(ParameterError, match=r"BestFeature.* has no parameter along which"):
-        next(make("BestFeature", {}).fit_path(judged(), [1.0]))
+        next(make("BestFeature", {}).fit_path(graded(), [1.0]))
 
 
 @pytest.mark.parametrize("name", [name for name in ("GBDTRanker", "LambdaMART", "XGBoostRanker") if name in SOLVERS])
@@ -165,7 +165,7 @@ def test_rounds_found_on_queries_held_out_make_no_path(name: str) -> None:
     ranker = make(name, {"validation": 0.2})
     assert ranker.path_parameter is None
     with pytest.raises(ParameterError, match="no parameter along which"):
-        next(ranker.fit_path(judged(), [10]))
+        next(ranker.fit_path(graded(), [10]))
 
 
 @pytest.mark.parametrize(("penalty", "strength"), [("l1", "l1"), ("elastic_net", "l1"), ("l2", "l2")])
@@ -201,7 +201,7 @@ def test_curvature_that_is_kept_saves_evaluations(name: str, share: float, monke
         return evaluate(self, weights)
 
     monkeypatch.setattr(Objective, "value_and_gradient", counting)
-    queries, given = judged(), defaults(SOLVERS[name].space)
+    queries, given = graded(), defaults(SOLVERS[name].space)
     wanted = SOLVERS[name].path_values(
         next(p for p in SOLVERS[name].space if p.name == SOLVERS[name].path_parameter), 1e-2
     )

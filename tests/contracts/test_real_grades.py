@@ -76,11 +76,11 @@ def brute_force(grades: Floats, scores: Floats, k: int) -> float:
 def test_ndcg_is_its_definition(kind: str) -> None:
     scores, chosen = np.random.default_rng(1).normal(size=60), np.arange(60)
     queries = Queries.from_arrays(X[chosen], GRADES[kind][chosen], qid=np.repeat(np.arange(10), 6))
-    found = parse_metric("ndcg@3").per_query(scores, queries)
-    for q, value in enumerate(found):
-        own = queries.grades[6 * q : 6 * q + 6]
-        if own.max() > 0.0:
-            assert value == pytest.approx(brute_force(own, scores[6 * q : 6 * q + 6], 3), rel=1e-12)
+    values = parse_metric("ndcg@3").per_query(scores, queries)
+    for q, value in enumerate(values):
+        grades = queries.grades[6 * q : 6 * q + 6]
+        if grades.max() > 0.0:
+            assert value == pytest.approx(brute_force(grades, scores[6 * q : 6 * q + 6], 3), rel=1e-12)
 
 
 def test_expected_reciprocal_rank_is_its_definition() -> None:

@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 import pytest
+import typer
 
 from tests.support.commands import SOLVERS, letor, ranktune
 
@@ -144,10 +145,11 @@ def test_bad_data_is_one_message_and_exit_code_2(tmp_path: Path, text: str, said
 def test_arguments_in_messages_are_shown_as_options(
     command: str, message: str, shown: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ranktune.command_line.app import as_options
+    from ranktune.command_line.app import app
+    from ranktune.command_line.messages import as_options
 
     monkeypatch.setattr(sys, "argv", ["ranktune", command])
-    assert as_options(message) == shown
+    assert as_options(message, typer.main.get_command(app)) == shown
 
 
 @pytest.mark.thorough

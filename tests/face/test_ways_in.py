@@ -179,6 +179,9 @@ def test_errors_about_columns_name_options(tmp_path: Path, monkeypatch: pytest.M
 
     assert "Name it: --grade COLUMN. Recognised names are grade, label" in refused("data", "shop.csv")
     assert "Did you mean 'session'" in refused("tune", "shop.csv", "--grade", "bought", "--qid", "sesion")
+    words = ("data", "shop.csv", "--grade", "bought", "--qid", "session", "--json")
+    columns = json.loads(command.ranktune(*words, cwd=tmp_path, check=0).stdout)["columns"]
+    assert columns[2]["note"].endswith("If it is not known when documents are ranked: --drop sku")
     assert "--drop x* matches no column" in refused("data", "shop.csv", "--grade", "bought", "--drop", "x*")
     Path("train.txt").write_text("1 qid:1 1:1\n")
     assert "--features a names columns of a table, and train.txt has none" in refused(

@@ -25,7 +25,7 @@ from ranktune.tuner.workers.interrupts import Interrupts
 POLL = 0.05
 """Seconds between two looks for a trial."""
 HEARTBEAT = 1.0
-"""Seconds between two signs of life, and two looks at the splits of the study."""
+"""Seconds between two heartbeats, and two looks at the splits of the study."""
 WAIT = 600.0
 """Seconds without a trial after which a worker leaves."""
 

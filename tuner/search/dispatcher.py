@@ -263,7 +263,7 @@ class Dispatcher:
         """Offer the trials of lost workers again, and return those that were lost for the second time."""
         found = []
         for lease, again in self._leases.expired():
-            reason = f"{lease.worker} gave no sign of life"
+            reason = f"{lease.worker} sent no heartbeat"
             if again:
                 self._log(Event.REISSUED, lease.number, reason=reason)
             elif (trial := self._offered.pop(lease.number, None)) is not None:

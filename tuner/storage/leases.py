@@ -136,7 +136,7 @@ class Leases(Membership):
         """Return the trials whose workers that joined are lost, and whether each waits for its second attempt.
 
         If not, that was the second attempt: the caller records the failure, and gets the trial again until then. Call
-        it at least three times a period; a worker without a sign of life for a period of the steady clock is lost.
+        it at least three times a period; a worker without a heartbeat for a period of the steady clock is lost.
         """
 
         def work(connection: Connection) -> list[tuple[Lease, bool]]:
@@ -203,7 +203,7 @@ class Leases(Membership):
         return None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
 
     def renew(self, tokens: Collection[str]) -> set[str]:
-        """Give a sign of life of trials and return the tokens that are still valid; stop the other trials."""
+        """Record a heartbeat of trials and return the tokens that are still valid; stop the other trials."""
         if not tokens:
             return set()
         renewing = self._held(tokens).values(beat=LEASES.c.beat + 1).returning(LEASES.c.token)

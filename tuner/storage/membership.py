@@ -27,7 +27,7 @@ from ranktune.tuner.storage.lease_tables import OWNERS, WORKERS, make_tables
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying
 
 PERIOD = 30.0
-"""Seconds without a sign of life after which a worker or an owner counts as gone."""
+"""Seconds without a heartbeat after which a worker or an owner counts as gone."""
 BEAT = 3.0
 """Seconds between two heartbeats of an owner. Another process that asks for the study waits for one, and is refused."""
 
@@ -136,8 +136,8 @@ class Membership:
     ) -> str:
         """Become the only owner of the study and return the token of it.
 
-        An owner is replaced if it released the study, if it is a process of this host that is gone, or if it gives no
-        sign of life for a period. Raises StudyError if another owner lives: at once, or at its next sign of life.
+        An owner is replaced if it released the study, if it is a process of this host that is gone, or if it sends no
+        heartbeat for a period. Raises StudyError if another owner is running: at once, or at its next heartbeat.
         """
         token = secrets.token_hex(16)
         first: tuple[str, int] | None = None
@@ -165,7 +165,7 @@ class Membership:
         return token
 
     def confirm(self, token: str) -> None:
-        """Give a sign of life of the owner. Raises StudyError if another process has taken the study over."""
+        """Record a heartbeat of the owner. Raises StudyError if another process has taken the study over."""
         self._run(lambda connection: confirm_owner(connection, self.study, token))
 
     def release(self, token: str, concluded: bool = False) -> None:
@@ -212,7 +212,7 @@ class Membership:
         self._run(work)
 
     def heartbeat(self, worker: str) -> bool:
-        """Give a sign of life of a worker; return False if it has no entry (any more) and should join again."""
+        """Record a heartbeat of a worker; return False if it has no entry (any more) and should join again."""
         beat = update(WORKERS).where(self._entry(worker)).values(beat=WORKERS.c.beat + 1)
         return bool(self._run(lambda c: c.execute(beat).rowcount))
 
@@ -224,7 +224,7 @@ class Membership:
         return and_(WORKERS.c.study == self.study, WORKERS.c.worker == worker)
 
     def workers(self) -> list[Worker]:
-        """Return the workers that live, by name, and remove those without a sign of life for a period."""
+        """Return the workers that are running, by name, and remove those without a heartbeat for a period."""
         rows = self._run(lambda c: c.execute(select(WORKERS).where(WORKERS.c.study == self.study)).all())
         gone = {row.worker for row in rows if self._workers.gone(row.worker, row.beat)}
         self._workers.keep_only({row.worker for row in rows} - gone)
@@ -278,11 +278,11 @@ class Ownership(Membership):
 
 
 def confirm_owner(connection: Connection, study: str, token: str) -> None:
-    """Give a sign of life of the owner, within a transaction. Raises StudyError if another process has taken over."""
+    """Record a heartbeat of the owner, within a transaction. Raises StudyError if another process has taken over."""
     held = and_(OWNERS.c.study == study, OWNERS.c.token == token)
     if not connection.execute(update(OWNERS).where(held).values(beat=OWNERS.c.beat + 1)).rowcount:
         raise StudyError(
-            f"study '{study}' was taken over by another process while this one gave no sign of life. "
+            f"study '{study}' was taken over by another process while this one sent no heartbeat. "
             "What this one had finished is in the record."
         )
 

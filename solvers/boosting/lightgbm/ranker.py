@@ -99,8 +99,9 @@ class LightGBMRanker(GrownRanker):
         parameters["force_row_wise" if by_rows else "force_col_wise"] = True
         if not queries.is_sparse:
             parameters["bin_construct_sample_cnt"] = DENSE_SAMPLE
-        if queries.monotone is not None:
-            parameters |= {"monotone_constraints": queries.monotone.tolist()}
+        signs = queries.monotone if blocks is None else blocks.monotone
+        if signs is not None:
+            parameters["monotone_constraints"] = signs.tolist()
         if queries.is_weighted:
             check_single(queries.weight_of_document, "the weight of a query or document")
         if blocks is None:

@@ -232,7 +232,10 @@ def reader_of(source: object) -> Reader:
 def check_part(reader: Reader, source: object) -> None:
     """Raise DataError where a source is a whole data set, which cannot be read as one part."""
     if reader.is_named:
-        raise DataError(f"{source} is not one file: it brings its own split, which tune, run and data read. {give()}.")
+        raise DataError(
+            f"{source} has train, vali and test queries, and one set of queries is read here; tune, run and data take "
+            f"it. {give(parts=True)}."
+        )
     if reader.splits:
         is_letor = named(f"{_DATA}.readers.letor:is_letor_folder")(source)
         kind = "a LETOR folder, which load() reads" if is_letor else "a folder"
@@ -267,9 +270,10 @@ def named_sources() -> list[str]:
     return [name for name, reader in READERS.items() if reader.is_named]
 
 
-def give() -> str:
-    """Return what can be given as data, as a sentence without its end."""
-    kinds = (reader.what or reader.label.replace(" ", ", ") * bool(reader.endings) for reader in READERS.values())
+def give(*, parts: bool = False) -> str:
+    """Return what can be given as data, or as one part of them, as a sentence without its end."""
+    readers = (reader for reader in READERS.values() if not (parts and reader.splits))
+    kinds = (reader.what or reader.label.replace(" ", ", ") * bool(reader.endings) for reader in readers)
     return f"Give {', '.join(filter(None, kinds))}"
 
 

@@ -158,20 +158,24 @@ def column_report(
         elif features[name].is_usable:
             taken, note = features[name].what, _note(name, reasons.get(name))
         else:
-            taken, note = features[name].what, f"Cannot be a feature: --drop {name}"
+            taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
         report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})
     return report
 
 
+def _drop(name: str) -> str:
+    return f'drop="{name}"'
+
+
 def _note(name: str, reason: str | None) -> str:
-    """Return why a feature is suspect or what else its name stands for, with the option that changes it."""
+    """Return why a feature is suspect or what else its name stands for, with the argument that changes it."""
     if reason is not None:
-        return f"{reason} {_UNKNOWN}: --drop {name}"
+        return f"{reason} {_UNKNOWN}: {_drop(name)}"
     for role in ROLES.values():
         if name.lower() in role.names:
-            return f"Called as {role.what}s are: --{role.option} {name}, or --drop {name}"
+            return f'Called as {role.what}s are: {role.option}="{name}", or {_drop(name)}'
     if name.lower() in _POSITIONS:
-        return f"Called as a position is. {_UNKNOWN}: --drop {name}"
+        return f"Called as a position is. {_UNKNOWN}: {_drop(name)}"
     return ""
 
 

@@ -78,8 +78,8 @@ class Descent:
         later = None if objective.executor is None else objective.executor.submit(objective.loss_at_zero)
         weights = np.zeros(objective.n_features)
         descent = Descent(part)
-        for found, _ in descent.steps(descent.start(), tolerance=SAMPLE_TOLERANCE, max_iterations=50):
-            weights = found.weights
+        for point, _ in descent.steps(descent.start(), tolerance=SAMPLE_TOLERANCE, max_iterations=50):
+            weights = point.weights
         if later is not None:
             self._at_zero = later.result()
         return weights

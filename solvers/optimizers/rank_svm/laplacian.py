@@ -23,12 +23,12 @@ WORTH_THREADS = 4
 
 
 def half_sum(
-    queries: Queries, judged: Judged, windows: Windows, adjacent: bool, executor: Executor | None, threads: int
+    queries: Queries, graded: Judged, windows: Windows, adjacent: bool, executor: Executor | None, threads: int
 ) -> Floats:
     """Return X'Y, (n_features, n_features), for one squared hinge. For samples: the rows are copied."""
     order, low, _, codes, degree, _ = windows
     by_score = np.repeat(queries.starts[:-1], queries.lengths) + order
-    factors = 2.0 * np.repeat(judged.weights, queries.lengths)
+    factors = 2.0 * np.repeat(graded.weights, queries.lengths)
     ranges = blocks(queries.starts, 1000)
 
     rows = int(max(queries.starts[last] - queries.starts[first] for first, last in ranges))
@@ -45,7 +45,7 @@ def half_sum(
             X[:] = queries.features[by_score[a:b]].toarray()
         else:
             np.take(queries.features, by_score[a:b], axis=0, out=X, mode="clip")  # "raise" would copy
-        starts, n_grades = queries.starts[first : last + 1] - a, judged.n_grades[first:last]
+        starts, n_grades = queries.starts[first : last + 1] - a, graded.n_grades[first:last]
         tree = np.empty((int(n_grades.max()) + 1, queries.n_features))
         _half_laplacian(X, starts, low[a:b], codes[a:b], n_grades, degree[a:b], adjacent, tree, Y)
         Y *= factors[a:b, None].astype(dtype)

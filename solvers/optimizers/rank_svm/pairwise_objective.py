@@ -107,7 +107,7 @@ class RankObjective(HingeObjective):
         """Return M X' L X M, L the Laplacian of the active pairs of each term. For samples: the rows are copied."""
         half = np.zeros((self.n_features, self.n_features))
         for (_, factor), windows in zip(self.terms, self.windows, strict=True):
-            half += factor * half_sum(self.queries, self._judged, windows, self.adjacent, self.executor, self.threads)
+            half += factor * half_sum(self.queries, self._graded, windows, self.adjacent, self.executor, self.threads)
         result: Floats = 0.5 * (half + half.T)
         if self.multiplier is not None:
             result *= np.outer(self.multiplier, self.multiplier)
@@ -159,7 +159,7 @@ class RankObjective(HingeObjective):
 
         The last weights stay what they are. Cost: a product with X', no sorting.
         """
-        slope = order_statistics.slopes_of_ties(self._judged, self.adjacent)
+        slope = order_statistics.slopes_of_ties(self._graded, self.adjacent)
         value, steepness = (1.0, 2.0) if self.smoothing is None else (1.0 - 0.5 * self.smoothing, 1.0)
         gradient = self._sum_blocks(lambda block, out: block.add_transposed(slope, out), executor)
         return value * float(self.query_weights @ self.pairs), steepness * self._by_weight(gradient)
@@ -167,7 +167,7 @@ class RankObjective(HingeObjective):
     def rank_at_zero(self) -> None:
         """Make zero the last weights evaluated. Cost: no pass over X, no sorting."""
         for windows in self.windows:
-            order_statistics.windows_of_ties(self._judged, self.adjacent, windows)
+            order_statistics.windows_of_ties(self._graded, self.adjacent, windows)
         pairs = float(self.query_weights @ self.pairs)
         self.hinges[: len(self.terms)] = [pairs * margin for margin, _ in self.terms]
 
@@ -195,10 +195,10 @@ class RankObjective(HingeObjective):
             return loss, self._by_weight(gradient)
 
     def _hinges(self, first: int, last: int) -> Hinges:
-        return Hinges(self._judged, first, last, self.adjacent, self.windows)
+        return Hinges(self._graded, first, last, self.adjacent, self.windows)
 
     @property
-    def _judged(self) -> Judged:
+    def _graded(self) -> Judged:
         return Judged(self.queries.starts, self._codes, self.n_grades, self.query_weights)
 
     def image(self, weights: Floats) -> Floats | None:

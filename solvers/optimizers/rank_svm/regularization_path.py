@@ -68,26 +68,26 @@ class Follower:
     def to(self, C: float) -> Solution:
         """Return the solution for C."""
         self._descent.set_strength(C)
-        products, found = 0, self._last
+        products, solution = 0, self._last
         before, before_C = self._last, self._C
         secant = Secant()
         secant.start_anew((step, step + C * change) for step, change in self._pairs)
-        for found in search(
+        for solution in search(
             self._descent,
             self._start(C, secant),
             tolerance=self._tolerance,
             max_iterations=self._max_iterations,
             secant=secant,
         ):
-            products += found.products
+            products += solution.products
             if before is not None:
-                self._note(before, before_C, found, C)
-            before, before_C = found, C
-        assert found is not None  # a search reports where it starts
-        self._last, self._C = found, C
-        if products > 0 or found.step.iteration > 2:  # the preconditioner is too old
-            self._descent.renew(found.weights)
-        return found
+                self._note(before, before_C, solution, C)
+            before, before_C = solution, C
+        assert solution is not None  # a search reports where it starts
+        self._last, self._C = solution, C
+        if products > 0 or solution.step.iteration > 2:  # the preconditioner is too old
+            self._descent.renew(solution.weights)
+        return solution
 
     def _note(self, before: Solution, before_C: float, after: Solution, C: float) -> None:
         step = after.weights - before.weights
@@ -139,13 +139,13 @@ class SamplePrediction:
         descent = self._descent
         assert descent.part is not None
         part = descent.part()
-        loss, own = part.loss_and_gradient(weights)
-        shift = gradient - own
+        loss, part_gradient = part.loss_and_gradient(weights)
+        shift = gradient - part_gradient
         before, self._before = self._before, (math.log(known), shift)
         if before is not None:
             shift = shift + (shift - before[1]) * (math.log(C / known) / (math.log(known) - before[0]))
         value = 0.5 * float(weights @ weights) + C * (loss + float(shift @ weights))
-        found = start = Point(weights, value, weights + C * (own + shift))
+        solution = start = Point(weights, value, weights + C * (part_gradient + shift))
         for point, _ in minimise(
             _Shifted(part, shift),
             start,
@@ -154,8 +154,8 @@ class SamplePrediction:
             tolerance=PREDICTION * self._tolerance,
             max_iterations=MAX_PREDICTION_STEPS,
         ):
-            found = point
-        return found.weights
+            solution = point
+        return solution.weights
 
 
 class _Shifted:

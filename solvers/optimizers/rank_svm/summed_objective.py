@@ -52,8 +52,8 @@ class SummedObjective(HingeObjective):
     def loss_and_gradient(self, weights: Floats, image: Floats | None = None) -> tuple[float, Floats]:
         """Return the loss and its gradient, (n_features,). Cost: one pass over all blocks."""
         self._at = self._scaled(weights)
-        found = self._workers.map(loss_and_gradient, self._loss, self._at)
-        values, hinges, gradients = zip(*found, strict=True)
+        results = self._workers.map(loss_and_gradient, self._loss, self._at)
+        values, hinges, gradients = zip(*results, strict=True)
         self.hinges = np.sum(hinges, axis=0)
         with np.errstate(over="ignore", invalid="ignore"):
             return float(np.sum(values)), self._scaled(np.sum(gradients, axis=0))
@@ -79,8 +79,8 @@ class SummedObjective(HingeObjective):
         size = sample_size(extent.n_documents, extent.n_features, extent.row_bytes)
         if 2 * size > extent.n_documents and extent.longest <= MAX_SAMPLE_OF_QUERY:
             return None
-        found = self._workers.map(sample, self._loss, size / extent.n_documents)
-        parts = [part for part in found if part is not None]
+        results = self._workers.map(sample, self._loss, size / extent.n_documents)
+        parts = [part for part in results if part is not None]
         return RankObjective(
             concatenate([queries for queries, _ in parts]),
             self.C,
@@ -105,7 +105,7 @@ def hinge_objective(data: Data, C: float, loss: HingeLoss, multiplier: Floats | 
     return objective
 
 
-_KEPT = "loss"
+_STATE = "loss"
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class HingeLoss:
 
 
 @dataclass(eq=False)
-class _Kept:
+class _State:
     """The objective of a block, and the weights that it was evaluated at last."""
 
     loss: HingeLoss
@@ -154,23 +154,23 @@ class _Kept:
 
 def pair_totals(block: OpenBlock, loss: HingeLoss) -> tuple[float, float]:
     """Return the weights of the queries with pairs, and of all pairs."""
-    objective, weights = _kept(block, loss).objective, block.queries.weight_of_query
+    objective, weights = _state(block, loss).objective, block.queries.weight_of_query
     return float(weights[objective.pairs > 0.0].sum()), float(weights @ objective.pairs)
 
 
 def loss_at_zero(block: OpenBlock, loss: HingeLoss) -> tuple[float, float, Floats]:
     """Return the loss at zero weights, the weight of all pairs, and the gradient there."""
-    objective = _kept(block, loss).objective
+    objective = _state(block, loss).objective
     value, gradient = objective.loss_at_zero(objective.executor)
     return value, float(objective.query_weights @ objective.pairs), gradient
 
 
 def loss_and_gradient(block: OpenBlock, loss: HingeLoss, weights: Floats) -> tuple[float, Floats, Floats]:
     """Return the loss at weights, its hinges and its gradient."""
-    kept = _kept(block, loss)
-    value, gradient = kept.objective.loss_and_gradient(weights)
-    kept.at = weights
-    return value, kept.objective.hinges.copy(), gradient
+    state = _state(block, loss)
+    value, gradient = state.objective.loss_and_gradient(weights)
+    state.at = weights
+    return value, state.objective.hinges.copy(), gradient
 
 
 def product(block: OpenBlock, loss: HingeLoss, weights: Floats, direction: Floats) -> Floats:
@@ -193,7 +193,7 @@ def sample(block: OpenBlock, loss: HingeLoss, share: float) -> tuple[Queries, Fl
 
     share is the part of the documents that makes the sample. A block without pairs returns None.
     """
-    objective = _kept(block, loss).objective
+    objective = _state(block, loss).objective
     useful = np.flatnonzero(objective.pairs > 0.0)
     if len(useful) == 0:
         return None
@@ -211,26 +211,26 @@ def _plain(queries: Queries) -> Queries:
 
 def _evaluated(block: OpenBlock, loss: HingeLoss, weights: Floats) -> RankObjective:
     """Return the objective of the block, evaluated last at weights."""
-    kept = _kept(block, loss)
-    if kept.at is None or not np.array_equal(kept.at, weights):
+    state = _state(block, loss)
+    if state.at is None or not np.array_equal(state.at, weights):
         if weights.any():
-            kept.objective.loss_and_gradient(weights)
+            state.objective.loss_and_gradient(weights)
         else:
-            kept.objective.rank_at_zero()
-        kept.at = weights
-    return kept.objective
+            state.objective.rank_at_zero()
+        state.at = weights
+    return state.objective
 
 
-def _kept(block: OpenBlock, loss: HingeLoss) -> _Kept:
-    kept: _Kept | None = block.kept.get(_KEPT)
-    if kept is not None and kept.loss != loss:
+def _state(block: OpenBlock, loss: HingeLoss) -> _State:
+    state: _State | None = block.kept.get(_STATE)
+    if state is not None and state.loss != loss:
         alike = (
-            None not in (kept.loss.smoothing, loss.smoothing) and replace(kept.loss, smoothing=loss.smoothing) == loss
+            None not in (state.loss.smoothing, loss.smoothing) and replace(state.loss, smoothing=loss.smoothing) == loss
         )
         if alike:
-            kept.loss, kept.objective.smoothing, kept.at = loss, loss.smoothing, None
+            state.loss, state.objective.smoothing, state.at = loss, loss.smoothing, None
         else:
-            kept = None
-    if kept is None:
-        kept = block.kept[_KEPT] = _Kept(loss, loss.objective(block.queries))
-    return kept
+            state = None
+    if state is None:
+        state = block.kept[_STATE] = _State(loss, loss.objective(block.queries))
+    return state

@@ -99,6 +99,19 @@ def test_many_stored_documents_are_binned_block_by_block(tmp_path: Path, monkeyp
         check_same(path, LambdaMART(trees=int(count)).fit(queries), queries)
 
 
+@pytest.mark.parametrize("within", ["none", "ranks"])
+def test_monotone_constraints_hold_on_blocks(within: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lightgbm_bins, "MAX_KEPT_BYTES", 0)
+    write_queries(drawn(6), tmp_path / "q")
+    queries = read_queries(tmp_path / "q").constrained({0: 1, 1: -1, 2: 1})
+    ranker = LambdaMART(trees=6, start="none", within_query=within)
+    whole = type(ranker)(**ranker.get_params()).fit(queries)
+    monkeypatch.setattr(lightgbm_ranker, "MAX_KEPT_BYTES", 0)
+    monkeypatch.setattr(blocked, "MAX_WHOLE_ROWS", 100)
+    monkeypatch.setattr("ranktune.solvers.blocks.blocked.LocalBlocks", lambda: LocalBlocks(100))
+    check_same(ranker.fit(queries), whole, queries)
+
+
 def test_a_model_is_continued_on_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lightgbm_bins, "MAX_KEPT_BYTES", 0)
     queries = drawn(4)

@@ -100,7 +100,7 @@ def test_a_function_is_named_by_its_import_path() -> None:
 
 
 def test_an_unknown_name_is_answered_as_before() -> None:
-    with pytest.raises(ParameterError, match=r"metric 'ndgc:letor' is unknown. Did you mean 'ndcg'"):
+    with pytest.raises(ParameterError, match=r"'ndgc:letor' is unknown. Did you mean 'ndcg'.*as module:function"):
         parse_metric("ndgc:letor")
 
 

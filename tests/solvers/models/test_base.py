@@ -52,6 +52,12 @@ def test_scores_are_the_weighted_sums_in_the_order_of_the_rows(model: LinearMode
     assert (model.n_features, model.nonzeros) == (3, 2)
 
 
+def test_rows_of_a_model_of_documents_need_no_query(model: LinearModel) -> None:
+    X = np.random.default_rng(0).normal(size=(1200, 3))
+    plain = LinearModel(model.weights, "RankSVM")  # a warning would be an error
+    assert plain.predict(X).tolist() == plain.predict(X, qid=np.arange(1200) // 10).tolist()
+
+
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
 def test_named_columns_are_found_by_name(model: LinearModel, frame: Any) -> None:
     X = np.random.default_rng(1).normal(size=(5, 3))

@@ -166,22 +166,22 @@ def test_many_grades_and_many_sparse_features() -> None:
 
 @pytest.mark.parametrize("behind", [0.5, 1.5, 6.0, 40.0, 1e4])
 def test_stiffened_parabolas_lie_above_the_loss(behind: float) -> None:
-    """One pair, whose loss is log(1 + exp(behind)): own is its curvature, and a bound once it is moved all the way."""
+    """One pair, whose loss is log(1 + exp(behind)): its curvature, and a bound once it is moved all the way."""
     queries = Queries.from_arrays(np.zeros((2, 1)), [1.0, 0.0])
     lists = DominationLoss(average="none").lists(queries)
     state, scores = kernels.new_state(lists), np.array([0.0, behind])
     value = kernels.evaluate(lists, scores, state)
-    exact, slope = state.own[0], state.gradient[0]
+    exact, slope = state.curvature[0], state.gradient[0]
     assert exact == pytest.approx(np.exp(-behind) / (1 + np.exp(-behind)) ** 2, rel=1e-12)
     kernels.stiffen(lists, scores, state, 0.5)
-    between = state.own[0]
+    between = state.curvature[0]
     kernels.stiffen(lists, scores, state, 1.0)
-    assert exact <= between <= state.own[0]
+    assert exact <= between <= state.curvature[0]
     if behind > 1.0:
-        assert between == pytest.approx((exact + state.own[0]) / 2, rel=1e-12)
+        assert between == pytest.approx((exact + state.curvature[0]) / 2, rel=1e-12)
         for move in np.linspace(-3 * behind, 3 * behind, 61):
             moved = np.logaddexp(0.0, behind - move)
-            assert moved <= value + slope * move + 0.5 * state.own[0] * move**2 + 1e-9 * value
+            assert moved <= value + slope * move + 0.5 * state.curvature[0] * move**2 + 1e-9 * value
 
 
 def test_a_failed_step_is_tried_again_with_more_care(monkeypatch: pytest.MonkeyPatch) -> None:

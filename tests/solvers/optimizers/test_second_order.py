@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.errors import IncompatibleParts
+from ranktune.solvers.core.errors import IncompatibleParts, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.parts import general
+from ranktune.solvers.linear.ranker import Ranker
 from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.pair_weights import DeltaNDCG
@@ -18,6 +19,7 @@ from ranktune.solvers.losses.penalties import L1, L2, ElasticNet
 from ranktune.solvers.losses.pointwise import SquaredInsensitiveLoss
 from ranktune.solvers.optimizers.base import Parts, check_parts
 from ranktune.solvers.optimizers.batch import LBFGS, OWLQN
+from ranktune.solvers.optimizers.domination_descent import DominationProblem
 from ranktune.solvers.optimizers.second_order import CoordinateDescent, Newton
 from tests.support.optimizer_runs import optimizer_run
 
@@ -71,6 +73,16 @@ def test_coordinate_descent_minimises_what_owlqn_minimises(penalty: Any, queries
     *_, (others, other) = optimizer_run(OWLQN(tol=1e-9), DominationLoss(), penalty, queries)
     np.testing.assert_allclose(weights, others, atol=1e-6)
     assert step.objective == pytest.approx(other.objective, rel=1e-9)
+
+
+def test_coordinate_descent_returns_its_start_where_no_step_lowers_the_objective(
+    queries: Queries, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DominationProblem, "_move", lambda *_: False)
+    ranker = Ranker(DominationLoss(), None, L2(0.1), CoordinateDescent())
+    with pytest.warns(RankTuneWarning, match="stopped before it converged: after 0 iterations"):
+        ranker.fit(queries)
+    assert not ranker.converged_ and not ranker.coef_.any()
 
 
 def test_a_path_of_strengths_is_as_good_as_each_alone(queries: Queries) -> None:

@@ -232,7 +232,7 @@ def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -
         found = dispatcher.completed()
         assert place.clock.time < 1000.0 + 5.0 * place.leases.period
     assert (found[0][0].number, found[0][1].restarts) == (1, 1)
-    assert "near:1/joined gave no sign of life" in str(found[0][1].error)
+    assert "near:1/joined sent no heartbeat" in str(found[0][1].error)
 
 
 def test_stopping_returns_what_finishes_and_puts_the_rest_back(place: Place) -> None:

@@ -13,6 +13,7 @@ import typer
 
 from ranktune.arguments import DataArguments
 from ranktune.command_line import exporting
+from ranktune.command_line.messages import as_options
 from ranktune.command_line.options import (
     Also,
     FailUnlessBetter,
@@ -205,6 +206,7 @@ commands.command(help=exporting.HELP)(exporting.export)
 def describe_data(
     given: Given,
     *,
+    context: typer.Context,
     data: Annotated[
         str, typer.Argument(help="File, folder or name of documents with grades.", autocompletion=data_names)
     ] = "api-search",
@@ -221,6 +223,8 @@ def describe_data(
         print(check_converted(data))
         return
     described = describe(data, **reading(given))
+    for column in described.get("columns", ()):
+        column["note"] = as_options(column["note"], context.find_root().command)
     print_json(described) if as_json else console(wide).print(data_table(described))
     if "error" in described:
         from ranktune.solvers.core.errors import DataError

@@ -147,6 +147,9 @@ def test_the_embedded_data_is_loaded_by_name(monkeypatch: pytest.MonkeyPatch) ->
     assert load("api-search") == [split]
     with pytest.raises(DataError, match="brings its own"):
         load("api-search", test="x.txt")
+    with pytest.raises(DataError, match="has train, vali and test queries") as refused:
+        read("api-search")
+    assert "Give a file of LETOR" in str(refused.value) and "the name api-search" not in str(refused.value)
     with pytest.raises(ParameterError, match="dtype"):
         load("api-search", dtype=np.float64)
 

@@ -147,10 +147,10 @@ def test_columns_are_reported_as_they_are_taken() -> None:
         "note": "not used (drop)", **dict.fromkeys(COLUMNS, "feature"),
     }  # fmt: skip
     assert {name for name, one in report.items() if one["note"]} == {*KINDS, "weight"}
-    assert "--weight weight" in report["weight"]["note"] and report["place"]["note"].endswith("--drop place")
+    assert 'weight="weight"' in report["weight"]["note"] and report["place"]["note"].endswith('drop="place"')
 
 
 def test_where_a_table_cannot_be_read_the_columns_that_are_no_numbers_are_named() -> None:
     frame = pl.DataFrame({"qid": [1], "label": [1], "f": [0.5], "brand": ["a"]})
     report = {one["column"]: one["note"] for one in column_report(Table(frame), Wanted(), None)}
-    assert report == {"qid": "", "label": "", "f": "", "brand": "Cannot be a feature: --drop brand"}
+    assert report == {"qid": "", "label": "", "f": "", "brand": 'Cannot be a feature: drop="brand"'}
