@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
-from ranktune.solvers.boosting.lightgbm.ranker import SMALL, LightGBMRanker, bagging
+from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker, bagging
 from ranktune.solvers.boosting.limits import Gain, check_share, gains_of
-from ranktune.solvers.boosting.objectives import NOISY, Decay, MakeObjective, NoisyRankings, Samples
+from ranktune.solvers.boosting.objectives import NOISY, SMOOTHED, Decay, MakeObjective, NoisyRankings, Samples
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
@@ -110,7 +110,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     decay: Decay = 0.85
 
     needs_pairs: ClassVar[bool] = True
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({}, SMALL)
+    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({"loss": SMOOTHED, "leaves": 8}, {})
 
     def _targets(self, queries: Queries) -> tuple[Floats, Json]:
         if self.loss in NOISY:

@@ -33,8 +33,6 @@ MAX_LEAVES = 131_072
 
 STOCK: Mapping[str, Value] = {"learning_rate": 0.1, "leaves": 31, "min_documents": 20, "l2": 1.0}
 """The size of trees and the learning rate of LightGBM by default."""
-SMALL: Mapping[str, Value] = {**STOCK, "leaves": 8}
-"""Small trees: better than large ones on most data, and no worse by much on any."""
 
 
 @with_parameters
