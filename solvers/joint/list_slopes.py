@@ -131,7 +131,7 @@ def one_by_one(
     for c in range(a, b):
         for i in range(n):
             scores[i] = S[i, c]
-        rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1, 0, 0)
+        rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1, None)
         list_loss(rule, scores, codes, k, gains, 0, derivative)
         for i in range(n):
             slope[i, c] = derivative[i]

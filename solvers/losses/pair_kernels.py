@@ -10,7 +10,8 @@ Without v all pairs weigh 1, and the hinges cost n log n log k, the logistic n^2
 |u_i - u_j| |v_rank(i) - v_rank(j)|: how much sum of u v changes when the two documents swap places. It is zero unless
 one of them is in the first K ranks, so the cost is n K. Every function returns loss and the sum of the weights.
 
-With samples, weights are means over noisy rankings, as in smoothed.kernels.
+With noise, weights are means over noisy rankings, as in smoothed.kernels. Rules with and without noise have different
+types, so that the kernels of noisy rankings are compiled only where a rule has noise.
 """
 
 from __future__ import annotations
@@ -32,17 +33,13 @@ SMALL, LARGE = 1e-100, 1e100
 
 
 class PairRule(NamedTuple):
-    """phi, the margin m of the hinges, v (empty: all pairs weigh 1), and whether losses are means or sums.
-
-    kind and samples are those of noisy rankings; without samples there is no noise.
-    """
+    """phi, the margin m of the hinges, v (empty: all pairs weigh 1), whether losses are means or sums, and noise."""
 
     phi: int
     margin: float
     values: Floats
     mean: bool = True
-    kind: int = noisy.SUM
-    samples: int = 0
+    noise: noisy.Rule | None = None
 
 
 class Lists(NamedTuple):
@@ -90,16 +87,7 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
 @compiled
 def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats) -> float:
     """Return the loss of one list, over the sum of its weights if rule.mean, and overwrite slope by its derivative."""
-    if rule.samples > 0:
-        loss, weight = noisy_pairs(rule, s, codes, k, u, key, slope)
-    elif len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
-        loss, weight = logistic_swaps(rule.values, s, codes, k, u, slope)
-    elif len(rule.values) > 0:
-        loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, slope)
-    elif rule.phi == LOGISTIC:
-        loss, weight = logistic_pairs(s, codes, slope)
-    else:
-        loss, weight = hinge_pairs(rule.phi, rule.margin, s, codes, k, slope)
+    loss, weight = sums_of_pairs(rule, rule.noise, s, codes, k, u, key, slope)
     if weight <= 0.0:
         return 0.0
     if not rule.mean:
@@ -110,15 +98,33 @@ def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, key: i
 
 
 @compiled
+def sums_of_pairs(
+    rule: PairRule, noise: noisy.Rule | None, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats
+) -> tuple[float, float]:
+    """Sum over the pairs by the kernel of their weights and phi.
+
+    noise is rule.noise: where an argument is None, numba leaves out the branch and compiles nothing that it calls.
+    """
+    if noise is not None:
+        return noisy_pairs(noise, s, codes, k, u, key, slope)
+    if len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
+        return logistic_swaps(rule.values, s, codes, k, u, slope)
+    if len(rule.values) > 0:
+        return swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, slope)
+    if rule.phi == LOGISTIC:
+        return logistic_pairs(s, codes, slope)
+    return hinge_pairs(rule.phi, rule.margin, s, codes, k, slope)
+
+
+@compiled
 def noisy_pairs(
-    rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats
+    noise: noisy.Rule, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats
 ) -> tuple[float, float]:
     """Sum over the pairs that have a weight in noisy rankings, which are the same in every round."""
     starts, keys, share = np.array([0, len(s)]), np.array([key]), np.ones(1)
     levels = np.full(1, k, dtype=np.uint32)
     lists = noisy.Lists(starts, u, codes, levels, share, keys)
-    given = noisy.Rule(rule.kind, rule.values, rule.samples, 0, True, rule.phi, rule.margin)
-    return noisy.derivatives(given, lists, 0, 0, 1, s, slope, np.empty(len(s)))
+    return noisy.derivatives(noise, lists, 0, 0, 1, s, slope, np.empty(len(s)))
 
 
 @compiled

@@ -25,7 +25,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
 from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
 from ranktune.solvers.losses.pair_kernels import Lists, PairRule
-from ranktune.solvers.losses.pair_weights import PairWeight, Uniform
+from ranktune.solvers.losses.pair_weights import NoisyWeight, PairWeight, Uniform
+from ranktune.solvers.losses.smoothed import kernels as noisy
 from ranktune.solvers.losses.smoothed import phi as losses
 
 AVERAGES = ("queries", "none")
@@ -99,8 +100,10 @@ class PairwiseLoss(Composable):
         longest = int(queries.lengths.max())
         values = self.weight.ranks(longest)
         self._check_cost(longest, len(values) * max(self._samples, 1))
-        margin, kind = float(getattr(self, "margin", 1.0)), int(getattr(self.weight, "kind", 0))
-        return PairRule(self.phi, margin, values, self.average == "queries", kind, self._samples)
+        margin, noise = float(getattr(self, "margin", 1.0)), None
+        if isinstance(self.weight, NoisyWeight):
+            noise = noisy.Rule(self.weight.kind, values, self._samples, 0, True, self.phi, margin)
+        return PairRule(self.phi, margin, values, self.average == "queries", noise)
 
     def lists(self, queries: Queries, others: Floats = NO_GRADES) -> Lists:
         """Return the grades in the form of the kernels. Raises DataError for grades that the weight cannot take."""

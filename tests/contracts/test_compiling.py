@@ -46,3 +46,4 @@ def test_a_fit_compiles_few_kernels_and_each_for_few_types(name: str, tmp_path: 
     ours = Counter(kernel for kernel in compiled if kernel.startswith("ranktune."))
     assert {kernel: count for kernel, count in ours.items() if count > MOST_SIGNATURES} == {}
     assert [kernel for kernel in compiled if "raise_with_shape" in kernel] == []  # of array[:] = array: three seconds
+    assert [kernel for kernel in ours if ".losses.smoothed.kernels." in kernel] == []  # no default has noisy rankings
