@@ -54,7 +54,6 @@ STANDARD = (
     "RankSVM",
     "ListNet",
     "ElasticRank",
-    "SymmetricGBDT",
     "GBDTRanker",
     "LambdaMART",
     "CatBoostRanker",

@@ -71,7 +71,7 @@ def loaded(name: str) -> Any:
 
 
 @pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "SymmetricGBDT"])
 @pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
 def test_every_solver_keeps_constraints(name: str, missing: bool) -> None:
     queries = data(missing=missing)
