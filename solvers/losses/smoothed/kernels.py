@@ -17,9 +17,6 @@ Only the first K ranks count, those of v. A document at one of them makes pairs 
 level of x behind them. Hence a sample costs n to rank, and K (K + levels) weights; weights are summed over samples by
 documents that were among the first K and by level, with a correction for pairs of two such documents. The exponentials
 are one a document. A list takes K samples n numbers at most, and (K samples)^2 corrections.
-
-A uniform number is a hash (splitmix64) of a seed, the list, the round, the sample and the document, so that it does not
-depend on what is computed before or beside it.
 """
 
 from __future__ import annotations
@@ -30,11 +27,11 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.losses.smoothed.draws import draw, first_ones
 from ranktune.solvers.losses.smoothed.phi import LOGISTIC, phi_and_slope
 
 NEIGHBOURS, SUM, PRECISION, FIRST, STOPS = range(5)
 
-LOG_2 = 0.6931471805599453
 WIDE = 600.0
 """Scores of a list that are further apart are not taken to the exponent one by one."""
 
@@ -111,52 +108,6 @@ class Scores(NamedTuple):
     is_wide: bool
     phi: int
     margin: float
-
-
-@compiled
-def _mixed(z: np.uint64) -> np.uint64:
-    """Return a hash of 64 bits. Source: Steele, Lea & Flood 2014, "Fast splittable pseudorandom number generators"."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
-@compiled
-def draw(seed: int, key: int, number: int, sample: int, room: Floats, noise: Floats) -> None:
-    """Overwrite noise with -log(u), u uniform in (0, 1), for each document of a list; room, (n,), is scratch.
-
-    u is a whole number and a half by 2^52. The loops are such that they become vector instructions: with m 2^e = u and
-    z = (m - sqrt 2) / (m + sqrt 2), log u = (e + 1/2) log 2 + 2 (z + z^3 / 3 + z^5 / 5 + ...), to 5e-13.
-    """
-    step = np.uint64(0x9E3779B97F4A7C15)
-    hashed = _mixed(_mixed(np.uint64(seed) + step) ^ (np.uint64(key) + step))
-    hashed = _mixed(_mixed(hashed ^ (np.uint64(number) + step)) + np.uint64(sample) * step)
-    for i in range(len(noise)):
-        room[i] = float(np.int64(_mixed(hashed + np.uint64(i + 1) * step) >> np.uint64(12))) + 0.5
-    bits = room.view(np.int64)
-    for i in range(len(noise)):
-        e = float((bits[i] >> 52) - (1023 + 52))
-        m = 1.0 + float(bits[i] & 0xFFFFFFFFFFFFF) * 2.0**-52
-        z = (m - 2.0**0.5) / (m + 2.0**0.5)
-        w = z * z
-        series = 1.0 + w * (1 / 3 + w * (1 / 5 + w * (1 / 7 + w * (1 / 9 + w * (1 / 11 + w * (1 / 13))))))
-        noise[i] = -(e + 0.5) * LOG_2 - 2.0 * z * series
-
-
-@compiled
-def first_ones(times: Floats, top: Floats, order: Ints) -> None:
-    """Overwrite order, (k,), with the numbers of the k smallest times, ascending, and top with those times."""
-    filled = 0
-    for i in range(len(times)):
-        if filled < len(order):
-            filled += 1
-        elif times[i] >= top[filled - 1]:
-            continue
-        place = filled - 1
-        while place > 0 and top[place - 1] > times[i]:
-            top[place], order[place] = top[place - 1], order[place - 1]
-            place -= 1
-        top[place], order[place] = times[i], i
 
 
 @compiled

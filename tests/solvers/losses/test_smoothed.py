@@ -12,7 +12,7 @@ import pytest
 from ranktune.solvers.boosting.objectives import SmoothedPairs
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.smoothed import kernels
+from ranktune.solvers.losses.smoothed import draws, kernels
 from ranktune.solvers.losses.smoothed.weights import PairWeights, changes, neighbours
 from ranktune.solvers.metrics.metrics import parse_metric
 
@@ -39,7 +39,7 @@ def weights_of(name: str, queries: Queries) -> PairWeights:
 
 def noise(seed: int, key: int, number: int, sample: int, n: int) -> Floats:
     drawn = np.empty(n)
-    kernels.draw(seed, key, number, sample, np.empty(n), drawn)
+    draws.draw(seed, key, number, sample, np.empty(n), drawn)
     return drawn
 
 
