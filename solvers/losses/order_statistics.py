@@ -30,7 +30,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES, grade_cells, partners_by_cell
 from ranktune.solvers.losses.order_statistics_kernels import (
-    Judged,
+    GradedLists,
     Windows,
     multiply_few,
     multiply_rest,
@@ -40,7 +40,7 @@ from ranktune.solvers.losses.order_statistics_kernels import (
 )
 
 
-def slopes_of_ties(graded: Judged, adjacent: bool) -> Floats:
+def slopes_of_ties(graded: GradedLists, adjacent: bool) -> Floats:
     """Return better less worse partners of each document, weighted, where all scores are equal: (n_documents,).
 
     That is half the gradient by score of the squared hinge of margin 1.
@@ -52,7 +52,7 @@ def slopes_of_ties(graded: Judged, adjacent: bool) -> Floats:
     return slopes
 
 
-def windows_of_ties(graded: Judged, adjacent: bool, windows: Windows) -> None:
+def windows_of_ties(graded: GradedLists, adjacent: bool, windows: Windows) -> None:
     """Fill windows as evaluate does where all scores are equal, but for the slopes. Cost: no sorting."""
     starts, codes, n_grades, _ = graded
     lengths = np.diff(starts)
@@ -66,7 +66,7 @@ def windows_of_ties(graded: Judged, adjacent: bool, windows: Windows) -> None:
 class ActivePairs:
     """The squared hinge of queries and its derivatives, with scratch for one caller at a time."""
 
-    def __init__(self, graded: Judged, adjacent: bool) -> None:
+    def __init__(self, graded: GradedLists, adjacent: bool) -> None:
         self._graded, self._adjacent = graded, adjacent
         longest, self._most = int(np.diff(graded.starts).max()), int(graded.n_grades.max())
         self._bucket, self._ends = np.empty((2, 2 * longest + 1), dtype=np.uint32)
@@ -109,7 +109,7 @@ class Hinges:
     margin and the factor of each hinge. Scores and other vectors are of all documents; only those of the block count.
     """
 
-    def __init__(self, graded: Judged, first: int, last: int, adjacent: bool, windows: Sequence[Windows]) -> None:
+    def __init__(self, graded: GradedLists, first: int, last: int, adjacent: bool, windows: Sequence[Windows]) -> None:
         a, b = int(graded.starts[first]), int(graded.starts[last])
         self._documents = slice(a, b)
         self._pairs = ActivePairs(graded.part(first, last), adjacent)

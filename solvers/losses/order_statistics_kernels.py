@@ -26,7 +26,7 @@ STEP = np.triu(np.ones((8, 8)), 1)
 """STEP[c, g] is 1 where grade c is below grade g."""
 
 
-class Judged(NamedTuple):
+class GradedLists(NamedTuple):
     """The grades of queries, numbered (see data.grades), and the weight of each query, (n_queries,)."""
 
     starts: Ints
@@ -34,11 +34,11 @@ class Judged(NamedTuple):
     n_grades: Codes
     weights: Floats
 
-    def part(self, first: int, last: int) -> Judged:
+    def part(self, first: int, last: int) -> GradedLists:
         """Return those of the queries first to last - 1."""
         starts = self.starts[first : last + 1]
         a, b = starts[0], starts[-1]
-        return Judged(starts - a, self.codes[a:b], self.n_grades[first:last], self.weights[first:last])
+        return GradedLists(starts - a, self.codes[a:b], self.n_grades[first:last], self.weights[first:last])
 
 
 class Windows(NamedTuple):
@@ -62,7 +62,7 @@ class Windows(NamedTuple):
 
 @compiled
 def rank(
-    scores: Floats, graded: Judged, margin: float, bucket: Codes, ends: Codes, windows: Windows, ranked: Floats
+    scores: Floats, graded: GradedLists, margin: float, bucket: Codes, ends: Codes, windows: Windows, ranked: Floats
 ) -> None:
     """Fill windows, but for degree and slope, and overwrite ranked with the sorted scores less their mean.
 
@@ -102,7 +102,7 @@ def rank(
 
 @compiled
 def slopes_few(
-    graded: Judged, margin: float, adjacent: bool, windows: Windows, ranked: Floats, table: Floats
+    graded: GradedLists, margin: float, adjacent: bool, windows: Windows, ranked: Floats, table: Floats
 ) -> tuple[float, float]:
     """Return the weighted losses, and overwrite degree and slope, of queries with up to MAX_TABLE_GRADES grades.
 
@@ -154,7 +154,13 @@ def slopes_few(
 
 @compiled
 def multiply_few(
-    graded: Judged, adjacent: bool, windows: Windows, by_document: Floats, table: Floats, ranked: Floats, out: Floats
+    graded: GradedLists,
+    adjacent: bool,
+    windows: Windows,
+    by_document: Floats,
+    table: Floats,
+    ranked: Floats,
+    out: Floats,
 ) -> None:
     """Overwrite out, of queries with up to MAX_TABLE_GRADES grades, with the second derivative times by_document.
 
@@ -193,7 +199,7 @@ def multiply_few(
 
 @compiled
 def slopes_rest(
-    graded: Judged,
+    graded: GradedLists,
     margin: float,
     adjacent: bool,
     windows: Windows,
@@ -233,7 +239,7 @@ def slopes_rest(
 
 @compiled
 def multiply_rest(
-    graded: Judged,
+    graded: GradedLists,
     adjacent: bool,
     windows: Windows,
     by_document: Floats,

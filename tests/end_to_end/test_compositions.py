@@ -21,7 +21,7 @@ from ranktune.tuner.selection.results import load_result
 PARTS = ("loss", "penalty", "optimizer")
 
 
-def judged(seed: int, queries: int = 30) -> Queries:
+def graded(seed: int, queries: int = 30) -> Queries:
     generator = np.random.default_rng(seed)
     X = generator.random((queries * 12, 5))
     y = np.digitize(X @ [3.0, -2.0, 1.0, 0.0, 0.0] + 0.3 * generator.normal(size=len(X)), [0.8, 1.6]).astype(float)
@@ -29,7 +29,7 @@ def judged(seed: int, queries: int = 30) -> Queries:
 
 
 def tuned(home: Path, **settings: Any) -> Any:
-    return ranktune.tune(judged(0), test=judged(1), home=home, name="s", jobs=1, seed=0, **settings)
+    return ranktune.tune(graded(0), test=graded(1), home=home, name="s", jobs=1, seed=0, **settings)
 
 
 def test_a_study_says_what_ranker_was_composed_of(tmp_path: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_study_says_what_ranker_was_composed_of(tmp_path: Path) -> None:
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "none"])
 def test_a_tuned_elastic_rank_exports_to_every_format(scaling: str, tmp_path: Path) -> None:
     result = tuned(tmp_path, solvers=["ElasticRank"], trials=4, space={"ElasticRank.scaling": scaling})
-    model, data = load_model(result.model), judged(1)
+    model, data = load_model(result.model), graded(1)
     for format in (name for name, own in FORMATS.items() if own.linear):
         content = export(model, format)
         if format in EVALUATORS and (format != "onnx" or find_spec("onnxruntime")):

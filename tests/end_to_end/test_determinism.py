@@ -23,7 +23,7 @@ from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import SOLVERS, letor, ranktune
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 from tests.tuner.search.test_loop import STUDY, smooth, task_of
 
 SAMPLERS = ("thompson", "random", "tpe")
@@ -43,7 +43,7 @@ def trials(folder: Path) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_one_job_gives_the_same_trials_to_the_last_bit(tmp_path: Path, sampler: str) -> None:
-    data = judged(40, 0)
+    data = graded(40, 0)
     for home in ("one", "other"):
         api.tune(
             data, home=tmp_path / home, name="n", trials=14, seed=3, sampler=sampler, jobs=1, test="none",
@@ -109,7 +109,7 @@ def test_a_killed_study_of_one_job_ends_as_one_that_was_not(tmp_path: Path, weig
     letor(tmp_path / "train.txt", 40, 1)
     data: tuple[str, ...] = ("train.txt",)
     if weighted:
-        known, data = judged(40, 1), ("train.csv", "--weight", "traffic")
+        known, data = graded(40, 1), ("train.csv", "--weight", "traffic")
         table = pd.DataFrame(known.features).add_prefix("f").assign(grade=known.grades, qid=known.query_of_document)
         table.assign(traffic=1.0 + known.query_of_document % 7).to_csv(tmp_path / "train.csv", index=False)
     given = (*data, "--trials", "20", *SOLVERS[:-1], "thompson", "--name", "n", "--test", "none")

@@ -1,4 +1,4 @@
-"""Trials that are judged part by part: what is stopped, what a path finds, and what both leave in a study."""
+"""Trials that are evaluated part by part: what is stopped, what a path finds, and what both leave in a study."""
 
 import sqlite3
 import threading
@@ -26,10 +26,10 @@ from ranktune.tuner.storage.record import PATH, STOPPED, Record, number_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import InProcess
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
 METRIC = "ndcg@10"
-DATA = judged(80, 0, noise=1.0)
+DATA = graded(80, 0, noise=1.0)
 PASSES = (1, 2, 4)
 
 
@@ -73,7 +73,7 @@ def test_who_is_far_behind_is_stopped_and_the_rest_is_not_learnt(plain: Task) ->
     assert found.seconds < full.seconds
 
 
-def test_who_is_as_good_as_its_rival_is_judged_in_full(plain: Task) -> None:
+def test_a_trial_as_good_as_its_rival_is_evaluated_in_full(plain: Task) -> None:
     full = attempt(plain)
     found = attempt(replace(plain, incumbent=values(full)))
     assert found.stopped == ""
@@ -125,7 +125,7 @@ def trials_of(home: Path, name: str) -> list[tuple[str, int]]:
 
 def test_a_study_stops_some_chooses_among_the_rest_and_goes_on_where_it_was(tmp_path: Path) -> None:
     options = {"solvers": ("RankSVM", "RankBoost"), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
-    result = api.tune(judged(200, 1), name="raced", trials=25, seed=2, **options)  # type: ignore[arg-type]
+    result = api.tune(graded(200, 1), name="raced", trials=25, seed=2, **options)  # type: ignore[arg-type]
     counts = dict(trials_of(tmp_path, "raced"))
     assert counts["PRUNED"] > 0
     assert counts["COMPLETE"] + counts["PRUNED"] == 25 == result.trials
@@ -140,7 +140,7 @@ def test_a_study_stops_some_chooses_among_the_rest_and_goes_on_where_it_was(tmp_
             assert one.user_attrs["partial_variance"] > 0.0
             assert np.isnan(record.per_query(one)[METRIC]).any()
     record.close()
-    api.tune(judged(200, 1), name="raced", trials=30, seed=2, **options)  # type: ignore[arg-type]
+    api.tune(graded(200, 1), name="raced", trials=30, seed=2, **options)  # type: ignore[arg-type]
     record = Record(tmp_path / "raced", "raced", METRIC)
     after = record.trials()
     record.close()
@@ -150,7 +150,7 @@ def test_a_study_stops_some_chooses_among_the_rest_and_goes_on_where_it_was(tmp_
 
 def test_a_full_study_stops_none_and_follows_no_path(tmp_path: Path) -> None:
     options = {"solvers": ("RankBoost",), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
-    api.tune(judged(60, 1), name="full", trials=8, full=True, **options)  # type: ignore[arg-type]
+    api.tune(graded(60, 1), name="full", trials=8, full=True, **options)  # type: ignore[arg-type]
     assert trials_of(tmp_path, "full") == [("COMPLETE", 8)]
     record = Record(tmp_path / "full", "full", METRIC)
     assert all(PATH not in one.user_attrs for one in record.trials())
@@ -159,7 +159,7 @@ def test_a_full_study_stops_none_and_follows_no_path(tmp_path: Path) -> None:
 
 def test_a_path_is_several_observations_of_one_trial(tmp_path: Path) -> None:
     options = {"solvers": ("RankBoost",), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
-    api.tune(judged(60, 1), name="paths", trials=4, **options)  # type: ignore[arg-type]
+    api.tune(graded(60, 1), name="paths", trials=4, **options)  # type: ignore[arg-type]
     record = Record(tmp_path / "paths", "paths", METRIC)
     trials = record.trials()
     record.close()
@@ -203,7 +203,7 @@ def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
     study = Study(solvers=("RankSVM", "RankBoost"), trials=25, seed=2)
     data = tmp_path / "data"
     data.mkdir()
-    write_problem(judged(200, 1), {PLAN: query_folds(judged(200, 1), 5, 0)}, data)
+    write_problem(graded(200, 1), {PLAN: query_folds(graded(200, 1), 5, 0)}, data)
     record = Record(tmp_path, "joined", METRIC)
     theirs = Leases(record.storage, record.study.study_name)
     joined = Joined(JoinedSplit("", this_version(), theirs, Tasks(study, data).of))

@@ -19,7 +19,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.models.base import load_model
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.home import FORMAT, StudyFolder, all_folders, find_folder
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 from tests.support.released_studies import ASSETS, FINISHED, INTERRUPTED_AT, TRIALS, UNFINISHED, unpacked, write
 from tests.support.reports import unpacked_page
 
@@ -67,7 +67,7 @@ def test_the_studies_of_a_release_are_listed_and_shown(home: Path) -> None:
 
 
 def test_the_models_of_a_release_rank(home: Path) -> None:
-    test = judged(12, 2)
+    test = graded(12, 2)
     model = load_model(home / FINISHED / "model.json")
     result = load_result(home / FINISHED / "result.json")
     assert ranktune.solvers.metrics.metrics.parse_metric("ndcg@10").mean(model.predict(test), test) == pytest.approx(
@@ -113,8 +113,8 @@ def test_the_finished_study_of_a_release_gets_more_trials_of_the_same_data_only(
         "name": FINISHED, "home": home, "jobs": 1,
     }  # fmt: skip
     with pytest.raises(StudyError, match="other data"):
-        ranktune.tune(judged(24, 7), vali=judged(12, 1), test=judged(12, 2), **options)
-    result = ranktune.tune(judged(24, 0), vali=judged(12, 1), test=judged(12, 2), **options)
+        ranktune.tune(graded(24, 7), vali=graded(12, 1), test=graded(12, 2), **options)
+    result = ranktune.tune(graded(24, 0), vali=graded(12, 1), test=graded(12, 2), **options)
     assert result.trials == TRIALS + 2
 
 
@@ -135,7 +135,7 @@ def test_another_format_is_explained_in_one_line(tmp_path: Path, found: Any, sai
     before = file.read_bytes()
     for use in (
         lambda: ranktune.resume(UNFINISHED, home=home, jobs=1),
-        lambda: ranktune.tune(judged(24, 0), name=UNFINISHED, home=home, jobs=1),
+        lambda: ranktune.tune(graded(24, 0), name=UNFINISHED, home=home, jobs=1),
         lambda: StudyFolder(home / UNFINISHED).study(),
     ):
         with pytest.raises(StudyError) as caught:

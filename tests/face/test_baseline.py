@@ -126,14 +126,14 @@ def test_without_test_queries_the_corrected_estimate_is_compared(tmp_path: Path)
     assert "by validation on 40 queries, corrected for selection" in str(result.gain)
 
 
-def test_a_fifth_set_aside_is_judged_by_the_scores_of_all_rows(tmp_path: Path) -> None:
+def test_a_fifth_set_aside_is_evaluated_by_the_scores_of_all_rows(tmp_path: Path) -> None:
     result = tuned(tmp_path, test=None, baseline=TRAIN["today"], drop="today")
     column = tuned(tmp_path, test=None, baseline="column:today", drop="today")
     assert result.gain == replace(column.gain or pytest.fail(), baseline=(result.gain or pytest.fail()).baseline)
     assert result.gain is not None and result.gain.comparison.queries == 8
 
 
-def test_a_model_is_judged_on_test_alone_since_it_may_have_learnt_from_the_rest(tmp_path: Path) -> None:
+def test_a_model_is_evaluated_on_test_alone_since_it_may_have_learnt_from_the_rest(tmp_path: Path) -> None:
     model = ranktune.RankSVM().fit(ranktune.read(TRAIN.drop(columns="today"))).as_model(feature_names=NAMES)
     model.save(tmp_path / "model.json")
     result = tuned(tmp_path / "runs", baseline=tmp_path / "model.json", drop="today")
@@ -188,7 +188,7 @@ def test_another_baseline_keeps_the_trials(tmp_path: Path) -> None:
     assert other.gain.comparison.mean_b > first.gain.comparison.mean_b
 
 
-def test_scores_that_do_not_cover_what_is_judged_are_refused_before_a_trial(tmp_path: Path) -> None:
+def test_scores_that_miss_evaluated_rows_are_refused_before_a_trial(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"7 scores: the test data have 240 rows, and all data together 560"):
         tuned(tmp_path, baseline=np.zeros(7), drop="today")
     of_train = TRAIN[["qid", "docid"]].assign(qid=lambda own: own.qid + 100, score=0.0)

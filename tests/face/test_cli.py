@@ -64,8 +64,8 @@ def test_list_shows_it(tuned: dict[str, object], folder: Path) -> None:
 def test_predict_and_evaluate_agree_with_the_report(tuned: dict[str, object], folder: Path) -> None:
     scores = [float(line) for line in ranktune("predict", tuned["model"], "test.txt", cwd=folder).stdout.splitlines()]
     assert len(scores) == 200
-    judged = json.loads(ranktune("evaluate", tuned["model"], "test.txt", "--also", "map", "--json", cwd=folder).stdout)
-    means = {name: own["mean"] for name, own in judged["metrics"].items()}
+    out = ranktune("evaluate", tuned["model"], "test.txt", "--also", "map", "--json", cwd=folder).stdout
+    means = {name: metric["mean"] for name, metric in json.loads(out)["metrics"].items()}
     assert means == pytest.approx(tuned["best"]["test_metrics"])  # type: ignore[index]
     ranktune("predict", tuned["model"], "test.txt", "-o", "scores.txt", cwd=folder)
     assert [float(line) for line in (folder / "scores.txt").read_text().splitlines()] == scores

@@ -42,8 +42,8 @@ def warehouse() -> pd.DataFrame:
         "in_stock": generator.random(n) < 0.8,
     })  # fmt: skip
     age = (frame["published"].max() - frame["published"]).dt.days
-    worth = 0.3 * frame["bm25"] - 0.01 * age + 1.5 * (frame["brand"] == "hooli") + frame["in_stock"]
-    frame["relevance"] = (1.0 / (1.0 + np.exp(2.0 - worth + generator.normal(size=n)))).round(3)
+    utility = 0.3 * frame["bm25"] - 0.01 * age + 1.5 * (frame["brand"] == "hooli") + frame["in_stock"]
+    frame["relevance"] = (1.0 / (1.0 + np.exp(2.0 - utility + generator.normal(size=n)))).round(3)
     frame.loc[generator.random(n) < 0.2, "price"] = np.nan
     frame.loc[generator.random(n) < 0.1, "published"] = pd.NaT
     frame.loc[generator.random(n) < 0.1, "brand"] = None

@@ -103,8 +103,8 @@ def _shop(folder: Path, form: str) -> Any:
         "colour": generator.choice(["red", "blue", "green"], n),
         "added": pl.Series(generator.integers(0, 10**6, n) * 10**9).cast(pl.Datetime("us")).dt.truncate("1h"),
     })  # fmt: skip
-    worth = frame["bm25"].to_numpy() + 2.0 * (frame["colour"] == "red").to_numpy()
-    frame = frame.with_columns(bought=pl.Series(np.digitize(worth, [0.5, 2.0])))
+    score = frame["bm25"].to_numpy() + 2.0 * (frame["colour"] == "red").to_numpy()
+    frame = frame.with_columns(bought=pl.Series(np.digitize(score, [0.5, 2.0])))
     if form in ("csv", "jsonl"):
         frame = frame.with_columns(pl.col("added").dt.to_string("iso"))
         path = folder / f"shop.{form}"

@@ -17,7 +17,7 @@ from optuna.trial import TrialState
 from ranktune.tuner.storage.record import RESTARTS, number_of
 from ranktune.tuner.study.events import read_events
 from tests.faults.test_survival import acknowledged, checked, joined_events, start
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 from tests.support.postgres_server import Server
 from tests.tuner.runner import test_joining
 
@@ -116,7 +116,7 @@ def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, fo
 def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Path) -> None:
     """The same from the command line: an owner with its lanes and a worker, each with all that it reads and writes."""
     url, log = postgres.new_database(), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
-    test_joining.write(judged(120, 0), tmp_path / "train.txt")
+    test_joining.write(graded(120, 0), tmp_path / "train.txt")
     data = ("train.txt", "--test", "none", "--solver", "RankSVM", "--solver", "ElasticRank", "--sampler", "random")
     at = ("--name", "n", "--storage", url, "--jobs", "1")
     owner = test_joining.start(tmp_path, "tune", *data, "--trials", "200", *at, "--json")

@@ -19,7 +19,7 @@ from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.home import StudyFolder
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 from tests.support.faults import Faults
 
 TRIALS = 3
@@ -29,7 +29,7 @@ PARTS = 8  # of the long loop
 def tune(home: Path) -> StudyResult:
     """Run a small study in this process, or continue it."""
     return ranktune.tune(
-        judged(30, 0), test=judged(10, 1), solvers=("RankSVM", "RidgeRanker"), trials=TRIALS, sampler="random", jobs=1,
+        graded(30, 0), test=graded(10, 1), solvers=("RankSVM", "RidgeRanker"), trials=TRIALS, sampler="random", jobs=1,
         home=home, name="s",
     )  # fmt: skip
 

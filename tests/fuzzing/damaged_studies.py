@@ -27,13 +27,13 @@ SOURCES = ("data.txt.gz", "data.txt.bz2", "data.npz", "data.parquet")
 
 
 def write_data(path: Path, seed: int = 1) -> Path:
-    """Write a small table of judged documents."""
+    """Write a small table of graded documents."""
     table(seed).to_csv(path, index=False)
     return path
 
 
 def table(seed: int) -> pd.DataFrame:
-    """Return a small table of judged documents."""
+    """Return a small table of graded documents."""
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(160, 3)).round(3)
     grades = np.digitize(X @ [1.0, 0.5, -0.3] + 0.5 * generator.normal(size=len(X)), [0.3, 1.2])

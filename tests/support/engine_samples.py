@@ -13,7 +13,7 @@ from ranktune.tuner.selection.results import Row
 SOLVERS = ("RankSVM", "RidgeRanker", "BestFeature")
 
 
-def judged(count: int, seed: int, noise: float = 0.3) -> Queries:
+def graded(count: int, seed: int, noise: float = 0.3) -> Queries:
     """Queries whose grades come from a weighted sum of three of five features."""
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(count * 12, 5))

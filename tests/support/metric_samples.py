@@ -22,12 +22,12 @@ def value(spelling: str, scores: Any, grades: Any) -> float:
 
 def trec_format(scores: np.ndarray, queries: Queries) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]:
     """Return grades and scores by query and document id, as trec_eval's relatives take them."""
-    judged: dict[str, dict[str, int]] = {}
+    qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}
     assert queries.document_ids is not None
     for query, name, grade, score in zip(
         queries.query_of_document, queries.document_ids, queries.grades, scores, strict=True
     ):
-        judged.setdefault(str(query), {})[str(name)] = int(grade)
+        qrels.setdefault(str(query), {})[str(name)] = int(grade)
         run.setdefault(str(query), {})[str(name)] = float(score)
-    return judged, run
+    return qrels, run

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import ranktune
 from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.study.home import FORMAT
-from tests.support.engine_samples import SOLVERS, judged
+from tests.support.engine_samples import SOLVERS, graded
 from tests.support.paths import DATA
 
 ASSETS = DATA / "released"
@@ -50,7 +50,7 @@ def write(target: Path) -> None:
         for name, progress in ((FINISHED, Silent()), (UNFINISHED, _Interrupts())):
             with suppress(KeyboardInterrupt):
                 ranktune.tune(
-                    judged(24, 0), vali=judged(12, 1), test=judged(12, 2), also="map", solvers=SOLVERS, trials=TRIALS,
+                    graded(24, 0), vali=graded(12, 1), test=graded(12, 2), also="map", solvers=SOLVERS, trials=TRIALS,
                     sampler="tpe", name=name, home=home, jobs=1, progress=progress,
                 )  # fmt: skip
             _pack(home / name, target / f"{name}.zip")

@@ -114,7 +114,7 @@ def trials_of(
 def raced(trials: Sequence[Trial], every: int = 3) -> tuple[Trial, ...]:
     """Return trials of which every so manyth was stopped early, unless it is the first of its solver.
 
-    The estimate of each is above all that was judged in full: none of them may ever be the best.
+    The estimate of each is above all complete values: none of them may ever be the best.
     """
     highest = max((t.value for t in trials if t.value is not None), default=0.0)
     begun: set[str] = set()

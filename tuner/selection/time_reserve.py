@@ -63,9 +63,9 @@ def reserve(problem: Problem, total: float, seconds: Mapping[str, float], growin
     """Return the duration of the final stage, in seconds of one worker, by the seconds of each solver's best trial.
 
     The solvers are in their order, the best first; total is the seconds of the study with all its workers. growing is
-    whether first configurations of boosting are still to come, which are worth more than bags of seeds. It is that
-    of the fullest form that takes at most a share of the total: all solvers rescored and refitted, with bags of seeds
-    while the share lasts; with few queries all solvers refitted, else the best alone rescored and refitted, or
+    whether first configurations of boosting are still to come, which gain more than bags of seeds. The result is the
+    duration of the fullest form that takes at most a share of the total: all solvers rescored and refitted, with bags
+    of seeds while the share lasts; with few queries all solvers refitted, else the best alone rescored and refitted, or
     refitted; or the models of the trials as they are.
     """
     took = list(seconds.values())

@@ -41,7 +41,7 @@ for k, (name, weight) in enumerate(
 left.set_xticks([0, 1], ["match", "popularity"])
 left.set(xlabel="feature", ylabel="weight", title="What is learned")
 right.set_xticks([0, 1], list(metrics))
-right.set(xlabel="metric", ylabel="mean over test queries", title="What it is worth")
+right.set(xlabel="metric", ylabel="mean over test queries", title="Quality of the ranking")
 figure.legend(loc="lower center", ncols=2)
 figure.tight_layout(rect=(0, 0.07, 1, 1))
 

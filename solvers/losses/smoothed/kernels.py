@@ -4,7 +4,8 @@
     w_ij = mean over samples of the weight of the pair in the ranking by s + G,  G independent standard Gumbel noise
 
 s + G puts documents in the order of -log(u) exp(-s), u uniform: the rankings are those of the Plackett-Luce model. The
-derivatives are those at the scores without noise, w held constant. Weights, x the worth and v_r what rank r counts:
+derivatives are those at the scores without noise, w held constant. Weights, with x the gain of a document and v_r the
+discount of rank r:
 
 NEIGHBOURS  v_r |x_i - x_j| for the documents at ranks r and r + 1, else 0
 CHANGES     the change of a metric where the two documents swap places:
@@ -40,7 +41,7 @@ class Lists(NamedTuple):
     """What of lists does not depend on scores.
 
     starts   (n_lists + 1,) the first document of each list, and the number of documents
-    worth    (n_documents,) x
+    gains    (n_documents,) x
     codes    (n_documents,) the number of each x among the levels of its list, lowest 0
     levels   (n_lists,) how many different x each list has
     share    (n_lists,) the factor of the weights of a list
@@ -48,7 +49,7 @@ class Lists(NamedTuple):
     """
 
     starts: Ints
-    worth: Floats
+    gains: Floats
     codes: Codes
     levels: Codes
     share: Floats
@@ -79,7 +80,7 @@ class Sums(NamedTuple):
     by_level   (slots, levels) with documents of a level, as if those were behind the first ranks in each sample
     together   (slots, slots) what is to be added for two documents that have slots, the lower one first
 
-    value      (levels,) the worth of each level
+    value      (levels,) the gain of each level
     behind, rest, ends, room  are scratch
 
     It is for the longest list, so that only parts of it are in use.
@@ -137,7 +138,7 @@ def derivatives(
         n, factor = b - a, lists.share[q] / rule.samples
         if lists.levels[q] < 2 or factor == 0.0 or len(rule.v) == 0:
             continue
-        s, x, codes = scores[a:b], lists.worth[a:b], lists.codes[a:b]
+        s, x, codes = scores[a:b], lists.gains[a:b], lists.codes[a:b]
         high = s.max()
         for i in range(n):
             late[i] = np.exp(min(high - s[i], WIDE))
@@ -192,7 +193,7 @@ def _neighbours(
         if lists.codes[a + i] != lists.codes[a + j]:
             if lists.codes[a + i] < lists.codes[a + j]:
                 i, j = j, i
-            weight = rule.v[r] * (lists.worth[a + i] - lists.worth[a + j])
+            weight = rule.v[r] * (lists.gains[a + i] - lists.gains[a + j])
             share = _share(scores, i, j)
             if rule.valued:
                 loss += weight * phi_and_slope(scores.phi, scores.margin, scores.s[i] - scores.s[j])[0]
@@ -282,7 +283,7 @@ def _prefixes(kind: int, v: Floats, x: Floats, order: Ints, before: Floats, unti
 def _change(
     kind: int, high: float, low: float, before: Floats, until: Floats, r: int, t: int, mine: float, other: float
 ) -> float:
-    """Return how much a metric changes where documents of worth mine and other at ranks r < t swap places.
+    """Return how much a metric changes where documents of gains mine and other at ranks r < t swap places.
 
     The ranks count high and low. Rank t = k is any behind those that count.
     """

@@ -24,14 +24,14 @@ SMALL = 2.0**-40
 
 @dataclass(frozen=True, eq=False)
 class PairWeights:
-    """Weights of pairs: what rank r counts, v, the worth of each document, and the factor of each query.
+    """Weights of pairs: what rank r counts, v, the gain of each document, and the factor of each query.
 
-    kind is one of kernels; v is (K,), worth (n_documents,), share (n_queries,).
+    kind is one of kernels; v is (K,), gains (n_documents,), share (n_queries,).
     """
 
     kind: int
     v: Floats
-    worth: Floats
+    gains: Floats
     share: Floats
 
     def rule(self, samples: int, seed: int, *, valued: bool = False) -> kernels.Rule:
@@ -40,41 +40,41 @@ class PairWeights:
 
     def lists(self, queries: Queries) -> kernels.Lists:
         """Return queries in the form of the kernels."""
-        codes, levels = number_grades(self.worth, queries.starts)
+        codes, levels = number_grades(self.gains, queries.starts)
         keys = np.arange(queries.n_queries, dtype=np.int64)
-        return kernels.Lists(as_ints(queries.starts), as_floats(self.worth), codes, levels, as_floats(self.share), keys)
+        return kernels.Lists(as_ints(queries.starts), as_floats(self.gains), codes, levels, as_floats(self.share), keys)
 
 
-def neighbours(queries: Queries, worth: Floats, ranks: int, decay: float) -> PairWeights:
+def neighbours(queries: Queries, gains: Floats, ranks: int, decay: float) -> PairWeights:
     """Return decay^r |x_i - x_j| / (the sum of decay^r) for the documents at ranks r and r + 1, r at most ranks."""
     v = decay ** np.arange(1.0, ranks + 1.0)
-    return PairWeights(kernels.NEIGHBOURS, v / v.sum(), worth, np.ones(queries.n_queries))
+    return PairWeights(kernels.NEIGHBOURS, v / v.sum(), gains, np.ones(queries.n_queries))
 
 
-def changes(queries: Queries, metric: Metric, worth: Floats, ranks: int) -> PairWeights:
+def changes(queries: Queries, metric: Metric, gains: Floats, ranks: int) -> PairWeights:
     """Return the change of a metric of KINDS, of the first ranks where it has no cutoff.
 
-    worth, (n_documents,), is the gain of each document for ndcg and dcg, its grade for others.
+    gains, (n_documents,), are those of the documents for ndcg and dcg, their grades for others.
     """
-    judged = Judgements(worth, queries.starts)
-    k = judged.ranks(ranks if metric.at is None else metric.at)
+    judgements = Judgements(gains, queries.starts)
+    k = judgements.ranks(ranks if metric.at is None else metric.at)
     kind = KINDS[metric.name]
     if metric.name in GAINED:
-        ideal = judged.ideal("linear", str(metric.discount), k)
+        ideal = judgements.ideal("linear", str(metric.discount), k)
         share = np.divide(1.0, ideal, out=np.zeros(len(ideal)), where=ideal > 0.0)
         if metric.name == "dcg":
             share = np.full(len(ideal), 1.0 / max(float(ideal.mean()), SMALL))
-        return PairWeights(kind, discounts(k, str(metric.discount)), worth, share)
+        return PairWeights(kind, discounts(k, str(metric.discount)), gains, share)
     if kind == kernels.SUM:
-        terms = SUMS[metric.name].terms(metric, judged)
-        values, empty = SUMS[metric.name].value(metric, np.full(queries.n_queries, SMALL), judged)
+        terms = SUMS[metric.name].terms(metric, judgements)
+        values, empty = SUMS[metric.name].value(metric, np.full(queries.n_queries, SMALL), judgements)
         return PairWeights(kind, terms.discounts[:k], terms.values, np.where(empty, 0.0, values / SMALL))
     v, share = 1.0 / np.arange(1.0, k + 1.0), np.ones(queries.n_queries)
     if kind == kernels.STOPS:
-        return PairWeights(kind, v, judged.stops(float(str(metric.highest))), share)
+        return PairWeights(kind, v, judgements.stops(float(str(metric.highest))), share)
     lowest = float(metric.relevant or 1)
     if kind == kernels.PRECISION:
-        relevant = judged.relevant(lowest)
+        relevant = judgements.relevant(lowest)
         counted = np.minimum(relevant, float(metric.at)) if metric.at is not None and metric.norm == "top" else relevant
         share = 1.0 / np.maximum(counted, 1.0)
-    return PairWeights(kind, v, judged.relevance(lowest), share)
+    return PairWeights(kind, v, judgements.relevance(lowest), share)

@@ -16,14 +16,14 @@ from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.order_statistics_kernels import Judged, Windows
+from ranktune.solvers.losses.order_statistics_kernels import GradedLists, Windows
 
 WORTH_THREADS = 4
 """Fewer blocks a thread than this are done by one thread: handing them over would cost what it saves."""
 
 
 def half_sum(
-    queries: Queries, graded: Judged, windows: Windows, adjacent: bool, executor: Executor | None, threads: int
+    queries: Queries, graded: GradedLists, windows: Windows, adjacent: bool, executor: Executor | None, threads: int
 ) -> Floats:
     """Return X'Y, (n_features, n_features), for one squared hinge. For samples: the rows are copied."""
     order, low, _, codes, degree, _ = windows

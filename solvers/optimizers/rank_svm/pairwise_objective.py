@@ -31,13 +31,13 @@ from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
 from ranktune.solvers.losses.order_statistics import Hinges
-from ranktune.solvers.losses.order_statistics_kernels import Judged, Windows
+from ranktune.solvers.losses.order_statistics_kernels import GradedLists, Windows
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 from ranktune.solvers.optimizers.rank_svm.laplacian import WORTH_THREADS, half_sum
 from ranktune.solvers.optimizers.rank_svm.sampling import draw, sample_size
 
 BLOCK_BYTES = 1 << 22
-"""Features of one block: they should stay in cache between the two products, and make the call worth while."""
+"""Features of one block: few enough to stay in cache between the two products, and many beside the cost of a call."""
 
 
 class RankObjective(HingeObjective):
@@ -198,8 +198,8 @@ class RankObjective(HingeObjective):
         return Hinges(self._graded, first, last, self.adjacent, self.windows)
 
     @property
-    def _graded(self) -> Judged:
-        return Judged(self.queries.starts, self._codes, self.n_grades, self.query_weights)
+    def _graded(self) -> GradedLists:
+        return GradedLists(self.queries.starts, self._codes, self.n_grades, self.query_weights)
 
     def image(self, weights: Floats) -> Floats | None:
         """Return the scores X M weights, (n_documents,), of sparse features; None of dense ones.

@@ -116,7 +116,7 @@ def test_names_on_curves_are_text(tmp_path: Path) -> None:
 
 
 def test_paths_survive_the_record_on_the_level_of_the_value(tmp_path: Path) -> None:
-    """A trial that was stopped has a path of what was judged; on pages it is where the estimate is."""
+    """A trial that was stopped has a path of what was evaluated; on pages it is where the estimate is."""
     (own,) = along([trial(0, "RankSVM", {"C": 1.0}, 0.5)], "C")
     (halted,) = along([trial(1, "RankSVM", {"C": 1.0}, 0.6)], "C")
     halted = replace(halted, value=0.45, stopped="fold 1 of 5", error_of_estimate=0.01)

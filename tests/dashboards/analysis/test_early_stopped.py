@@ -40,7 +40,7 @@ def column(shown: Panel, name: str) -> list[Any]:
 
 @pytest.fixture
 def data(tmp_path: Path) -> StudyData:
-    """Estimates lie above all that was judged in full: whatever takes one of them for the best is wrong."""
+    """Estimates lie above all complete values: whatever takes one of them for the best is wrong."""
     return study_data(tmp_path, [("", raced(trials_of(LABELS, 60, failing=9)), None)], solvers=LABELS)
 
 

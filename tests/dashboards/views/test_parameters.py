@@ -77,7 +77,7 @@ def test_dependences_follow_the_metric(tmp_path: Path) -> None:
     found = running(tmp_path, "LambdaRank", 80)
     shown = next(panel for panel in named(found, "dependence") if panel.table.columns[0] == "l1")
     best = max(shown.table.rows, key=lambda row: number(row[1]))
-    assert 1e-4 < number(best[0]) < 1e-2  # worth is highest at 1e-3
+    assert 1e-4 < number(best[0]) < 1e-2  # the score is highest at 1e-3
     line = traces(shown)[1]
     assert line["x"] == [row[0] for row in shown.table.rows]
     assert line["y"] == [row[1] for row in shown.table.rows]

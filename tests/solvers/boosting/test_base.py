@@ -1,4 +1,4 @@
-"""Rounds of trees: what is shown of them, what is kept, and what a grade is worth."""
+"""Rounds of trees: what is shown of them, what is kept, and the gain of a grade."""
 
 from __future__ import annotations
 

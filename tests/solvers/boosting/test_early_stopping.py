@@ -10,7 +10,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 
 
-def judged(kinds: str) -> Queries:
+def graded(kinds: str) -> Queries:
     """A query of three documents for each letter: u with different grades, f with one grade."""
     y = np.concatenate([[0.0, 1.0, 2.0] if kind == "u" else [1.0, 1.0, 1.0] for kind in kinds])
     X = np.arange(len(y), dtype=np.float64)[:, None]
@@ -20,7 +20,7 @@ def judged(kinds: str) -> Queries:
 @pytest.mark.parametrize("kinds", ["uu", "uuf", "u" * 30 + "f" * 20, "fufuf"])
 @pytest.mark.parametrize("share", [0.01, 0.2, 0.99])
 def test_every_query_is_on_one_side_and_both_sides_have_pairs(kinds: str, share: float) -> None:
-    queries = judged(kinds)
+    queries = graded(kinds)
     train, aside = held_out(queries, share, np.random.default_rng(0))
     ids = sorted([*train.query_ids.tolist(), *aside.query_ids.tolist()])
     assert ids == list(range(len(kinds)))
@@ -29,14 +29,14 @@ def test_every_query_is_on_one_side_and_both_sides_have_pairs(kinds: str, share:
 
 
 def test_the_share_is_that_of_both_kinds() -> None:
-    _, aside = held_out(judged("u" * 100 + "f" * 50), 0.2, np.random.default_rng(1))
+    _, aside = held_out(graded("u" * 100 + "f" * 50), 0.2, np.random.default_rng(1))
     assert (aside.query_ids < 100).sum() == 20
     assert (aside.query_ids >= 100).sum() == 10
 
 
 def test_one_useful_query_cannot_be_divided() -> None:
     with pytest.raises(DataError, match="1 of 3 queries"):
-        held_out(judged("fuf"), 0.2, np.random.default_rng(0))
+        held_out(graded("fuf"), 0.2, np.random.default_rng(0))
 
 
 def test_patience_counts_rounds_since_the_best() -> None:

@@ -35,7 +35,7 @@ BOOSTED = ["LambdaMART", "GBDTRanker"]
 SMALL: dict[str, Any] = {"trees": 12, "min_documents": 5, "leaves": 8, "l2": 1.0}
 
 
-def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries:
+def graded(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries:
     """Queries of 5 to 24 documents, half of whose features are zero, with grades from a rule with noise."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(5, 25, queries)
@@ -58,7 +58,7 @@ def by_lightgbm(ranker: LightGBMRanker, queries: Queries, labels: Floats, **more
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("name", THREE)
 def test_scores_are_those_of_lightgbm_itself(name: str, layout: Any, dtype: Any) -> None:
-    queries, fresh = judged(dtype=dtype), judged(1, dtype=dtype)
+    queries, fresh = graded(dtype=dtype), graded(1, dtype=dtype)
     queries = queries.with_features(layout(queries.features))
     ranker = THREE[name](**SMALL).fit(queries)
     booster = by_lightgbm(THREE[name](**SMALL), queries, THREE[name]()._targets(queries)[0])
@@ -73,7 +73,7 @@ def test_scores_are_those_of_lightgbm_itself(name: str, layout: Any, dtype: Any)
 
 @pytest.mark.parametrize("name", THREE)
 def test_random_thresholds_are_the_extra_trees_of_lightgbm(name: str) -> None:
-    queries, fresh = judged(), judged(1)
+    queries, fresh = graded(), graded(1)
     ranker = THREE[name](**SMALL, splitter="random").fit(queries)
     best = THREE[name](**SMALL)
     booster = by_lightgbm(best, queries, best._targets(queries)[0], extra_trees=True)
@@ -85,7 +85,7 @@ def test_random_thresholds_are_the_extra_trees_of_lightgbm(name: str) -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_residuals_centred_in_each_round_are_an_objective_given_to_lightgbm(weighted: bool) -> None:
     lightgbm = pytest.importorskip("lightgbm")
-    queries, fresh = judged(), judged(1)
+    queries, fresh = graded(), graded(1)
     weights = np.random.default_rng(3).uniform(0.5, 2.0, 40)
     if weighted:
         queries = queries.weighted_by(weights)
@@ -113,7 +113,7 @@ def test_residuals_centred_in_each_round_are_an_objective_given_to_lightgbm(weig
 
 
 def test_the_error_within_queries_has_these_derivatives() -> None:
-    queries = judged().weighted_by(np.random.default_rng(3).uniform(0.5, 2.0, 40))
+    queries = graded().weighted_by(np.random.default_rng(3).uniform(0.5, 2.0, 40))
     error, generator = QueryError(queries, queries.grades), np.random.default_rng(0)
     scores = generator.normal(size=queries.n_documents)
     gradient, curvature = error.derivatives(scores)
@@ -132,7 +132,7 @@ def test_the_error_within_queries_has_these_derivatives() -> None:
 
 @pytest.mark.parametrize("share", [1.0, 0.7])
 def test_scores_with_xendcg_are_those_of_lightgbm_itself(share: float) -> None:
-    queries, fresh = judged(), judged(1)
+    queries, fresh = graded(), graded(1)
     made: dict[str, Any] = {**SMALL, "loss": "xendcg", "query_share": share}
     ranker = LambdaMART(**made).fit(queries)
     own = {"objective": "rank_xendcg", "bagging_by_query": False}
@@ -144,7 +144,7 @@ def test_scores_with_xendcg_are_those_of_lightgbm_itself(share: float) -> None:
 
 
 def test_xendcg_takes_the_order_of_grades_that_are_not_small_whole_numbers() -> None:
-    queries = judged()
+    queries = graded()
 
     def fitted(grades: Floats) -> bytes:
         own = Queries(queries.features, grades, queries.starts, queries.query_ids)
@@ -159,15 +159,15 @@ def test_xendcg_takes_the_order_of_grades_that_are_not_small_whole_numbers() -> 
 
 
 def test_grades_are_worth_what_the_gain_says() -> None:
-    queries = judged()
+    queries = graded()
     exponential = LambdaMART(**SMALL).fit(queries).predict(queries)
     assert LambdaMART(**SMALL, gain="exponential").fit(queries).predict(queries).tobytes() == exponential.tobytes()
     lightgbm_default = by_lightgbm(LambdaMART(**SMALL), queries, queries.grades, label_gain=[0, 1, 3, 7])
     assert np.allclose(lightgbm_default.predict(queries.features), exponential, rtol=1e-12, atol=1e-12)
     linear = LambdaMART(**SMALL, gain="linear").fit(queries).predict(queries)
     assert not np.allclose(linear, exponential)
-    worth = np.array([0.0, 1.0, 3.0, 7.0])[queries.grades.astype(int)]
-    as_gains = Queries(queries.features, worth, queries.starts, queries.query_ids)
+    gains = np.array([0.0, 1.0, 3.0, 7.0])[queries.grades.astype(int)]
+    as_gains = Queries(queries.features, gains, queries.starts, queries.query_ids)
     assert LambdaMART(**SMALL, gain="linear").fit(as_gains).predict(queries).tobytes() == exponential.tobytes()
     odd = Queries(queries.features, queries.grades / 2.0 - 3.0, queries.starts, queries.query_ids)
     assert np.isfinite(LambdaMART(**SMALL).fit(odd).predict(odd)).all()
@@ -189,7 +189,7 @@ def first(trees: Trees, count: int) -> Trees:
 @pytest.mark.parametrize("name", BOOSTED)
 def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) -> None:
     """Brute force: the metric after every round that is looked at, of a fit that never stops."""
-    train, vali = judged(), judged(7, 15)
+    train, vali = graded(), graded(7, 15)
     params = {"trees": 60, "learning_rate": 0.3, "min_documents": 3, "leaves": 8, "feature_share": 0.5, "l2": 1.0}
     every = THREE[name](**params).fit(train)
     measure = parse_metric("ndcg@10" if metric == "auto" else metric)
@@ -212,7 +212,7 @@ def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) 
 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_the_rounds_found_can_be_grown_again_on_more_data_and_with_more_threads(name: str) -> None:
-    train, vali = judged(), judged(7, 15)
+    train, vali = graded(), graded(7, 15)
     params: dict[str, Any] = {"learning_rate": 0.3, "min_documents": 3, "start": "linear"}
     (rounds,) = THREE[name](**params, trees=200, patience=10).fit(train, vali=vali).rounds_
     assert 1 <= rounds < 200
@@ -224,7 +224,7 @@ def test_the_rounds_found_can_be_grown_again_on_more_data_and_with_more_threads(
 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_without_validation_queries_a_share_is_held_out_to_count_the_rounds(name: str) -> None:
-    queries = judged()
+    queries = graded()
     params = {"trees": 80, "learning_rate": 0.3, "min_documents": 3}
     ranker: Any = THREE[name](**params, validation=0.25, patience=10).fit(queries)
     seed = int(np.random.default_rng(0).integers(2**31 - 1))
@@ -238,7 +238,7 @@ def test_without_validation_queries_a_share_is_held_out_to_count_the_rounds(name
 
 @pytest.mark.parametrize("name", THREE)
 def test_a_bag_is_the_mean_of_its_members(name: str) -> None:
-    queries = judged()
+    queries = graded()
     generator = np.random.default_rng(5)
     drawn: dict[str, Any] = {**SMALL, "feature_share": 0.5}
     bag: Any = THREE[name](**drawn, seeds=3, random_state=np.random.default_rng(5)).fit(queries)
@@ -254,7 +254,7 @@ def test_a_bag_is_the_mean_of_its_members(name: str) -> None:
 
 
 def test_a_forest_is_the_mean_of_its_trees() -> None:
-    queries = judged()
+    queries = graded()
     forest: Any = RandomForestRanker(trees=10, min_documents=2).fit(queries)
     each = [
         forest.trees_.scaled(10.0).value[a + t : b + t + 1]
@@ -267,7 +267,7 @@ def test_a_forest_is_the_mean_of_its_trees() -> None:
 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_a_query_of_weight_two_stands_for_two(name: str) -> None:
-    queries, chosen = judged(), np.arange(0, 40, 3)
+    queries, chosen = graded(), np.arange(0, 40, 3)
     params: dict[str, Any] = {**SMALL, "query_share" if name == "LambdaMART" else "row_share": 1.0, "min_documents": 1}
     if name == "GBDTRanker":
         params["centre"] = "none"  # sums of grades are exact, so that equally good splits stay so
@@ -281,7 +281,7 @@ def test_a_query_of_weight_two_stands_for_two(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["GBDTRanker", "RandomForestRanker"])
 def test_leaves_hold_at_least_so_many_documents(name: str) -> None:
-    queries = judged()
+    queries = graded()
     params: dict[str, Any] = {"row_share": 1.0} if name == "GBDTRanker" else {}
     for least in (1, 20, 10**9):
         ranker = THREE[name](trees=5, min_documents=least, leaves=100, **params).fit(queries)
@@ -304,7 +304,7 @@ def _tail(trees: Trees, t: int) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("name", THREE)
 def test_how_bins_are_kept_changes_nothing_that_is_learnt(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = judged()
+    queries = graded()
     thin = queries.with_features(sparse.csr_array(queries.features))
     bundled = THREE[name](**SMALL)
     assert not bundled._source(InMemory(thin)).parameters["is_enable_sparse"]
@@ -324,7 +324,7 @@ def test_one_query_with_pairs_is_learnt_without_stopping() -> None:
 
 
 def test_features_that_say_nothing_give_one_constant_tree() -> None:
-    queries = judged()
+    queries = graded()
     flat = queries.with_features(np.ones((queries.n_documents, 3)))
     for ranker in (kind(**SMALL).fit(flat) for kind in THREE.values()):
         assert ranker.trees_.n_splits == 0
@@ -332,7 +332,7 @@ def test_features_that_say_nothing_give_one_constant_tree() -> None:
 
 
 def test_the_mean_grade_of_a_query_may_count_or_not() -> None:
-    queries = judged()
+    queries = graded()
     shift = np.repeat(np.random.default_rng(0).integers(0, 50, queries.n_queries), queries.lengths)
     shifted = Queries(queries.features, queries.grades + shift, queries.starts, queries.query_ids)
     own = Queries(queries.features, without_level(queries.grades, queries), queries.starts, queries.query_ids)
@@ -357,7 +357,7 @@ def test_what_lightgbm_cannot_hold_is_refused_with_a_way_out() -> None:
     long = Queries.from_arrays(np.ones((10_001, 1)), np.arange(10_001) % 2, group=[10_001])
     with pytest.raises(DataError, match=r"10001 documents.*at most 10000.*GBDTRanker"):
         LambdaMART().fit(long)
-    queries = judged()
+    queries = graded()
     for name in ("GBDTRanker", "RandomForestRanker"):
         huge = Queries(queries.features, queries.grades * 1e300, queries.starts, queries.query_ids)
         with pytest.raises(DataError, match=r"a grade of .*single precision.*same factor"):
@@ -371,7 +371,7 @@ def test_validation_queries_that_show_nothing_are_refused_by_the_metric() -> Non
     flat = Queries.from_arrays(np.ones((4, 6)), np.ones(4))
     assert not with_pairs(flat).any()
     with pytest.raises(DataError, match="pairwise skips all"):
-        LambdaMART(metric="pairwise").fit(judged(), vali=flat)
+        LambdaMART(metric="pairwise").fit(graded(), vali=flat)
 
 
 def test_norm_is_the_parameter_of_lightgbm() -> None:

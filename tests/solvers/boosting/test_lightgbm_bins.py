@@ -20,7 +20,7 @@ from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.data.queries import Queries
 
 
-def judged(seed: int = 0, queries: int = 60, layout: Any = np.asarray) -> Queries:
+def graded(seed: int = 0, queries: int = 60, layout: Any = np.asarray) -> Queries:
     generator = np.random.default_rng(seed)
     lengths = generator.integers(3, 30, queries)
     X = generator.normal(size=(lengths.sum(), 5))
@@ -47,7 +47,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize("kind", [LambdaMART, partial(GBDTRanker, centre="query")])
 def test_a_part_is_learnt_from_in_the_bins_of_the_whole(kind: Any, bins: int) -> None:
     lightgbm = pytest.importorskip("lightgbm")
-    queries, numbers = judged(), np.arange(0, 60, 2)
+    queries, numbers = graded(), np.arange(0, 60, 2)
     params: dict[str, Any] = {"trees": 5, "min_documents": 5, "bins": bins}
     part = queries.select(numbers)
     ours = kind(**params).fit(part)
@@ -62,13 +62,13 @@ def test_a_part_is_learnt_from_in_the_bins_of_the_whole(kind: Any, bins: int) ->
     assert np.allclose(ours.predict(part), theirs.predict(part.features), rtol=1e-12, atol=1e-12)
     alone = Queries(part.features, part.grades, part.starts, part.query_ids)
     assert kind(**params).fit(alone).predict(part).tobytes() != ours.predict(part).tobytes()
-    elsewhere = judged()
+    elsewhere = graded()
     again = kind(**params).fit(elsewhere.select(numbers))
     assert again.predict(part).tobytes() == ours.predict(part).tobytes()
 
 
 def test_folds_and_trials_share_bins(made: list[int]) -> None:
-    queries = judged(1)
+    queries = graded(1)
     for fold in range(3):
         part = queries.select(np.flatnonzero(np.arange(60) % 3 != fold))
         LambdaMART(trees=2).fit(part)
@@ -81,11 +81,11 @@ def test_folds_and_trials_share_bins(made: list[int]) -> None:
 
 
 def test_small_parts_and_sparse_features_have_their_own_bins(made: list[int]) -> None:
-    queries = judged(2, queries=200)
+    queries = graded(2, queries=200)
     few = queries.select(np.arange(int(0.5 * MIN_SHARE * 200)))
     LambdaMART(trees=2).fit(few)
     assert made == [few.n_documents]
-    thin = judged(2, layout=sparse.csr_array)
+    thin = graded(2, layout=sparse.csr_array)
     part = thin.select(np.arange(0, 60, 2))
     LambdaMART(trees=2).fit(part)
     LambdaMART(trees=2).fit(part)
@@ -93,7 +93,7 @@ def test_small_parts_and_sparse_features_have_their_own_bins(made: list[int]) ->
 
 
 def test_queries_in_another_order_are_learnt_from_in_that_order() -> None:
-    queries = judged(3)
+    queries = graded(3)
     backwards = queries.select(np.arange(60)[::-1])
     alone = Queries(backwards.features, backwards.grades, backwards.starts, backwards.query_ids)
     params: dict[str, Any] = {"trees": 3, "min_documents": 2}
@@ -104,7 +104,7 @@ def test_queries_in_another_order_are_learnt_from_in_that_order() -> None:
 def test_bins_of_few_data_sets_are_kept_and_none_of_those_that_are_gone() -> None:
     gc.collect()
     before = len(KEPT)
-    some = [judged(seed) for seed in range(MAX_KEPT + 2)]
+    some = [graded(seed) for seed in range(MAX_KEPT + 2)]
     for queries in some:
         LambdaMART(trees=1).fit(queries)
         assert len(KEPT) <= MAX_KEPT
@@ -114,7 +114,7 @@ def test_bins_of_few_data_sets_are_kept_and_none_of_those_that_are_gone() -> Non
 
 
 def test_a_fit_that_goes_on_while_another_begins_is_not_disturbed() -> None:
-    queries = judged(4)
+    queries = graded(4)
     linear = Queries(queries.features, 3.0 - queries.grades, queries.starts, queries.query_ids)
     expected = GBDTRanker(trees=6).fit(queries).predict(queries)
     ranker = GBDTRanker(trees=6)

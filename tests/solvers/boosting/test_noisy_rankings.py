@@ -17,7 +17,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.fitting import unfitted
-from tests.solvers.boosting.test_lightgbm import judged
+from tests.solvers.boosting.test_lightgbm import graded
 
 SMALL: dict[str, Any] = {"trees": 25, "min_documents": 5, "leaves": 8}
 NDCG = parse_metric("ndcg@10")
@@ -30,7 +30,7 @@ def regraded(queries: Queries, grades: Any) -> Queries:
 @pytest.mark.parametrize("metric", ["auto", "map", "mrr", "err", "pairwise"])
 @pytest.mark.parametrize("loss", NOISY)
 def test_fresh_queries_are_ranked_about_as_well_as_by_lambdarank(loss: str, metric: str) -> None:
-    queries, fresh = judged(), judged(1)
+    queries, fresh = graded(), graded(1)
     usual = NDCG.mean(LambdaMART(**SMALL).fit(queries).predict(fresh), fresh)
     found = NDCG.mean(LambdaMART(**SMALL, loss=loss, metric=metric).fit(queries).predict(fresh), fresh)
     assert found > usual - (0.02 if metric == "auto" else 0.1)
@@ -39,7 +39,7 @@ def test_fresh_queries_are_ranked_about_as_well_as_by_lambdarank(loss: str, metr
 
 @pytest.mark.parametrize("loss", NOISY)
 def test_seeds_draw_the_noise_and_threads_change_nothing(loss: str) -> None:
-    queries = judged()
+    queries = graded()
 
     def fitted(**more: Any) -> bytes:
         return LambdaMART(**{**SMALL, "query_share": 1.0, "loss": loss, **more}).fit(queries).predict(queries).tobytes()
@@ -52,7 +52,7 @@ def test_seeds_draw_the_noise_and_threads_change_nothing(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", NOISY)
 def test_grades_of_any_kind_count_by_their_differences(loss: str) -> None:
-    queries = judged()
+    queries = graded()
     plain = LambdaMART(**SMALL, loss=loss, gain="linear").fit(queries).predict(queries)
     halved = regraded(queries, queries.grades / 4.0 - 3.0)
     same = LambdaMART(**SMALL, loss=loss).fit(halved).predict(queries)
@@ -68,7 +68,7 @@ def test_grades_of_any_kind_count_by_their_differences(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", NOISY)
 def test_starts_paths_missing_values_and_validation_queries_are_as_with_lambdarank(loss: str, tmp_path: Path) -> None:
-    queries, vali = judged(), judged(7, 15)
+    queries, vali = graded(), graded(7, 15)
     made: dict[str, Any] = {**SMALL, "loss": loss}
     path = [ranker.predict(vali).tobytes() for _, ranker in LambdaMART(**made).fit_path(queries, [10, 25])]
     assert path == [LambdaMART(**{**made, "trees": trees}).fit(queries).predict(vali).tobytes() for trees in (10, 25)]
@@ -86,7 +86,7 @@ def test_starts_paths_missing_values_and_validation_queries_are_as_with_lambdara
 
 @pytest.mark.parametrize("loss", NOISY)
 def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(loss: str) -> None:
-    queries = queries_with_pairs(judged())
+    queries = queries_with_pairs(graded())
     weights = np.random.default_rng(2).uniform(0.5, 2.0, queries.n_queries)
     ranker, scores = LambdaMART(**SMALL, loss=loss), np.random.default_rng(3).normal(size=queries.n_documents)
 
@@ -105,7 +105,7 @@ def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(loss: st
 
 @pytest.mark.parametrize("loss", NOISY)
 def test_few_bins_lose_little(loss: str) -> None:
-    queries, fresh = judged(), judged(1)
+    queries, fresh = graded(), graded(1)
     coarse = LambdaMART(**SMALL, loss=loss, bins=15).fit(queries)
     used, limits = coarse.trees_.feature, coarse.trees_.threshold
     assert max(len(np.unique(limits[used == column])) for column in np.unique(used)) < 15
@@ -122,9 +122,9 @@ def test_a_study_tunes_it_by_its_own_metric(loss: str, tmp_path: Path, monkeypat
         return ranker
 
     monkeypatch.setattr("ranktune.tuner.evaluation.fitting.unfitted", kept)
-    queries = judged()
+    queries = graded()
     result = ranktune.tune(
-        queries, test=judged(1), metric="map", solvers=["LambdaMART"], trials=5, folds=2, jobs=1, home=tmp_path,
+        queries, test=graded(1), metric="map", solvers=["LambdaMART"], trials=5, folds=2, jobs=1, home=tmp_path,
         serve=["solr", "onnx", "lightgbm"], space={"LambdaMART.loss": loss, "LambdaMART.trees": 20},
     )  # fmt: skip
     assert np.isfinite(result.best_model.predict(queries)).all()

@@ -27,7 +27,7 @@ BOOSTED = [*LIGHT, "XGBoostRanker"]
 NDCG = parse_metric("ndcg@10")
 
 
-def judged(seed: int = 0, queries: int = 60, layout: Any = np.asarray) -> Queries:
+def graded(seed: int = 0, queries: int = 60, layout: Any = np.asarray) -> Queries:
     """A linear rule with one bend."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(5, 25, queries)
@@ -46,7 +46,7 @@ def made(name: str, **params: Any) -> Any:
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("name", BOOSTED)
 def test_scores_are_those_of_the_linear_model_and_the_trees(name: str, layout: Any, tmp_path: Path) -> None:
-    queries, fresh = judged(layout=layout), judged(1, layout=layout)
+    queries, fresh = graded(layout=layout), graded(1, layout=layout)
     ranker = made(name, start="linear").fit(queries)
     linear = RidgeRanker().fit(queries)
     scale = 1.0
@@ -66,16 +66,16 @@ def test_scores_are_those_of_the_linear_model_and_the_trees(name: str, layout: A
 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_without_a_start_the_model_is_trees(name: str) -> None:
-    ranker = made(name, start="linear").fit(judged())
-    ranker.set_params(start="none").fit(judged())
+    ranker = made(name, start="linear").fit(graded())
+    ranker.set_params(start="none").fit(graded())
     assert ranker.start_ is None and isinstance(ranker.as_model(), TreeModel)
-    assert ranker.predict(judged()).tobytes() == made(name).fit(judged()).predict(judged()).tobytes()
+    assert ranker.predict(graded()).tobytes() == made(name).fit(graded()).predict(graded()).tobytes()
 
 
 @pytest.mark.parametrize("name", LIGHT)
 def test_trees_are_those_that_lightgbm_adds_to_first_scores(name: str) -> None:
     lightgbm = pytest.importorskip("lightgbm")
-    queries = judged()
+    queries = graded()
     own = {"centre": "query"} if name == "GBDTRanker" else {}  # whose objective LightGBM has
     ranker = made(name, start="linear", **own).fit(queries)
     start = ranker.start_.predict(queries)
@@ -93,7 +93,7 @@ def test_trees_are_those_that_lightgbm_adds_to_first_scores(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_a_linear_rule_is_learnt_in_fewer_rounds(name: str) -> None:
-    queries, fresh = judged(queries=150), judged(1, queries=100)
+    queries, fresh = graded(queries=150), graded(1, queries=100)
     linear = NDCG.mean(RidgeRanker().fit(queries).predict(fresh), fresh)
     plain, started = (
         NDCG.mean(made(name, start=start).fit(queries).predict(fresh), fresh) for start in ("none", "linear")
@@ -103,7 +103,7 @@ def test_a_linear_rule_is_learnt_in_fewer_rounds(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_steps_path_and_bags_have_the_start(name: str) -> None:
-    queries, vali = judged(), judged(1)
+    queries, vali = graded(), graded(1)
     params: dict[str, Any] = {"start": "linear", "seeds": 2, "random_state": 3}
     for value, ranker in made(name, **params).fit_path(queries, [2, 8]):
         expected = made(name, **{**params, "trees": value}).fit(queries).predict(vali)
@@ -121,7 +121,7 @@ def test_steps_path_and_bags_have_the_start(name: str) -> None:
 
 @pytest.mark.parametrize("name", BOOSTED)
 def test_rounds_that_continue_a_model_are_those_of_one_longer_fit(name: str) -> None:
-    queries, fresh = judged(), judged(1)
+    queries, fresh = graded(), graded(1)
     share = "query_share" if name == "LambdaMART" else "row_share"
     params: dict[str, Any] = {"feature_share": 1.0, share: 1.0, "l2": 0.0}
     if name == "GBDTRanker":
@@ -139,7 +139,7 @@ def test_rounds_that_continue_a_model_are_those_of_one_longer_fit(name: str) -> 
 
 
 def test_any_model_of_the_same_features_can_be_continued() -> None:
-    queries, fresh = judged(), judged(1)
+    queries, fresh = graded(), graded(1)
     started = made("GBDTRanker", start="linear").fit(queries)
     by_list = LinearModel(np.array([2.0, -1.0, 0.0, 0.0, 0.0, 1.0]), "LinearSVM", list_scaling=True)
     for earlier in (started.as_model(), by_list):
@@ -154,7 +154,7 @@ def test_any_model_of_the_same_features_can_be_continued() -> None:
 
 
 def test_rows_in_any_order_have_their_own_start() -> None:
-    queries = judged(queries=20)
+    queries = graded(queries=20)
     shuffled = np.random.default_rng(0).permutation(queries.n_documents)
     X, y, qid = queries.features[shuffled], queries.grades[shuffled], queries.query_of_document[shuffled]
     mixed = Queries.from_arrays(X, y, qid=qid)
@@ -168,7 +168,7 @@ def test_rows_in_any_order_have_their_own_start() -> None:
 
 
 def test_the_linear_model_of_many_documents_is_fitted_to_a_part_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = judged(queries=200)
+    queries = graded(queries=200)
     expected = RidgeRanker().fit(queries).predict(queries)
     monkeypatch.setattr(base, "START_DOCUMENTS", queries.n_documents // 4)
     monkeypatch.setattr(base, "START_DOCUMENTS_A_FEATURE", 1)
@@ -182,7 +182,7 @@ def test_the_linear_model_of_many_documents_is_fitted_to_a_part_of_them(monkeypa
     monkeypatch.setattr(base, "RidgeRanker", Counting)
     start = made("GBDTRanker", start="linear").fit(queries).start_.predict(queries)
     assert fitted == [50] and np.corrcoef(start, expected)[0, 1] > 0.98
-    few = judged(queries=3)
+    few = graded(queries=3)
     grades = np.where(few.query_of_document < 2, 1.0, few.grades)
     only_one = Queries(few.features, grades, few.starts, few.query_ids)
     made("GBDTRanker", start="linear").fit(only_one)

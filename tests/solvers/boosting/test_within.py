@@ -24,7 +24,7 @@ from ranktune.solvers.registry import make
 BOOSTED = {"LambdaMART": {}, "GBDTRanker": {}, "XGBoostRanker": {}, "CatBoostRanker": {"loss": "QueryRMSE"}}
 
 
-def judged(seed: int = 0, *, missing: bool = False, weighted: bool = False, queries: int = 60) -> Queries:
+def graded(seed: int = 0, *, missing: bool = False, weighted: bool = False, queries: int = 60) -> Queries:
     """Grades are ranks of the first feature within the query, whose level tells nothing."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(2, 25, queries)
@@ -54,8 +54,8 @@ def check_same(ranker: Any, other: Any) -> None:
 @pytest.mark.parametrize("form", ["plain", "missing", "weighted", "monotone", "validation", "vali"])
 @pytest.mark.parametrize("name", BOOSTED)
 def test_trees_are_those_of_a_table_with_the_columns(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = judged(missing=form == "missing", weighted=form == "weighted")
-    vali = judged(9) if form == "vali" else None
+    queries = graded(missing=form == "missing", weighted=form == "weighted")
+    vali = graded(9) if form == "vali" else None
     params = {"validation": 0.3, "patience": 3, "seeds": 2} if form == "validation" else {"patience": 3}
 
     def table(of: Queries) -> Queries:
@@ -77,7 +77,7 @@ def test_trees_are_those_of_a_table_with_the_columns(name: str, form: str, monke
 @pytest.mark.parametrize("params", [{}, {"start": "linear"}, {"start": "linear", "validation": 0.3}])
 @pytest.mark.parametrize("name", BOOSTED)
 def test_models_are_saved_and_score_the_same(name: str, params: dict[str, Any], tmp_path: Path) -> None:
-    queries = judged(missing=True)
+    queries = graded(missing=True)
     ranker = made(name, within_query="ranks", **params).fit(queries)
     model = ranker.as_model()
     model.save(tmp_path / "model.json")
@@ -91,14 +91,14 @@ def test_models_are_saved_and_score_the_same(name: str, params: dict[str, Any], 
 
 
 def test_ranks_learn_what_features_cannot() -> None:
-    train, test = judged(queries=100), judged(1)
+    train, test = graded(queries=100), graded(1)
     plain, ranks = (made("LambdaMART", within_query=kind).fit(train).score(test) for kind in ("none", "ranks"))
     assert ranks > plain + 0.05
 
 
 @pytest.mark.parametrize("name", ["LambdaMART", "GBDTRanker"])
 def test_paths_steps_and_continued_models(name: str) -> None:
-    queries = judged()
+    queries = graded()
     ranker = made(name, within_query="ranks", start="linear", trees=10)
     for count, path in ranker.fit_path(queries, [4, 10]):
         alone = made(name, within_query="ranks", start="linear", trees=int(count)).fit(queries)
@@ -116,7 +116,7 @@ def test_paths_steps_and_continued_models(name: str) -> None:
 
 
 def test_a_blend_is_the_weighted_sum_of_its_members(tmp_path: Path) -> None:
-    queries = judged(missing=True)
+    queries = graded(missing=True)
     members = [made("LambdaMART", within_query=kind).fit(queries).as_model() for kind in ("none", "ranks", "all")]
     members.append(make("RidgeRanker", {}, 0).fit(queries).as_model())
     factors = [0.5, 2.0, 1.0, 0.25]
@@ -132,7 +132,7 @@ def test_a_blend_is_the_weighted_sum_of_its_members(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["ranks", "all"])
 def test_a_constraint_is_kept_where_one_document_changes(kind: str) -> None:
-    queries = judged()
+    queries = graded()
     ranker = made("LambdaMART", within_query=kind, trees=80, min_documents=5)
     model = ranker.fit(queries, monotone={0: 1, 1: -1}).as_model()
     assert model.monotone == {"f1": 1, "f2": -1}
@@ -147,7 +147,7 @@ def test_a_constraint_is_kept_where_one_document_changes(kind: str) -> None:
 
 
 def test_a_model_that_falls_with_a_rank_is_refused() -> None:
-    model = made("LambdaMART", within_query="ranks").fit(judged()).as_model()
+    model = made("LambdaMART", within_query="ranks").fit(graded()).as_model()
     with pytest.raises(DataError, match=r"(falls|rises) somewhere with 'f4'"):
         model.replaced(monotone={"f4": 1}).replaced(monotone={"f4": -1})
 
@@ -160,7 +160,7 @@ def test_folds_trials_and_seeds_share_the_columns(monkeypatch: pytest.MonkeyPatc
         return columns_within(features, *others)
 
     monkeypatch.setattr(within, "columns_within", counted)
-    queries = judged()
+    queries = graded()
     halves = [queries.select(np.arange(k, 60, 2)) for k in (0, 1)]
     for half, other in (halves, halves[::-1]):
         for leaves in (4, 8):
@@ -176,7 +176,7 @@ def test_folds_trials_and_seeds_share_the_columns(monkeypatch: pytest.MonkeyPatc
 def test_columns_are_kept_while_their_queries_are() -> None:
     gc.collect()
     before = len(WIDENED)
-    some = [judged(seed) for seed in range(MAX_KEPT + 2)]
+    some = [graded(seed) for seed in range(MAX_KEPT + 2)]
     for queries in some:
         widened(queries, "ranks")
     assert len(WIDENED) <= MAX_KEPT
@@ -187,7 +187,7 @@ def test_columns_are_kept_while_their_queries_are() -> None:
 
 
 def test_sparse_and_very_wide_features_get_no_further_columns() -> None:
-    queries = judged()
+    queries = graded()
     thin = replace(queries, features=sparse.csr_array(queries.features))
     with pytest.warns(RankTuneWarning, match="within_query='ranks' is left out: the features are sparse"):
         ranker = made("LambdaMART", within_query="ranks").fit(thin, vali=thin)

@@ -25,7 +25,7 @@ xgboost = pytest.importorskip("xgboost")
 SMALL: dict[str, Any] = {"trees": 12, "min_weight": 0.1}
 
 
-def judged(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries:
+def graded(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries:
     """Queries of 5 to 24 documents, half of whose features are zero, with grades from a rule with noise."""
     generator = np.random.default_rng(seed)
     lengths = generator.integers(5, 25, queries)
@@ -45,7 +45,7 @@ def by_xgboost(ranker: XGBoostRanker, queries: Queries) -> Any:
 
 @pytest.mark.parametrize("pairs", [1, 3])
 def test_drawn_pairs_are_those_of_xgboost(pairs: int) -> None:
-    queries = judged()
+    queries = graded()
     ranker = XGBoostRanker(**SMALL, pair_method="mean", pairs=pairs).fit(queries)
     params = XGBoostRanker(**SMALL)._parameters() | {"seed": next(ranker._seeds())}
     del params["lambdarank_num_pair_per_sample"]  # XGBoost's default is 1
@@ -60,7 +60,7 @@ def test_drawn_pairs_are_those_of_xgboost(pairs: int) -> None:
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array])
 def test_scores_are_those_of_xgboost_itself(layout: Any, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(xgboost_ranker, "BATCH_CELLS", 600)  # sparse rows are written out in several batches
-    queries, fresh = judged(dtype=dtype), judged(1, dtype=dtype)
+    queries, fresh = graded(dtype=dtype), graded(1, dtype=dtype)
     ranker = XGBoostRanker(**SMALL, depth=6, bins=64).fit(queries.with_features(layout(queries.features)))
     booster = by_xgboost(XGBoostRanker(**SMALL, depth=6, bins=64), queries)
     limits = np.unique(np.concatenate([t.threshold for t in (ranker.trees_,)])).astype(np.float32)
@@ -75,7 +75,7 @@ def test_scores_are_those_of_xgboost_itself(layout: Any, dtype: Any, monkeypatch
 
 def test_every_split_sends_each_number_as_xgboost_does() -> None:
     """To the bit: the leaf that XGBoost says each document ends in, for doubles that round to either side."""
-    queries = judged()
+    queries = graded()
     raw: Any = by_xgboost(XGBoostRanker(**SMALL), queries)
     trees = trees_of(raw.save_raw("json"), with_missing=None)
     limits = trees.threshold
@@ -104,7 +104,7 @@ def test_the_last_double_below_a_limit_is_the_last() -> None:
 
 
 def test_the_rounds_kept_are_those_with_the_best_metric() -> None:
-    train, vali = judged(), judged(7, 15)
+    train, vali = graded(), graded(7, 15)
     params: dict[str, Any] = {"trees": 60, "learning_rate": 0.9, "min_weight": 0.1, "depth": 6, "l2": 0.1}
     growth = XGBoostRanker(**params)._source(InMemory(train)).growth(1)
     assert all(growth.grow() for _ in range(60))
@@ -121,7 +121,7 @@ def test_the_rounds_kept_are_those_with_the_best_metric() -> None:
 
 
 def test_a_bag_is_the_mean_of_its_members() -> None:
-    queries = judged()
+    queries = graded()
     generator = np.random.default_rng(5)
     bag = XGBoostRanker(**SMALL, seeds=2, random_state=np.random.default_rng(5)).fit(queries)
     members = []
@@ -134,7 +134,7 @@ def test_a_bag_is_the_mean_of_its_members() -> None:
 
 
 def test_a_share_of_queries_is_learnt_from_as_if_there_were_no_others() -> None:
-    queries, chosen = judged(), np.array([0, 1, 4, 7, 8, 9, 20, 33])
+    queries, chosen = graded(), np.array([0, 1, 4, 7, 8, 9, 20, 33])
     part = queries.select(chosen)
     assert np.array_equal(queries.grades[rows_of(queries, chosen)], part.grades)
     growths = (
@@ -149,7 +149,7 @@ def test_a_share_of_queries_is_learnt_from_as_if_there_were_no_others() -> None:
 @pytest.mark.parametrize("scale", [1.0, 1e-3, 1e6])
 def test_a_query_of_weight_two_stands_for_two(scale: float) -> None:
     """At any scale: weights multiply what the penalty and the least weight of a leaf are measured by."""
-    queries, chosen = judged(), np.arange(0, 40, 3)
+    queries, chosen = graded(), np.arange(0, 40, 3)
     queries = queries.with_features(np.round(queries.features, 1))  # a bin for each value, whatever the weights
     weights = np.ones(40)
     weights[chosen] = 2.0
@@ -163,7 +163,7 @@ def test_a_query_of_weight_two_stands_for_two(scale: float) -> None:
 
 
 def test_what_xgboost_cannot_hold_is_refused_with_a_way_out() -> None:
-    queries = judged()
+    queries = graded()
     with pytest.raises(DataError, match=r"a feature is .*single precision.*Scale"):
         XGBoostRanker().fit(queries.with_features(queries.features * 1e60))
     wide = sparse.csr_array((queries.n_documents, 2**27))
@@ -180,7 +180,7 @@ def test_what_xgboost_cannot_hold_is_refused_with_a_way_out() -> None:
 def test_drawn_pairs_are_tuned(tmp_path: Path) -> None:
     space = {"trees": {"low": 10, "high": 20}, "pair_method": "mean", "pairs": {"low": 2, "high": 3}}
     result = ranktune.tune(
-        judged(), vali=judged(1), test=judged(2), solvers=["XGBoostRanker"], trials=3, executor=InProcess(),
+        graded(), vali=graded(1), test=graded(2), solvers=["XGBoostRanker"], trials=3, executor=InProcess(),
         space={f"XGBoostRanker.{name}": value for name, value in space.items()}, home=tmp_path,
     )  # fmt: skip
     assert result.best.params is not None

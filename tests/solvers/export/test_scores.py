@@ -19,7 +19,7 @@ from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from tests.solvers.boosting.test_lightgbm import judged
+from tests.solvers.boosting.test_lightgbm import graded
 from tests.support.export_evaluators import EVALUATORS, Documents
 from tests.support.export_samples import SAMPLES, random_blend, random_rows, random_trees, trained
 from tests.support.missing_samples import is_there, lacking, model_of, some_lacking, without
@@ -105,7 +105,7 @@ def test_order_on_real_data(letor_folds: dict[str, Path], format: str, solver: s
 
 @cache
 def bag_of(loss: str) -> Model:
-    ranker = LambdaMART(trees=8, leaves=8, min_documents=5, loss=loss, seeds=3).fit(judged())
+    ranker = LambdaMART(trees=8, leaves=8, min_documents=5, loss=loss, seeds=3).fit(graded())
     assert len(ranker.rounds_) == 3
     return ranker.as_model()
 

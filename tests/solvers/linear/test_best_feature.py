@@ -93,7 +93,7 @@ def test_a_metric_that_skips_all_queries_is_refused() -> None:
         BestFeature("map:relevant=5").fit([[1.0], [2.0]], [0, 1])
 
 
-def test_negative_grades_are_judged_by_pairs() -> None:
+def test_negative_grades_are_compared_by_pairs() -> None:
     queries = with_a_good_column(1.0)
     shifted = Queries.from_arrays(queries.features, queries.grades - 2, qid=queries.query_of_document)
     ranker = BestFeature().fit(shifted)
@@ -107,7 +107,7 @@ def test_an_unknown_metric_is_refused_before_any_work() -> None:
 
 
 @pytest.mark.parametrize("grades", [[0.5, 2.0, 1.0], [-1.0, 2.0, 0.0], [0.0, 31.0, 1.0]])
-def test_grades_without_an_exponential_gain_are_judged_by_pairs(grades: list[float]) -> None:
+def test_grades_without_an_exponential_gain_are_compared_by_pairs(grades: list[float]) -> None:
     ranker = BestFeature().fit(np.array([[5.0, 1.0], [4.0, 3.0], [6.0, 2.0]]), grades)
     assert ranker.coef_.tolist() == [0.0, 1.0]
     assert ranker.score_ == 1.0

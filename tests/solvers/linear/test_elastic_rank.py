@@ -117,7 +117,7 @@ def test_l1_keeps_the_features_that_matter(optimizer: str, nonzeros: int) -> Non
     coef = ranker.fit(X, y, qid=np.arange(len(X)) // 20).coef_
     assert set(np.argsort(-np.abs(coef))[:2]) == {3, 11}
     assert coef[3] > 0 > coef[11]
-    assert np.count_nonzero(coef) <= nonzeros  # RDA is the sparsest: it judges by the mean gradient, not the last ones
+    assert np.count_nonzero(coef) <= nonzeros  # RDA is the sparsest: it uses the mean gradient, not the last one
 
 
 @pytest.mark.parametrize(

@@ -60,11 +60,11 @@ def test_grades_of_any_kind_train_unless_the_gain_says_otherwise() -> None:
 def test_it_minimises_what_it_says(gain: str) -> None:
     X, y, qid = lists()
     ranker = list_net(gain=gain, temperature=0.7, l2=0.01, tol=1e-9).fit(X, y, qid=qid)
-    worth = (y if gain == "linear" else 2**y - 1) / 0.7
+    gains = (y if gain == "linear" else 2**y - 1) / 0.7
     rows = [qid == q for q in range(40) if len(set(y[qid == q])) > 1]
 
     def objective(w: Any) -> Any:
-        return np.mean([-softmax(worth[r]) @ log_softmax(X[r] @ w) for r in rows]) + 0.005 * w @ w
+        return np.mean([-softmax(gains[r]) @ log_softmax(X[r] @ w) for r in rows]) + 0.005 * w @ w
 
     expected = minimize(objective, np.zeros(5), options={"gtol": 1e-9})
     np.testing.assert_allclose(ranker.coef_, expected.x, atol=1e-6)

@@ -32,7 +32,7 @@ from ranktune.tuner.samplers.space import UnionSpace
 SPACE = UnionSpace({"Ranker": Ranker.space})
 
 
-def judged(seed: int = 0, queries: int = 40) -> Queries:
+def graded(seed: int = 0, queries: int = 40) -> Queries:
     generator = np.random.default_rng(seed)
     lengths = generator.integers(4, 15, queries)
     X = generator.random((lengths.sum(), 6)) * [1.0, 50.0, 1.0, 1.0, 1.0, 1.0]
@@ -47,7 +47,7 @@ def fitted(ranker: Any, queries: Queries) -> Any:
 
 
 def test_every_point_of_the_space_fits_without_an_error() -> None:
-    queries = judged(queries=25)
+    queries = graded(queries=25)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     seen: dict[str, Counter[Any]] = {name: Counter() for name in ("loss", "pair_weight", "penalty", "optimizer")}
     for _ in range(300):
@@ -65,7 +65,7 @@ def test_every_point_of_the_space_fits_without_an_error() -> None:
 def test_what_the_space_leaves_out_is_what_parts_refuse() -> None:
     """Of all combinations of names, each that the space lacks is refused, or a pair weight under which steps descend no
     function, or a hinge for an optimizer of smooth losses, or no faster way to the same model."""
-    queries, missing = judged(queries=10), 0
+    queries, missing = graded(queries=10), 0
     for optimizer in OPTIMIZERS:
         for loss in LOSSES:
             for penalty in PENALTIES:
@@ -84,7 +84,7 @@ def test_what_the_space_leaves_out_is_what_parts_refuse() -> None:
     assert 0 < missing < len(OPTIMIZERS) * len(LOSSES) * len(PENALTIES)
 
 
-WITH_PAIRS = sum(judged().select(np.array([q])).has_pairs for q in range(40))
+WITH_PAIRS = sum(graded().select(np.array([q])).has_pairs for q in range(40))
 """Queries that a mean over queries counts."""
 
 
@@ -122,14 +122,14 @@ PRESETS: list[tuple[Any, Any, float]] = [
 
 @pytest.mark.parametrize(("preset", "point", "precision"), PRESETS, ids=lambda one: repr(one)[:40])
 def test_named_solvers_are_points(preset: Any, point: Any, precision: float) -> None:
-    queries = judged()
+    queries = graded()
     expected, found = preset.fit(queries).coef_, point.fit(queries).coef_
     assert expected.any()
     np.testing.assert_allclose(found, expected, rtol=precision, atol=precision)
 
 
 def test_ridge_and_logistic_regression_are_points() -> None:
-    queries = judged()
+    queries = graded()
     documents = queries.n_documents
     ridge = RidgeRanker(alpha=30.0).fit(queries).coef_
     for optimizer in ("least_squares", "newton", "lbfgs", "owlqn", "fista"):
@@ -142,7 +142,7 @@ def test_ridge_and_logistic_regression_are_points() -> None:
 
 
 def test_names_and_objects_make_the_same_ranker() -> None:
-    queries = judged()
+    queries = graded()
     named = Ranker("pairwise_logistic", "ndcg", "elastic_net", "gradient_steps", at=5, iterations=20).fit(queries)
     objects = Ranker(
         PairwiseLogistic(), DeltaNDCG(5), ElasticNet(0.01, 0.1), GradientSteps(tol=1e-9, max_iterations=20)
@@ -155,7 +155,7 @@ def test_names_and_objects_make_the_same_ranker() -> None:
 
 def test_the_defaults_are_standard_and_need_no_query_at_prediction() -> None:
     assert "Ranker" in STANDARD
-    queries = judged()
+    queries = graded()
     ranker = Ranker().fit(queries)
     np.testing.assert_allclose(ranker.predict(queries.features), queries.features @ ranker.coef_)
     model = ranker.as_model()
@@ -174,7 +174,7 @@ def test_the_defaults_are_standard_and_need_no_query_at_prediction() -> None:
     ],
 )
 def test_the_path_counts_the_steps_of_the_optimizer(parameters: Any, name: str | None, values: list[int]) -> None:
-    queries, ranker = judged(), Ranker(**parameters, random_state=2)
+    queries, ranker = graded(), Ranker(**parameters, random_state=2)
     assert ranker.path_parameter == name
     if name is None:
         with pytest.raises(ParameterError, match="no parameter along which"):
@@ -206,11 +206,11 @@ def test_the_path_counts_the_steps_of_the_optimizer(parameters: Any, name: str |
 )
 def test_what_cannot_be(parameters: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        Ranker(**parameters).fit(judged())
+        Ranker(**parameters).fit(graded())
 
 
 def test_strengths_that_the_penalty_leaves_out_are_ignored() -> None:
-    queries = judged()
+    queries = graded()
     for penalty, other in (("l1", "l2"), ("l2", "l1"), ("none", "l1")):
         given: list[dict[str, Any]] = [{other: value} for value in (0.5, 0.001)]
         rankers = [Ranker(penalty=penalty, iterations=10, **own).fit(queries) for own in given]

@@ -21,9 +21,9 @@ from ranktune.solvers.linear.ranker import Ranker
 from ranktune.solvers.losses.pair_weights import NoisyNDCG, NoisyNeighbours
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseLoss, PairwiseSquaredHinge
 from ranktune.solvers.metrics.metrics import parse_metric
-from tests.solvers.linear.test_ranker import judged as linear_queries
+from tests.solvers.linear.test_ranker import graded as linear_queries
 from tests.solvers.losses.test_pairwise import phi
-from tests.solvers.losses.test_smoothed import judged, noise, pair_weights
+from tests.solvers.losses.test_smoothed import graded, noise, pair_weights
 
 NAMES = ("smoothed", "yetirank")
 WEIGHTS: list[tuple[str, Any, str]] = [
@@ -54,7 +54,7 @@ def naive(name: str, loss: PairwiseLoss, scores: Floats, queries: Queries) -> fl
 def test_the_loss_is_that_of_plain_python_and_the_gradient_is_its_with_weights_held_constant(
     make: Any, name: str, weight: Any, grades: str
 ) -> None:
-    queries, loss = judged([7, 1, 12, 2, 9], grades=grades), make(weight)
+    queries, loss = graded([7, 1, 12, 2, 9], grades=grades), make(weight)
     scores = np.random.default_rng(1).normal(size=queries.n_documents)
     value, gradient = loss.value_and_gradient(scores, queries)
     assert value == pytest.approx(naive(name, loss, scores, queries), rel=1e-10)
@@ -117,6 +117,6 @@ def test_what_is_refused(name: str) -> None:
     weight: Any = NoisyNDCG if name == "smoothed" else NoisyNeighbours
     with pytest.raises(ParameterError, match=r"samples=0"):
         weight(samples=0)
-    long = judged([2_000])
+    long = graded([2_000])
     with pytest.raises(DataError, match="pairs that PairwiseLogistic would look at"):
         PairwiseLogistic(weight(2_000, samples=200)).value_and_gradient(np.zeros(2_000), long)

@@ -22,7 +22,7 @@ METRICS = [
 ]
 
 
-def judged(lengths: list[int], seed: int = 0, grades: str = "whole") -> Queries:
+def graded(lengths: list[int], seed: int = 0, grades: str = "whole") -> Queries:
     generator = np.random.default_rng(seed)
     n = sum(lengths)
     values = generator.integers(0, 5, n) if grades == "whole" else generator.uniform(0.0, 3.0, n)
@@ -99,7 +99,7 @@ def naive(weights: Floats, scores: Floats) -> tuple[float, Floats, Floats]:
 @pytest.mark.parametrize("name", ["neighbours", *METRICS])
 def test_the_kernel_does_what_plain_python_does_with_the_same_noise(name: str) -> None:
     lengths = [7, 1, 12, 2, 30, 3]
-    queries, generator = judged(lengths), np.random.default_rng(1)
+    queries, generator = graded(lengths), np.random.default_rng(1)
     queries.grades[queries.starts[4] : queries.starts[4] + 15] = 0.0
     scores = np.round(generator.normal(size=queries.n_documents), 1)  # some are equal
     weights = weights_of(name, queries)
@@ -123,7 +123,7 @@ def test_the_kernel_does_what_plain_python_does_with_the_same_noise(name: str) -
 
 @pytest.mark.parametrize("name", ["neighbours", "ndcg@3", "map", "err", "mrr"])
 def test_derivatives_are_those_of_the_loss_while_weights_do_not_change(name: str) -> None:
-    queries = judged([9, 4, 6], grades="real" if name == "neighbours" else "whole")
+    queries = graded([9, 4, 6], grades="real" if name == "neighbours" else "whole")
     scores = np.random.default_rng(2).normal(size=19)
     weights = weights_of(name, queries)
     _, slope, bend = derived(weights, queries, scores, samples=30)
@@ -138,7 +138,7 @@ def test_derivatives_are_those_of_the_loss_while_weights_do_not_change(name: str
 
 @pytest.mark.parametrize("name", ["neighbours", *METRICS])
 def test_the_mean_is_that_over_all_rankings_of_a_plackett_luce_model(name: str) -> None:
-    queries, n = judged([5], seed=3), 5
+    queries, n = graded([5], seed=3), 5
     scores = np.array([0.3, -0.5, 1.0, 0.0, -1.2])
     weights = weights_of(name, queries)
     expected = np.zeros((n, n))
@@ -177,7 +177,7 @@ def test_noise_is_exponential_and_a_hash_of_what_it_belongs_to() -> None:
 
 
 def test_a_query_of_weight_two_is_the_query_twice_and_others_do_not_matter() -> None:
-    queries, scores = judged([6, 8, 5]), np.random.default_rng(5).normal(size=19)
+    queries, scores = graded([6, 8, 5]), np.random.default_rng(5).normal(size=19)
     weights = weights_of("ndcg@3", queries)
     plain = SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 7)
     weighted = SmoothedPairs(queries.weighted_by(np.array([2.0, 1.0, 0.5])), weights, 10, 3).derivatives(scores, 7)
@@ -192,7 +192,7 @@ def test_a_query_of_weight_two_is_the_query_twice_and_others_do_not_matter() -> 
 @pytest.mark.parametrize("name", ["neighbours", "ndcg@3", "map"])
 def test_threads_change_no_bit(name: str) -> None:
     lengths = np.random.default_rng(6).integers(1, 60, 40).tolist()
-    queries = judged(lengths)
+    queries = graded(lengths)
     scores, weights = np.random.default_rng(7).normal(size=queries.n_documents), weights_of(name, queries)
     expected = SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 1)
     for threads in (1, 2, 4):
@@ -202,12 +202,12 @@ def test_threads_change_no_bit(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["neighbours", "ndcg@3"])
 def test_scores_beyond_exponentials_and_long_queries_of_real_grades(name: str) -> None:
-    queries = judged([8])
+    queries = graded([8])
     scores = np.array([0.0, 900.0, -900.0, 5.0, 0.0, -3000.0, 30.0, 1.0])
     _, slope, bend = derived(weights_of(name, queries), queries, scores, samples=50)
     assert np.isfinite(slope).all() and (bend >= 0.0).all()
     assert abs(slope.sum()) < 1e-12
-    long = judged([10_000], grades="real")
+    long = graded([10_000], grades="real")
     pairs, scores = SmoothedPairs(long, weights_of(name, long), 10, 3), np.random.default_rng(8).normal(size=10_000)
     pairs.derivatives(scores, 0)
     tracemalloc.start()

@@ -17,7 +17,7 @@ from ranktune.solvers.metrics.presets import CUSTOM
 from tests.support import custom_solvers
 
 
-def judged(seed: int = 0, queries: int = 40) -> tuple[Queries, np.ndarray]:
+def graded(seed: int = 0, queries: int = 40) -> tuple[Queries, np.ndarray]:
     generator = np.random.default_rng(seed)
     lengths = generator.integers(1, 12, queries)
     grades = generator.integers(0, 3, lengths.sum())
@@ -26,7 +26,7 @@ def judged(seed: int = 0, queries: int = 40) -> tuple[Queries, np.ndarray]:
 
 def test_it_equals_the_metric_of_the_same_formula() -> None:
     register_metric("my_precision", custom_solvers.precision, cutoff="required")
-    queries, scores = judged()
+    queries, scores = graded()
     ours, theirs = parse_metric("precision@3:empty=0"), parse_metric("my-precision@3")
     np.testing.assert_allclose(theirs.per_query(scores, queries), ours.per_query(scores, queries))
     assert str(theirs) == "my-precision@3"
@@ -36,7 +36,7 @@ def test_it_equals_the_metric_of_the_same_formula() -> None:
 @pytest.mark.parametrize("ties", ["pessimistic", "optimistic", "input", "reverse"])
 def test_ties_are_ordered_as_by_the_other_metrics(ties: str) -> None:
     register_metric("mine", custom_solvers.precision, cutoff="required")
-    queries, scores = judged()
+    queries, scores = graded()
     tied = np.round(scores)
     theirs = parse_metric(f"mine@3:ties={ties}").per_query(tied, queries)
     np.testing.assert_allclose(theirs, parse_metric(f"precision@3:empty=0,ties={ties}").per_query(tied, queries))
@@ -59,7 +59,7 @@ def test_a_query_without_a_value_is_skipped() -> None:
 @pytest.mark.parametrize("value", [None, "high", float("inf"), [1.0, 2.0]])
 def test_what_is_no_number_is_refused(value: object) -> None:
     register_metric("odd", lambda grades: value)  # type: ignore[arg-type, return-value]
-    queries, scores = judged()
+    queries, scores = graded()
     with pytest.raises(DataError, match=r"'odd' returned .* must return a finite number"):
         parse_metric("odd").per_query(scores, queries)
 
@@ -70,7 +70,7 @@ def test_the_function_cannot_change_the_grades() -> None:
         return 1.0
 
     register_metric("vandal", vandal)
-    queries, scores = judged()
+    queries, scores = graded()
     with pytest.raises(ValueError, match="read-only"):
         parse_metric("vandal").per_query(scores, queries)
 
@@ -86,7 +86,7 @@ def test_cutoffs_are_as_registered() -> None:
     register_metric("share", custom_solvers.precision, cutoff="optional")
     with pytest.raises(ParameterError, match="takes no cutoff"):
         parse_metric("success@5")
-    queries, scores = judged()
+    queries, scores = graded()
     assert Metric("share").mean(scores, queries) > 0.0
     with pytest.raises(ParameterError, match="cutoff='some'"):
         register_metric("odd", custom_solvers.success, cutoff="some")

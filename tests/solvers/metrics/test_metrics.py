@@ -162,9 +162,9 @@ def test_kendall_and_pairwise_equal_scipy_and_counting_on_long_queries(spread: f
     starts = np.concatenate([[0], np.cumsum(lengths)])
     scores = np.round(generator.normal(size=starts[-1]) * spread)
     grades = np.round(scores / spread + generator.normal(size=starts[-1]), 1)  # negative and fractional are fine here
-    judged = Judgements(grades, starts)
-    kendall = parse_metric("kendall").per_query(scores, judged)
-    pairwise = parse_metric("pairwise").per_query(scores, judged)
+    judgements = Judgements(grades, starts)
+    kendall = parse_metric("kendall").per_query(scores, judgements)
+    pairwise = parse_metric("pairwise").per_query(scores, judgements)
     for q, (a, b) in enumerate(itertools.pairwise(starts)):
         s, y = scores[a:b], grades[a:b]
         tau = stats.kendalltau(s, y).statistic if len(set(s)) > 1 else 0.0

@@ -21,7 +21,7 @@ from tests.support.metric_samples import one_query, value
 
 
 def test_queries_without_anything_to_rank_are_skipped_or_counted() -> None:
-    judged = Judgements(np.array([0.0, 0, 0, 2, 1]), np.array([0, 3, 5]))
+    judgements = Judgements(np.array([0.0, 0, 0, 2, 1]), np.array([0, 3, 5]))
     scores = np.arange(5.0)
     for name in (
         "ndcg@2",
@@ -38,9 +38,9 @@ def test_queries_without_anything_to_rank_are_skipped_or_counted() -> None:
         "rbp",
         "domination",
     ):
-        assert np.isnan(parse_metric(name).per_query(scores, judged)).tolist() == [True, False]
-        assert parse_metric(f"{name}:empty=0").per_query(scores, judged)[0] == 0.0
-        assert parse_metric(f"{name}:empty=1").per_query(scores, judged)[0] == 1.0
+        assert np.isnan(parse_metric(name).per_query(scores, judgements)).tolist() == [True, False]
+        assert parse_metric(f"{name}:empty=0").per_query(scores, judgements)[0] == 0.0
+        assert parse_metric(f"{name}:empty=1").per_query(scores, judgements)[0] == 1.0
         with pytest.raises(DataError, match="empty=0"):
             parse_metric(name).mean(scores[:3], one_query([0, 0, 0]))
 

@@ -118,7 +118,7 @@ def test_trec_eval(ranked: tuple[np.ndarray, Queries]) -> None:
     pytrec_eval = pytest.importorskip("pytrec_eval")
     scores, queries = ranked
     nudged = scores + 1e-10 * np.random.default_rng(0).normal(size=len(scores))  # it keeps scores as float
-    judged, run = trec_format(nudged, queries)
+    qrels, run = trec_format(nudged, queries)
     names = {
         "ndcg_cut_3": "ndcg@3",
         "ndcg_cut_10": "ndcg@10",
@@ -130,7 +130,7 @@ def test_trec_eval(ranked: tuple[np.ndarray, Queries]) -> None:
         "recall_5": "recall@5",
     }
     asked = {"ndcg_cut.3,10", "ndcg", "map", "map_cut.3", "recip_rank", "P.5", "recall.5"}
-    theirs = pytrec_eval.RelevanceEvaluator(judged, asked).evaluate(run)
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
     for their_name, our_name in names.items():
         ours = parse_metric(f"{our_name}:trec_eval").per_query(nudged, queries)
         expected = [theirs[str(q)][their_name] for q in range(queries.n_queries)]
@@ -204,14 +204,14 @@ def expected_of(path: Path) -> dict[str, str]:
 def test_the_letor_scripts_to_every_printed_decimal(
     name: str, kind: str, real_data: Path, letor_folds: dict[str, Path]
 ) -> None:
-    judged = judgements_of(letor_folds[name] / "Fold1" / "test.txt")
+    judgements = judgements_of(letor_folds[name] / "Fold1" / "test.txt")
     stem = real_data / "evaluation" / f"{name.lower()}_fold1_test.{kind}"
     scores = np.loadtxt(f"{stem}.scores.txt")
     expected = expected_of(Path(f"{stem}.expected.txt"))
     assert len(expected) == (22 if name == "MQ2008" else 21)
     for spelling, digits in expected.items():
         decimals = len(digits.partition(".")[2])
-        got = parse_metric(spelling).mean(scores, judged)
+        got = parse_metric(spelling).mean(scores, judgements)
         assert abs(got - float(digits)) <= 0.5001 * 10.0**-decimals, (spelling, got, digits)
 
 

@@ -195,16 +195,16 @@ def test_new_folds_are_other_cells_without_targets(folder: Path, first_feature: 
     assert len(first_feature) == 7
 
 
-def test_quality_is_judged_on_all_published_folds_only(
+def test_quality_is_compared_on_all_published_folds_only(
     monkeypatch: pytest.MonkeyPatch, first_feature: list[str]
 ) -> None:
     folds = tuple(Split(f"Fold{k}", queries(3, 3 * k), queries(3, 3 * k + 1), queries(3, 3 * k + 2)) for k in range(5))
     monkeypatch.setattr(command, "load_cases", lambda data, seed: [Case("OHSUMED", folds, seed, letor=True)])
-    judged = "OHSUMED: mean test ndcg@10"
-    assert judged in invoke("any", "--rival", "ranktune").stdout
+    line = "OHSUMED: mean test ndcg@10"
+    assert line in invoke("any", "--rival", "ranktune").stdout
     for options in (("--fold", "Fold1"), ("--split-seed", 0)):
         report = invoke("any", "--rival", "ranktune", *options).stdout
-        assert judged not in report and "OHSUMED: estimate less test" in report
+        assert line not in report and "OHSUMED: estimate less test" in report
 
 
 def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

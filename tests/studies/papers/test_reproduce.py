@@ -51,12 +51,12 @@ def figures(found: list[Reproduced]) -> dict[tuple[str, str], float | None]:
     return {(row.algorithm, row.metric): row.ours for one in found for row in one.rows}
 
 
-def by_hand(fold: Split, chooser: Measure, judge: Measure) -> float:
-    assert fold.vali is not None and fold.test is not None and chooser.metric and judge.metric
+def by_hand(fold: Split, chooser: Measure, reported: Measure) -> float:
+    assert fold.vali is not None and fold.test is not None and chooser.metric and reported.metric
     models = [RankSVM(C=C).fit(fold.train) for C in GRID["C"]]
     metric, vali = chooser.metric, fold.vali
     best = max(models, key=lambda model: metric.mean(model.predict(vali), vali))
-    return judge.metric.mean(best.predict(fold.test), fold.test)
+    return reported.metric.mean(best.predict(fold.test), fold.test)
 
 
 @pytest.mark.parametrize("choose", ["map:letor", "each"])
@@ -350,7 +350,7 @@ def test_the_summary_counts_what_holds() -> None:
     assert "2 printed figures and claims: 1 yes, 1 NO." in text and "Figures: out/tiny.html" in text
 
 
-def test_a_claim_of_a_table_is_judged_by_its_figures(tiny: Dataset) -> None:
+def test_a_claim_of_a_table_is_checked_by_its_figures(tiny: Dataset) -> None:
     good = Entry("Good", "RankSVM", (NDCG,), {"C": 1.0})
     bad = Entry("Bad", "BestFeature", (NDCG,))
     claims = (Claim("Good leads", "Good", ("Bad",), ("ndcg@3",)), Claim("Bad leads", "Bad", ("Good",), ("ndcg@3",)))

@@ -68,7 +68,7 @@ def test_regret_is_counted_from_the_best_point_of_the_lattice() -> None:
     assert (np.diff(regret, axis=1) <= 0.0).all() and (regret >= 0.0).all()
     values = [height(point) for point in entry("random").points]
     assert found.curves["half"].tolist() == [1.0 - float(np.median(values))]
-    np.testing.assert_allclose(found.curves["test"], regret[:, -1] - 1.0)  # the best point is worth 1
+    np.testing.assert_allclose(found.curves["test"], regret[:, -1] - 1.0)  # the best value is 1
     assert (runs("grid").curves["regret"][:, -1] == 0.0).all()  # the coarse grid holds the best point
     assert figures([found], "ndcg@10")["regret@10"] == np.median(regret[:, 9])
 

@@ -18,9 +18,9 @@ from ranktune.tuner.evaluation.run import LimitReached
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import write_problem
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
-TRAIN, VALI, TEST = judged(40, 0), judged(15, 1), judged(20, 2)
+TRAIN, VALI, TEST = graded(40, 0), graded(15, 1), graded(20, 2)
 METRIC = "ndcg@10"
 
 

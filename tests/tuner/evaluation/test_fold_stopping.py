@@ -16,7 +16,7 @@ from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import MAX_ROUNDS, Tasks, rounds_between
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
 METRIC = "ndcg@10"
 PARAMETERS = {"learning_rate": 0.3, "leaves": 4, "min_documents": 5, "feature_share": 0.5}
@@ -26,7 +26,7 @@ PATIENCE = 20
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     where = tmp_path_factory.mktemp("problem")
-    queries = judged(60, 0)
+    queries = graded(60, 0)
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, where)
     return where
 

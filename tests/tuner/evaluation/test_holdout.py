@@ -21,9 +21,9 @@ from ranktune.tuner.evaluation.plans import Sample
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.plans import PLAN, Fold
 from ranktune.tuner.splits.store import read_development, write_problem
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
-TRAIN, VALI = judged(60, 0), judged(25, 1)
+TRAIN, VALI = graded(60, 0), graded(25, 1)
 FOLD = Fold(np.arange(60), np.arange(60, 85))
 METRIC = "ndcg@10"
 TREES = {"trees": 30, "learning_rate": 0.3, "leaves": 4, "min_documents": 5}

@@ -11,7 +11,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.evaluation.models import microseconds_a_document
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
 
 class Timed(LinearModel):
@@ -36,7 +36,7 @@ def test_a_slow_model_is_timed_once_a_fast_one_by_the_median(
     monkeypatch.setattr(time, "process_time", lambda: CLOCK[0])
     CALLS.clear()
     TAKES[:] = takes
-    queries = judged(10, 0)
+    queries = graded(10, 0)
     model = Timed(np.ones(5), solver="x")
     assert microseconds_a_document(model, queries) == pytest.approx(seconds / queries.n_documents * 1e6)
     assert len(CALLS) == calls

@@ -43,7 +43,7 @@ def stopped_at(values: np.ndarray, incumbent: np.ndarray, order: np.ndarray, wei
 def test_the_best_of_a_study_is_stopped_more_seldom_than_stated(spread: float, is_weighted: bool) -> None:
     """Studies of 30 configurations whose order is drawn, each raced against the best before it.
 
-    The true best is the one that scores most when all is judged. By design it is stopped in at most LEVEL of studies;
+    The true best is the one that scores most on all queries. By design it is stopped in at most LEVEL of studies;
     That of a finite number of studies may lie three standard errors above.
     """
     generator = np.random.default_rng(7)
@@ -85,7 +85,7 @@ def test_what_is_far_behind_is_stopped_after_the_first_fold_and_what_is_ahead_ne
     assert stopped_at(incumbent, incumbent, order) == 0
 
 
-def test_nothing_is_stopped_once_all_is_judged_or_where_too_few_differ() -> None:
+def test_nothing_is_stopped_once_all_is_evaluated_or_where_too_few_differ() -> None:
     incumbent = np.linspace(0.5, 1.0, 40)
     assert not is_significantly_worse(incumbent - 0.4, incumbent, 4)
     few = np.where(np.arange(40) < 20, incumbent - np.where(np.arange(40) < 5, 0.4, 0.0), np.nan)

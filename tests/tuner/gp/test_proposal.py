@@ -117,7 +117,7 @@ def test_the_closed_form_takes_its_turn_only_where_there_is_one(
         assert len(asked) == expected
 
 
-def test_what_was_judged_on_a_part_helps() -> None:
+def test_values_on_a_part_of_the_folds_help() -> None:
     """Twenty studies of 8 trials and 16 that were stopped: what is proposed next is closer to the best."""
     regrets: dict[str, list[float]] = {"informed": [], "ignored": []}
     for seed in range(20):

@@ -17,9 +17,9 @@ from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.selection.time_reserve import fit_seconds
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem, assemble, write_split
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
-TRAIN, VALI, TEST = judged(60, 0), judged(25, 1), judged(20, 2)
+TRAIN, VALI, TEST = graded(60, 0), graded(25, 1), graded(20, 2)
 
 
 def problem_of(folder: Path, study: Study, *, vali: bool = True) -> Problem:

@@ -24,11 +24,11 @@ from ranktune.tuner.selection.results import LINEAR_BLEND, Result, load_result
 from ranktune.tuner.splits.plans import random_orders
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import StudyFolder, find_folder
-from tests.support.engine_samples import SOLVERS, judged, on_test, weights
+from tests.support.engine_samples import SOLVERS, graded, on_test, weights
 
 
 def test_the_chosen_model_ranks_as_reported(result: Result) -> None:
-    test = judged(30, 2)
+    test = graded(30, 2)
     scores = result.best_model.predict(test)
     for name, value in result.test_metrics.items():
         assert parse_metric(name).mean(scores, test) == pytest.approx(value, abs=1e-12)
@@ -59,12 +59,12 @@ def test_the_chosen_is_best_again_or_alone(result: Result) -> None:
 
 def test_without_refitting_the_given_validation_queries_alone_choose(tmp_path: Path) -> None:
     options = {"trials": 6, "sampler": "random", "refit": False, "home": tmp_path, "jobs": 1}
-    found = ranktune.tune(judged(40, 0), vali=judged(20, 1), test=judged(9, 2), solvers=SOLVERS, **options)  # type: ignore[arg-type]
+    found = ranktune.tune(graded(40, 0), vali=graded(20, 1), test=graded(9, 2), solvers=SOLVERS, **options)  # type: ignore[arg-type]
     assert all(row.again is None for row in found.leaderboard)
     means = [row.vali.mean for row in found.leaderboard if row.vali]
     assert means[0] == max(means)
     assert len(means) == len(SOLVERS)
-    ranker = make(found.best.solver, dict(found.best.params or {}), 0).fit(judged(40, 0))
+    ranker = make(found.best.solver, dict(found.best.params or {}), 0).fit(graded(40, 0))
     of_one_feature = ranker.predict(Queries.from_arrays(np.eye(5), np.arange(5.0)))
     np.testing.assert_allclose(weights(found.best_model), of_one_feature)
 
@@ -73,7 +73,7 @@ def test_the_model_was_learnt_again_on_train_and_validation(result: Result) -> N
     for row in (row for row in result.leaderboard if not row.is_blend):
         ranker = make(row.solver, dict(row.params or {}), 0)
         assert isinstance(ranker, LinearRanker)
-        ranker.fit(concatenate([judged(40, 0), judged(20, 1)]))
+        ranker.fit(concatenate([graded(40, 0), graded(20, 1)]))
         own = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
         np.testing.assert_allclose(weights(own), ranker.coef_, rtol=1e-12)
 
@@ -95,20 +95,20 @@ def test_the_workers_data_is_gone_after_the_end(result: Result) -> None:
 def test_the_same_name_with_other_settings_is_refused_and_named(result: Result) -> None:
     home = Path(result.folder).parent
     with pytest.raises(StudyError, match="metric is 'ndcg@10' there, 'map' here"):
-        ranktune.tune(judged(40, 0), metric="map", name="known", home=home, jobs=1)
+        ranktune.tune(graded(40, 0), metric="map", name="known", home=home, jobs=1)
 
 
 def test_the_same_name_with_other_data_is_refused(result: Result) -> None:
     home = Path(result.folder).parent
     with pytest.raises(StudyError, match="other data"):
         ranktune.tune(
-            judged(40, 5), vali=judged(20, 1), test=judged(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
+            graded(40, 5), vali=graded(20, 1), test=graded(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
             trials=9, sampler="random", name="known", home=home, jobs=1,
         )  # fmt: skip
 
 
 def test_a_finished_study_gets_more_trials(tmp_path: Path) -> None:
-    np.savez(tmp_path / "d.npz", X=judged(40, 0).features, y=judged(40, 0).grades, qid=np.repeat(np.arange(40), 12))
+    np.savez(tmp_path / "d.npz", X=graded(40, 0).features, y=graded(40, 0).grades, qid=np.repeat(np.arange(40), 12))
     options = {"solvers": ("RankSVM",), "sampler": "random", "home": tmp_path / "home", "jobs": 1}
     first = ranktune.tune(tmp_path / "d.npz", trials=3, name="s", **options)  # type: ignore[arg-type]
     more = ranktune.resume("s", trials=5, home=tmp_path / "home", jobs=1)
@@ -127,7 +127,7 @@ def test_data_in_memory_that_is_gone_is_told(result: Result) -> None:
 def test_two_processes_find_what_one_finds_with_a_sampler_without_memory(tmp_path: Path) -> None:
     results = [
         ranktune.tune(
-            judged(30, 0), solvers=SOLVERS, trials=8, sampler="random", name=f"j{jobs}", home=tmp_path, jobs=jobs
+            graded(30, 0), solvers=SOLVERS, trials=8, sampler="random", name=f"j{jobs}", home=tmp_path, jobs=jobs
         )
         for jobs in (1, 2)
     ]
@@ -139,17 +139,17 @@ def test_a_study_that_is_running_is_not_run_twice(tmp_path: Path) -> None:
     folder = StudyFolder(tmp_path / "s")
     folder.path.mkdir()
     with folder.owned(), pytest.raises(StudyError, match="is being run by process"):
-        ranktune.tune(judged(30, 0), solvers=SOLVERS, trials=1, name="s", home=tmp_path, jobs=1)
+        ranktune.tune(graded(30, 0), solvers=SOLVERS, trials=1, name="s", home=tmp_path, jobs=1)
 
 
 def test_without_a_test_set_only_validation_is_reported(tmp_path: Path) -> None:
-    result = ranktune.tune(judged(11, 0), solvers=["RidgeRanker"], trials=1, home=tmp_path, jobs=1)
+    result = ranktune.tune(graded(11, 0), solvers=["RidgeRanker"], trials=1, home=tmp_path, jobs=1)
     assert result.best.test is None
     assert result.test_metrics == {}
 
 
 def test_nothing_to_learn_is_told_before_anything_runs(tmp_path: Path) -> None:
-    queries = judged(20, 0)
+    queries = graded(20, 0)
     with pytest.raises(DataError, match="nothing to learn"):
         ranktune.tune(replace(queries, grades=np.ones(len(queries.grades))), name="s", home=tmp_path, jobs=1)
 
@@ -157,7 +157,7 @@ def test_nothing_to_learn_is_told_before_anything_runs(tmp_path: Path) -> None:
 def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="cannot write to"):
-        ranktune.tune(judged(20, 0), home=tmp_path / "file", jobs=1)
+        ranktune.tune(graded(20, 0), home=tmp_path / "file", jobs=1)
 
 
 def test_an_unknown_study_names_the_nearest(result: Result) -> None:
@@ -166,7 +166,7 @@ def test_an_unknown_study_names_the_nearest(result: Result) -> None:
 
 
 def test_a_metric_that_cannot_judge_the_grades_is_told_before_anything_runs(tmp_path: Path) -> None:
-    queries = judged(20, 0)
+    queries = graded(20, 0)
     with pytest.raises(DataError, match="gain"):
         ranktune.tune(
             replace(queries, grades=20 * queries.grades), metric="ndcg@10:gain=exp2", name="s", home=tmp_path, jobs=1
@@ -191,9 +191,9 @@ def test_a_damaged_file_is_told_and_spares_the_other_studies(
 
 
 def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path: Path) -> None:
-    data = judged(60, 0)
+    data = graded(60, 0)
     found = ranktune.tune(
-        data, test=judged(30, 2), plan="progressive", permutations=3, solvers=["ElasticRank"],
+        data, test=graded(30, 2), plan="progressive", permutations=3, solvers=["ElasticRank"],
         space={"ElasticRank.passes": 1, "ElasticRank.scaling": ["none", "list"]}, trials=2, sampler="random",
         name="online", home=tmp_path, jobs=1,
     )  # fmt: skip  # other scalings have that of all queries from the beginning
@@ -222,7 +222,7 @@ def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path:
 
 
 def test_a_metric_that_is_the_same_for_all_is_told(tmp_path: Path) -> None:
-    short = Queries.from_arrays(judged(20, 0).features[:160], judged(20, 0).grades[:160], group=[8] * 20)
+    short = Queries.from_arrays(graded(20, 0).features[:160], graded(20, 0).grades[:160], group=[8] * 20)
     with pytest.warns(RankTuneWarning, match=r"all 3 trials scored 0 by ndcg@10:letor"):
         ranktune.tune(
             short,
@@ -248,7 +248,7 @@ def test_a_study_that_came_to_nothing_leaves_its_name_free(tmp_path: Path) -> No
 
 
 def test_more_trials_that_cannot_be_run_change_nothing(tmp_path: Path) -> None:
-    data = judged(20, 0)
+    data = graded(20, 0)
     ranktune.tune(data, solvers=SOLVERS, trials=3, sampler="random", name="done", home=tmp_path, jobs=1)
     with pytest.raises(StudyError, match="cannot be read again"):
         ranktune.resume("done", trials=9, home=tmp_path)
@@ -256,24 +256,24 @@ def test_more_trials_that_cannot_be_run_change_nothing(tmp_path: Path) -> None:
 
 
 def test_one_name_needs_no_list_and_jobs_are_a_count(tmp_path: Path) -> None:
-    result = ranktune.tune(judged(30, 0), solvers="RidgeRanker", also="map", trials=1, home=tmp_path, jobs=1)
+    result = ranktune.tune(graded(30, 0), solvers="RidgeRanker", also="map", trials=1, home=tmp_path, jobs=1)
     assert [row.solver for row in result.leaderboard] == ["RidgeRanker"]
     assert {"ndcg@10", "map"} <= set(result.test_metrics)
     for jobs in ("2", 0, 1.5):
         with pytest.raises(ParameterError, match=f"jobs={jobs!r}: it must be a whole number"):
-            ranktune.tune(judged(30, 0), solvers="RidgeRanker", trials=1, home=tmp_path, jobs=jobs)  # type: ignore[arg-type]
+            ranktune.tune(graded(30, 0), solvers="RidgeRanker", trials=1, home=tmp_path, jobs=jobs)  # type: ignore[arg-type]
 
 
 def test_a_timeout_ends_the_search_and_the_rest_is_done(tmp_path: Path) -> None:
     options = {"solvers": SOLVERS, "sampler": "random", "home": tmp_path, "jobs": 1, "name": "short"}
-    found = ranktune.tune(judged(40, 0), timeout=0.01, **options)  # type: ignore[arg-type]
+    found = ranktune.tune(graded(40, 0), timeout=0.01, **options)  # type: ignore[arg-type]
     assert found.trials == 1  # the first always runs
     assert found.best.test is not None
-    assert ranktune.tune(judged(40, 0), trials=4, **options).trials == 4  # type: ignore[arg-type]
+    assert ranktune.tune(graded(40, 0), trials=4, **options).trials == 4  # type: ignore[arg-type]
 
 
 def test_without_refitting_trees_are_those_of_the_trial(tmp_path: Path) -> None:
-    train, vali = judged(40, 0), judged(20, 1)
+    train, vali = graded(40, 0), graded(20, 1)
     options = {"trials": 1, "home": tmp_path, "jobs": 1, "solvers": ["LambdaMART"], "test": "none"}
     found = ranktune.tune(train, vali=vali, refit=False, name="as", **options)  # type: ignore[arg-type]
     bagged = ranktune.tune(train, vali=vali, name="bag", **options)  # type: ignore[arg-type]

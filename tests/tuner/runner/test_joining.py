@@ -24,7 +24,7 @@ from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import find_folder
 from tests.support.buckets import s3_bucket
 from tests.support.commands import write_letor
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 from tests.support.postgres_server import Server
 
 pytestmark = pytest.mark.thorough
@@ -35,8 +35,8 @@ SOLVERS = ["--solver", "RankSVM", "--solver", "ElasticRank"]
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder with data and nothing else."""
-    write(judged(120, 0), tmp_path / "train.txt")
-    write(judged(40, 1), tmp_path / "test.txt")
+    write(graded(120, 0), tmp_path / "train.txt")
+    write(graded(40, 1), tmp_path / "test.txt")
     return tmp_path
 
 

@@ -20,7 +20,7 @@ from ranktune.tuner.selection.finals import Choice
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.study.events import read_events
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
 FIRST = Stage("first", lambda state: 2, text=lambda state: None)
 SECOND = Stage("second", lambda state: 3 * state[FIRST], (FIRST,), lambda state: None)
@@ -34,7 +34,7 @@ def nothing() -> State:
 
 def tuned(home: Path, **more: Any) -> ranktune.StudyResult:
     given: dict[str, Any] = {"solvers": ("RankSVM", "RidgeRanker"), "trials": 4, "sampler": "random", "jobs": 1}
-    return ranktune.tune(judged(40, 0), test=judged(20, 1), name="s", home=home, **given | more)
+    return ranktune.tune(graded(40, 0), test=graded(20, 1), name="s", home=home, **given | more)
 
 
 def test_a_stage_has_the_results_of_those_it_needs() -> None:
@@ -106,4 +106,4 @@ def test_what_was_rescored_before_a_stop_is_not_rescored_again(tmp_path: Path, m
 def test_the_model_is_that_of_the_stage_that_saves(tmp_path: Path) -> None:
     result = tuned(tmp_path)
     assert Path(result.model) == (tmp_path / "s" / "model.json").resolve()
-    assert SAVE in REPORTED and np.isfinite(result.best_model.predict(judged(5, 2))).all()
+    assert SAVE in REPORTED and np.isfinite(result.best_model.predict(graded(5, 2))).all()

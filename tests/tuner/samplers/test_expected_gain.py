@@ -1,4 +1,4 @@
-"""What a suggestion is expected to gain: for who wants to stop when that is not worth a trial."""
+"""The expected gain of a suggestion, by which a caller may stop."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.usefixtures("everywhere")
 SQUARE = Encoding((Axis("x"), Axis("y")))
 
 
-def worth(rows: Floats) -> Floats:
+def value_at(rows: Floats) -> Floats:
     result: Floats = -((rows - 0.4) ** 2).sum(axis=1)
     return result
 
 
 def seen(rows: Floats, scale: float = 1.0, shift: float = 0.0) -> Trials:
-    return Trials(rows, shift + scale * worth(rows), np.ones(len(rows)), np.empty((0, 2)))
+    return Trials(rows, shift + scale * value_at(rows), np.ones(len(rows)), np.empty((0, 2)))
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_no_gain_where_nothing_varies_and_none_of_several_objectives() -> None:
     nothing = Trials(np.array([[0.5]]), np.zeros(1), np.ones(1), np.empty((0, 1)))
     assert propose(only, nothing, None, np.random.default_rng(0)).gain == 0.0
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
-    several = Trials(rows, worth(rows), np.ones(12), np.empty((0, 2)), (rows[:, 0],))
+    several = Trials(rows, value_at(rows), np.ones(12), np.empty((0, 2)), (rows[:, 0],))
     assert propose(SQUARE, several, None, np.random.default_rng(0)).gain is None
 
 

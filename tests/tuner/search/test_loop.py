@@ -24,7 +24,7 @@ from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.workers.executor import InProcess, Processes
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
 STUDY = Study(solvers=("RankSVM", "RidgeRanker"), trials=12, sampler="random", seed=4)
 
@@ -169,7 +169,7 @@ def test_the_end_has_its_time_put_aside(tmp_path: Path) -> None:
 
 
 def test_learning_is_given_up_between_two_steps(tmp_path: Path) -> None:
-    queries = judged(20, 0)
+    queries = graded(20, 0)
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, tmp_path)
     task = Task(str(tmp_path), ("ndcg@10",), "RankSVM", {"C": 1.0}, 0)
     late = attempt(replace(task, limit=0.0))

@@ -16,7 +16,7 @@ from ranktune.tuner.statistics.intervals import z_score
 METRIC = parse_metric("ndcg@10")
 
 
-def judged(count: int = 60, length: int = 15) -> tuple[Queries, Floats]:
+def graded(count: int = 60, length: int = 15) -> tuple[Queries, Floats]:
     generator = np.random.default_rng(0)
     truth = generator.normal(size=count * length)
     grades = np.digitize(truth, [0.5, 1.2, 2.0]).astype(float)
@@ -24,7 +24,7 @@ def judged(count: int = 60, length: int = 15) -> tuple[Queries, Floats]:
     return queries, truth
 
 
-QUERIES, TRUTH = judged()
+QUERIES, TRUTH = graded()
 FOLDS = query_folds(QUERIES, 5, 0)
 APART = tuple(("linear", solver) for solver in "ABCD")  # a solver each
 

@@ -22,14 +22,14 @@ from ranktune.solvers.models.trees import stumps
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_evidence, read_explanations, write_explanations
 from ranktune.tuner.selection.explaining import LONGEST, SHORTEST, time_for
 from ranktune.tuner.selection.results import Result
-from tests.support.engine_samples import SOLVERS, judged
+from tests.support.engine_samples import SOLVERS, graded
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
     home = tmp_path_factory.mktemp("home")
     return ranktune.tune(
-        judged(40, 0), test=judged(30, 2), solvers=SOLVERS, trials=6, sampler="random", name="known", home=home, jobs=1
+        graded(40, 0), test=graded(30, 2), solvers=SOLVERS, trials=6, sampler="random", name="known", home=home, jobs=1
     )
 
 
@@ -41,7 +41,7 @@ def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
     losses = {one.feature: one.loss.mean for one in found.importance}
     assert set(list(losses)[:2]) == {"feature 1", "feature 2"}  # those of the truth
     assert list(losses.values()) == sorted(losses.values(), reverse=True)
-    model, test = load_model(result.model), judged(30, 2)
+    model, test = load_model(result.model), graded(30, 2)
     assert set(found.spreads) == {row.solver for row in result.leaderboard}
     worst = read_evidence(folder / "evidence.npz").closely[0]
     own = next(one for one in found.closely if one.query == worst.query)
@@ -59,7 +59,7 @@ def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
 
 
 def test_the_spread_of_a_linear_model_is_weight_times_deviation() -> None:
-    own = judged(20, 1)
+    own = graded(20, 1)
     model = LinearModel(np.array([2.0, 0.0, -1.0, 0.5, 0.0]), "RankSVM")
     found = contribution_spread(model, own, np.random.default_rng(0), 1.0)
     X = np.split(np.asarray(own.features), own.starts[1:-1])
@@ -70,7 +70,7 @@ def test_the_spread_of_a_linear_model_is_weight_times_deviation() -> None:
 
 
 def test_the_spread_of_stumps_is_the_deviation_of_each() -> None:
-    own = judged(20, 1)
+    own = graded(20, 1)
     short = Queries.from_arrays(np.asarray(own.features)[:100], own.grades[:100], group=[10] * 10)
     model = TreeModel(stumps([0, 3], [0.0, 0.5], [1.0, 3.0]), 5, "RankBoost")
     found = contribution_spread(model, short, np.random.default_rng(0), 1.0)

@@ -19,7 +19,7 @@ from ranktune.solvers.registry import make
 from ranktune.tuner.selection.blending import scale
 from ranktune.tuner.selection.evidence import read_evidence
 from ranktune.tuner.selection.results import LINEAR_BLEND, Result
-from tests.support.engine_samples import SOLVERS, judged, on_test, weights
+from tests.support.engine_samples import SOLVERS, graded, on_test, weights
 
 
 def test_blends_are_what_their_shares_say(result: Result) -> None:
@@ -29,7 +29,7 @@ def test_blends_are_what_their_shares_say(result: Result) -> None:
     assert sum(cast(float, share) for share in shares.values()) == pytest.approx(1.0, abs=1e-5)
     models = {name: load_model(folder / "models" / f"{name}.json") for name in (*SOLVERS, LINEAR_BLEND)}
     assert isinstance(models[LINEAR_BLEND], LinearModel)
-    development = concatenate([judged(40, 0), judged(20, 1)])
+    development = concatenate([graded(40, 0), graded(20, 1)])
     members = rows[LINEAR_BLEND].params or {}
     if set(members) <= set(SOLVERS):  # one of each: their models are those of the rows
         total = np.zeros(development.n_documents)
@@ -43,7 +43,7 @@ def test_the_evidence_is_what_the_models_score(result: Result) -> None:
     evidence = read_evidence(Path(result.folder) / "evidence.npz")
     assert evidence.part == "test"
     assert evidence.labels == tuple(row.solver for row in result.leaderboard)
-    test = judged(30, 2)
+    test = graded(30, 2)
     for k, file in enumerate(evidence.models):
         model = load_model(Path(result.folder) / file)
         expected = parse_metric("ndcg@10").per_query(model.predict(test), test)
@@ -62,22 +62,22 @@ def test_the_estimate_is_of_what_was_chosen(result: Result) -> None:
 
 def test_a_strict_plan_keeps_to_the_given_validation_queries(tmp_path: Path) -> None:
     found = ranktune.tune(
-        judged(40, 0), vali=judged(20, 1), test=judged(9, 2), solvers=SOLVERS, plan="split", trials=3,
+        graded(40, 0), vali=graded(20, 1), test=graded(9, 2), solvers=SOLVERS, plan="split", trials=3,
         sampler="random", home=tmp_path, jobs=1,
     )  # fmt: skip
     assert {row.solver for row in found.leaderboard} == set(SOLVERS)
     assert all(row.again is None for row in found.leaderboard)
     ranker = make("RidgeRanker", {}, 0)
     row = next(row for row in found.leaderboard if row.solver == "RidgeRanker")
-    ranker.set_params(**(row.params or {})).fit(judged(40, 0))
+    ranker.set_params(**(row.params or {})).fit(graded(40, 0))
     assert row.vali is not None
-    vali = judged(20, 1)
+    vali = graded(20, 1)
     assert row.vali.mean == pytest.approx(parse_metric("ndcg@10").mean(ranker.predict(vali), vali))
 
 
 def test_without_test_queries_nothing_is_set_aside(tmp_path: Path) -> None:
     found = ranktune.tune(
-        judged(40, 0), test="none", solvers=SOLVERS, trials=3, sampler="random", home=tmp_path, jobs=1
+        graded(40, 0), test="none", solvers=SOLVERS, trials=3, sampler="random", home=tmp_path, jobs=1
     )
     assert found.best.test is None
     assert found.test_metrics == {}
@@ -88,7 +88,7 @@ def test_without_test_queries_nothing_is_set_aside(tmp_path: Path) -> None:
 
 def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_path: Path) -> None:
     found = ranktune.tune(
-        judged(30, 0), plan="nested", outer=3, solvers=("RidgeRanker",), trials=2, sampler="random",
+        graded(30, 0), plan="nested", outer=3, solvers=("RidgeRanker",), trials=2, sampler="random",
         home=tmp_path, jobs=1,
     )  # fmt: skip
     assert [fold.name for fold in found.folds] == ["outer1", "outer2", "outer3", "all"]
@@ -100,7 +100,7 @@ def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_pat
     ranker = make("RidgeRanker", dict(row.params or {}), 0)
     assert isinstance(ranker, LinearRanker)
     own = load_model(Path(found.folder) / "all" / "models" / "RidgeRanker.json")
-    np.testing.assert_allclose(weights(own), ranker.fit(judged(30, 0)).coef_, rtol=1e-12)
+    np.testing.assert_allclose(weights(own), ranker.fit(graded(30, 0)).coef_, rtol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -115,16 +115,16 @@ def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_pat
 )
 def test_plans_that_contradict_themselves_are_refused(tmp_path: Path, fields: dict[str, Any], saved: str) -> None:
     with pytest.raises((ParameterError, DataError), match=saved):
-        ranktune.tune(judged(40, 0), solvers=SOLVERS, home=tmp_path, jobs=1, **fields)
+        ranktune.tune(graded(40, 0), solvers=SOLVERS, home=tmp_path, jobs=1, **fields)
 
 
 def test_the_chosen_keeps_within_limits(tmp_path: Path) -> None:
     options = {"solvers": SOLVERS, "trials": 4, "sampler": "random", "home": tmp_path, "jobs": 1}
-    found = ranktune.tune(judged(40, 0), within="features<=2", **options)  # type: ignore[arg-type]
+    found = ranktune.tune(graded(40, 0), within="features<=2", **options)  # type: ignore[arg-type]
     assert {row.solver for row in found.leaderboard} >= {*SOLVERS, "LinearBlend"}  # no trial was in vain
     assert all(row.nonzeros <= 2 for row in found.leaderboard)
-    assert found.best_model.n_features == judged(40, 0).n_features
+    assert found.best_model.n_features == graded(40, 0).n_features
     with pytest.raises(StudyError, match="none of 4 trials keeps within bytes<=1"):
-        ranktune.tune(judged(40, 0), within="bytes<=1", **options)  # type: ignore[arg-type]
+        ranktune.tune(graded(40, 0), within="bytes<=1", **options)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="is not a limit"):
-        ranktune.tune(judged(40, 0), within="features<29", **options)  # type: ignore[arg-type]
+        ranktune.tune(graded(40, 0), within="features<29", **options)  # type: ignore[arg-type]

@@ -28,9 +28,9 @@ from ranktune.tuner.splits.plans import query_folds
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
-QUERIES = judged(40, 0)
+QUERIES = graded(40, 0)
 PROBLEM = Problem("", Path(), QUERIES, query_folds(QUERIES, 5, 0), query_folds(QUERIES, 5, 1), None)
 
 
@@ -97,7 +97,7 @@ def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: floa
 
 @pytest.mark.parametrize("count", [40, FEW_QUERIES])
 def test_a_study_whose_time_is_over_before_its_first_trial_reserves_only_the_report(count: int) -> None:
-    problem = replace(PROBLEM, development=judged(count, 0))
+    problem = replace(PROBLEM, development=graded(count, 0))
     for total in (0.0, -5.0):
         assert reserve(problem, total, {"LambdaMART": 8.0, "RankSVM": 1.0}) == pytest.approx(reporting(problem))
 
@@ -124,7 +124,7 @@ def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_le
 
 
 def test_bags_are_of_trees_of_few_queries() -> None:
-    many = Problem("", Path(), judged(FEW_QUERIES, 0), PROBLEM.plan, PROBLEM.fresh, None)
+    many = Problem("", Path(), graded(FEW_QUERIES, 0), PROBLEM.plan, PROBLEM.fresh, None)
     assert is_bagged("LambdaMART", PROBLEM)
     assert not is_bagged("LambdaMART", many)
     assert not is_bagged("RankSVM", PROBLEM)

@@ -18,7 +18,7 @@ from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.splits.archive import pack_problem, unpack_problem
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import located, read_development, store, use_instead, write_problem
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def problem(tmp_path: Path) -> Path:
-    queries = judged(20, 0)
+    queries = graded(20, 0)
     folder = tmp_path / "home" / "all-0123"
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
     (folder / "test").mkdir()

@@ -14,7 +14,7 @@ from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.split import without_shared
 
 
-def judged(count: int, seed: int) -> Queries:
+def graded(count: int, seed: int) -> Queries:
     generator = np.random.default_rng(seed)
     X = np.round(generator.normal(size=(count * 6, 4)), 1) * (generator.random((count * 6, 4)) < 0.7)
     y = np.tile([0.0, 1.0, 2.0, 0.0, 0.0, 1.0], count)
@@ -29,7 +29,7 @@ def shuffled(queries: Queries, seed: int) -> Queries:
 
 
 def test_parts_without_shared_queries_stay_as_they_are() -> None:
-    split = Split("s", judged(30, 0), judged(20, 1), judged(10, 2))
+    split = Split("s", graded(30, 0), graded(20, 1), graded(10, 2))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         kept = without_shared(split)
@@ -37,7 +37,7 @@ def test_parts_without_shared_queries_stay_as_they_are() -> None:
 
 
 def test_test_queries_leave_the_other_parts_whatever_their_form() -> None:
-    own, common, vali = judged(30, 0), judged(5, 1), judged(8, 2)
+    own, common, vali = graded(30, 0), graded(5, 1), graded(8, 2)
     split = Split("s", concatenate([own, common]), concatenate([vali, common]), shuffled(common, 3))
     with pytest.warns(RankTuneWarning) as warned:
         kept = without_shared(split)
@@ -47,7 +47,7 @@ def test_test_queries_leave_the_other_parts_whatever_their_form() -> None:
 
 
 def test_one_other_grade_makes_another_query() -> None:
-    train = judged(10, 0)
+    train = graded(10, 0)
     grades = train.grades.copy()
     grades[::6] = 3.0
     other = Queries(train.features, grades, train.starts, train.query_ids)
@@ -55,7 +55,7 @@ def test_one_other_grade_makes_another_query() -> None:
 
 
 def test_training_on_the_validation_queries_alone_is_refused() -> None:
-    train = judged(10, 0)
+    train = graded(10, 0)
     with pytest.raises(DataError, match=r"10 of 10 training queries .* leave vali out"):
         without_shared(Split("s", train, vali=train))
     with pytest.raises(DataError, match=r"10 of 10 training queries .* give other test queries"):
@@ -64,5 +64,5 @@ def test_training_on_the_validation_queries_alone_is_refused() -> None:
 
 def test_queries_of_one_grade_do_not_matter() -> None:
     flat = Queries.from_arrays(np.zeros((4, 4)), np.zeros(4), qid=[0, 0, 1, 1])
-    train = concatenate([judged(10, 0), flat])
-    assert without_shared(Split("s", train, test=concatenate([judged(3, 1), flat]))).train is train
+    train = concatenate([graded(10, 0), flat])
+    assert without_shared(Split("s", train, test=concatenate([graded(3, 1), flat]))).train is train

@@ -1,4 +1,4 @@
-"""Paired comparisons: scipy as the judge, every sign pattern by brute force, laws of both, and Holm's definition."""
+"""Paired comparisons: checked with scipy, every sign pattern by brute force, laws of both, and Holm by definition."""
 
 from __future__ import annotations
 

@@ -42,8 +42,10 @@ def test_front_is_what_nobody_beats(options: list[Option]) -> None:
     kept = front(options, "nonzeros")
     candidates = [option for option in options if known(option)]
     unbeaten = [option for option in candidates if not any(beats(other, option) for other in candidates)]
-    worth = {(option.nonzeros, option.quality) for option in unbeaten}
-    assert [(option.nonzeros, option.quality) for option in kept] == sorted(worth)  # each once, by cost, quality rising
+    expected = {(option.nonzeros, option.quality) for option in unbeaten}
+    assert [(option.nonzeros, option.quality) for option in kept] == sorted(
+        expected
+    )  # each once, by cost, quality rising
     for option in kept:
         same = [o for o in candidates if (o.nonzeros, o.quality) == (option.nonzeros, option.quality)]
         assert option is same[0]

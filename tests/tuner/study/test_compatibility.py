@@ -27,7 +27,7 @@ from ranktune.tuner.storage.trial_digests import DIGEST, check_trial, trial_dige
 from ranktune.tuner.study.compatibility import claim, of_today, saved_space, space_differences
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
-from tests.support.engine_samples import SOLVERS, judged
+from tests.support.engine_samples import SOLVERS, graded
 
 C = {"RankSVM.C": {"low": 0.1, "high": 10.0}}
 DECLARED = Study(
@@ -273,7 +273,7 @@ WIDER = {"RankSVM.C": {"low": 1e-4, "high": 1e4}, "RankSVM.loss": ["l1", "l2"]}
 @pytest.mark.parametrize(("sampler", "trials"), [("thompson", 30), ("tpe", 40), ("random", 70)])
 def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: Path, sampler: str, trials: int) -> None:
     options: dict[str, Any] = {"sampler": sampler, "name": "s", "home": tmp_path, "jobs": 1}
-    data = judged(24, 0)
+    data = graded(24, 0)
     first = ranktune.tune(data, solvers=SOLVERS, trials=12, space=DECLARED.space, **options)
     record = Record(tmp_path / "s", "s", "ndcg@10")
     before = [(trial.params, trial.value) for trial in record.trials()]
@@ -303,7 +303,7 @@ def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: P
 
 
 def test_an_extension_that_was_killed_before_the_record_is_finished_by_resuming(tmp_path: Path) -> None:
-    np.savez(tmp_path / "d.npz", X=judged(24, 0).features, y=judged(24, 0).grades, qid=np.repeat(np.arange(24), 12))
+    np.savez(tmp_path / "d.npz", X=graded(24, 0).features, y=graded(24, 0).grades, qid=np.repeat(np.arange(24), 12))
     ranktune.tune(
         tmp_path / "d.npz", solvers=("RankSVM",), trials=3, sampler="tpe", name="s", home=tmp_path, jobs=1,
         space=DECLARED.space,

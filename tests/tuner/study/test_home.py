@@ -16,7 +16,7 @@ import ranktune
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.study.home import FORMAT, StudyFolder, find_folder, make_folder
 from tests.support.commands import ended
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 from tests.support.released_studies import ASSETS, FINISHED, UNFINISHED, unpacked
 
 STRANGE = (
@@ -32,7 +32,7 @@ STRANGE = (
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    queries = judged(24, 0)
+    queries = graded(24, 0)
     np.savez(tmp_path / "d.npz", X=queries.features, y=queries.grades, qid=np.repeat(np.arange(24), 12))
     return tmp_path / "d.npz"
 
@@ -41,10 +41,10 @@ def data(tmp_path: Path) -> Path:
 def test_a_study_runs_and_resumes_in_a_home_with_a_strange_name(tmp_path: Path, place: str) -> None:
     home = tmp_path / place
     options: dict[str, Any] = {"solvers": "RidgeRanker", "sampler": "random", "home": home, "jobs": 1}
-    result = ranktune.tune(judged(24, 0), trials=2, name="s ü %20?#", **options)
+    result = ranktune.tune(graded(24, 0), trials=2, name="s ü %20?#", **options)
     assert Path(result.folder) == home / "s ü %20?#"
     assert Path(result.model).is_file()
-    assert ranktune.tune(judged(24, 0), trials=3, name="s ü %20?#", **options).trials == 3
+    assert ranktune.tune(graded(24, 0), trials=3, name="s ü %20?#", **options).trials == 3
     assert [folder.name for folder in home.iterdir()] == ["s ü %20?#"]
 
 
@@ -52,7 +52,7 @@ def test_a_study_runs_and_resumes_in_a_home_with_a_strange_name(tmp_path: Path, 
 def test_a_name_that_cannot_be_a_folder_is_refused(tmp_path: Path, name: str) -> None:
     if name:
         with pytest.raises(ParameterError, match="a study's name becomes a folder"):
-            ranktune.tune(judged(24, 0), name=name, home=tmp_path, jobs=1)
+            ranktune.tune(graded(24, 0), name=name, home=tmp_path, jobs=1)
     with pytest.raises((ParameterError, StudyError)):
         find_folder(tmp_path, name)
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from ranktune.tuner.workers.clusters.host import versions
 from ranktune.tuner.workers.executor import Executor, Limits, make_executor
 from tests.support.clusters import DaskCluster as Cluster
 from tests.support.commands import write_letor
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 from tests.support.process_samples import SOON, soon
 
 pytestmark = pytest.mark.thorough
@@ -60,7 +60,7 @@ def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -
 
     In full: whom a trial is raced against depends on which others have ended.
     """
-    features, trials = judged(60, 0), 24
+    features, trials = graded(60, 0), 24
     write_letor(tmp_path / "train.txt", features.features, features.grades, features.query_of_document)
     with connected(cluster, 2) as executor:
         before = executor.jobs

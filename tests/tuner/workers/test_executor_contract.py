@@ -27,7 +27,7 @@ from ranktune.tuner.splits.store import read_development, store, write_problem
 from ranktune.tuner.workers.clusters.base import ClusterWorkers
 from ranktune.tuner.workers.clusters.joblib_executor import JoblibWorkers
 from ranktune.tuner.workers.executor import EXECUTORS, Executor, Limits, make_executor
-from tests.support.engine_samples import judged
+from tests.support.engine_samples import graded
 from tests.support.process_samples import SOON, alive, pid_in, soon
 
 Open: TypeAlias = "Callable[[], Any]"
@@ -199,7 +199,7 @@ def mapped(folder: str) -> tuple[int, int]:
 
 
 def test_the_data_are_mapped_once_a_worker(executor: Executor, tmp_path: Path) -> None:
-    queries: Queries = judged(20, 0)
+    queries: Queries = graded(20, 0)
     folder = tmp_path / "home" / "all-0123"
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
     found = [future.result(SOON) for future in [executor.submit(mapped, str(folder)) for _ in range(10)]]
@@ -214,7 +214,7 @@ def test_the_data_are_sent_once(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> None:
-    queries = judged(20, 0)
+    queries = graded(20, 0)
     folder = tmp_path / "home" / f"all-{kind}"
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
     task = Task(str(folder), ("ndcg@10",), "RidgeRanker", {}, 0)

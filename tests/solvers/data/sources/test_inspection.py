@@ -94,7 +94,7 @@ def test_features_of_a_category_or_a_date_stand_for_their_column() -> None:
     assert [(one.name, one.kind) for one in result] == [("sold", LEAK)]
 
 
-def test_sparse_features_are_judged_alike() -> None:
+def test_sparse_features_are_inspected_alike() -> None:
     plain = queries()
     scattered = plain.with_features(sparse.csr_array(plain.features))
     assert suspects(scattered) == suspects(plain)
@@ -119,7 +119,7 @@ def test_few_queries_prove_nothing() -> None:
     assert suspects(queries().select(range(9))) == []
 
 
-def test_large_data_are_judged_by_a_sample() -> None:
+def test_large_data_are_inspected_by_a_sample() -> None:
     times = 3 * MOST_DOCUMENTS // N
     X = np.tile(queries().features, (times, 1))
     X[:, list(COLUMNS).index("row_id")] = np.arange(len(X))
