@@ -17,12 +17,12 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.joint.learners import JointLearners
-from ranktune.solvers.metrics.metrics import Judgements, Metric, parse_metric
+from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.studies.benchmarks.cases import many_queries, many_sparse_queries
 from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
+from ranktune.tuner.one_pass.race import Look
 from ranktune.tuner.one_pass.tuning import BLOCK_ROWS, OnePassTuning
 
 ALONE = 8
@@ -77,33 +77,23 @@ def measured(data: Queries, solvers: tuple[str, ...], count: int, repeats: int, 
     some = [first[k] for k in np.linspace(0, count - 1, ALONE).astype(int)]
     works: dict[str, Work] = {
         "alone": lambda: [progressive_alone(configuration, data, metric) for configuration in some],
-        "all": lambda: together(first, data, metric),
+        "all": lambda: in_full(data, metric, solvers, count, 0).run(),
         "race": lambda: OnePassTuning(data, metric, solvers, count, min(SURVIVORS, count), 0).run(),
     }
     return take_turns(works, repeats)
 
 
-def blocks(data: Queries) -> list[Queries]:
-    """Return the blocks of a pass."""
-    return [block_of(data, *limits) for limits in query_ranges(data.starts, BLOCK_ROWS)]
-
-
 def progressive_alone(configuration: Configuration, data: Queries, metric: Metric) -> Floats:
     """Return the metric of each query before one configuration alone learned from it."""
     ranker = clone(configuration.ranker())
-    return np.concatenate([metric.per_query(ranker.progressive(block), block) for block in blocks(data)])
+    blocks = (block_of(data, *limits) for limits in query_ranges(data.starts, BLOCK_ROWS))
+    return np.concatenate([metric.per_query(ranker.progressive(block), block) for block in blocks])
 
 
-def together(configurations: list[Configuration], data: Queries, metric: Metric) -> tuple[Floats, Floats]:
-    """Return the metric of each configuration before learning, (m, n_queries), and its weights, (m, n_features)."""
-    parts = blocks(data)
-    learners = JointLearners(parts[0])
-    learners.join({number: configuration.ranker() for number, configuration in enumerate(configurations)})
-    values = []
-    for block in parts:
-        judgements = Judgements.of(block)
-        values.append([metric.per_query(scores, judgements) for scores in learners.learn(block)])
-    return np.concatenate(values, axis=1), learners.weights()
+def in_full(data: Queries, metric: Metric, solvers: tuple[str, ...], count: int, seed: int) -> OnePassTuning:
+    """Return a pass without a race: all of its first configurations learn from all queries."""
+    end = Look(data.n_queries, data.n_queries // 2, count, fresh=False)
+    return OnePassTuning(data, metric, solvers, count, count, seed, looks=[end])
 
 
 def _quality(data: Queries, test: Queries, count: int, metric: Metric) -> Table:
@@ -111,14 +101,13 @@ def _quality(data: Queries, test: Queries, count: int, metric: Metric) -> Table:
     rows: list[Row] = []
     for seed in range(3):
         raced = OnePassTuning(data, metric, (), count, min(SURVIVORS, count), seed).run()
-        first = ConfigurationSpace(None, data.is_sparse).first(count, np.random.default_rng(seed))
-        values, weights = together(first, data, metric)
-        means = np.nanmean(values[:, data.n_queries // 2 :], axis=1)
-        tested = [metric.mean(scores(test.features, w), test) for w in weights]
-        of_race = metric.mean(raced.best_model.predict(test), test)
-        rows.append({"seed": seed, "race": of_race, "in full": tested[int(means.argmax())], "best": max(tested)})
+        whole = in_full(data, metric, (), count, seed)
+        of_race, of_all = (metric.mean(result.best_model.predict(test), test) for result in (raced, whole.run()))
+        best = max(metric.mean(scores(test.features, weights), test) for weights in whole.learners.weights())
+        rows.append({"seed": seed, "race": of_race, "in full": of_all, "best": best})
     note = (
         "in full: of the first configurations, all run to the end, the best before learning on the last half of the "
-        "queries. best: the configuration with the best test value, which is unknown in practice."
+        "queries. best: of those that are not significantly worse then, the one with the best test value, which is "
+        "unknown in practice."
     )
     return Table(f"{metric} on {test.n_queries} test queries", rows, note)

@@ -105,8 +105,8 @@ def test_a_killed_pass_goes_on(tmp_path: Path) -> None:
     whole = ranktune.one_pass(data, configurations=8, held_out=0.05)
     program = (
         "import sys, ranktune\n"
-        "from ranktune.tuner.one_pass import tuning\n"
-        "tuning.CHECKPOINT_SECONDS, tuning.SHARE_OF_WRITING, tuning.BLOCK_ROWS = 0.0, 1e9, 200\n"
+        "from ranktune.tuner.one_pass import checkpoint, tuning\n"
+        "checkpoint.SECONDS, checkpoint.SHARE_OF_WRITING, tuning.BLOCK_ROWS = 0.0, 1e9, 200\n"
         "ranktune.one_pass(sys.argv[1], configurations=8, held_out=0.05, folder=sys.argv[2])\n"
     )
     call = [sys.executable, "-c", program, str(data), str(folder)]

@@ -1,9 +1,12 @@
-"""The state of a pass in one file, from which an interrupted pass goes on: an npz archive of arrays and one text."""
+"""The state of a pass in one file, from which the same pass goes on: an npz archive of arrays and one text."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -12,35 +15,93 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Json, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.data.blocks import block_of, query_ranges
+from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.proof import Damaged, read_archive
 
 FORMAT = 1
 
+DIGESTED_ROWS = 16_384
+"""Documents at each end of the data whose features are in their digest."""
 
-def save(path: Path, about: JsonView, arrays: Mapping[str, Array]) -> None:
-    """Write a checkpoint in place of the previous one. Raises StudyError where it cannot be written."""
-    text = np.frombuffer(json.dumps({"format": FORMAT, **about}).encode(), dtype=np.uint8)
+SECONDS = 10.0
+"""Seconds between two checkpoints; more where writing one takes a noticeable part of that."""
 
-    def write(file: BinaryIO) -> None:
-        parts: Json = {f"state-{name}": array for name, array in arrays.items()}
-        np.savez(file, about=text, **parts)
-
-    try:
-        atomic_write(path, write)
-    except OSError as error:
-        raise StudyError(f"cannot write {path}: {error.strerror}. Give a folder you may write to, with room.") from None
+SHARE_OF_WRITING = 0.05
+"""The largest share of the time that is spent on checkpoints."""
 
 
-def load(path: Path) -> tuple[Json, dict[str, Array]] | None:
-    """Return what save wrote, None where there is nothing. Raises StudyError for a damaged or unknown file."""
-    if not path.exists():
-        return None
-    try:
-        arrays = read_archive(path)
-        about = json.loads(arrays.pop("about").tobytes())
-        known = about["format"]
-    except (Damaged, ValueError, KeyError, TypeError) as error:
-        raise StudyError(f"{path} is damaged ({error}). Remove it, and the pass begins again.") from None
-    if known != FORMAT:
-        raise StudyError(f"{path} has the format {known}, this RankTune reads {FORMAT}. Remove it to begin again.")
-    return about, {name.removeprefix("state-"): array for name, array in arrays.items()}
+@dataclass
+class Checkpoint:
+    """The file of a pass, if it has one, which is written now and then.
+
+    declared  what the pass is, JSON values by name: it goes on only under the same declaration
+    last      when the file was written, or the pass began, by the steady clock; cost: the seconds that writing took
+    """
+
+    path: Path | None
+    declared: Json
+    last: float = field(default_factory=time.monotonic)
+    cost: float = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it is time to write the next one."""
+        return self.path is not None and time.monotonic() - self.last > max(SECONDS, self.cost / SHARE_OF_WRITING)
+
+    def save(self, about: JsonView, arrays: Mapping[str, Array]) -> None:
+        """Write the state in place of the previous one. Raises StudyError where it cannot be written."""
+        assert self.path is not None
+        begun = time.monotonic()
+        about = {"format": FORMAT, "declared": self.declared, **about}
+        text = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+
+        def write(file: BinaryIO) -> None:
+            parts: Json = {f"state-{name}": array for name, array in arrays.items()}
+            np.savez(file, about=text, **parts)
+
+        try:
+            atomic_write(self.path, write)
+        except OSError as error:
+            raise StudyError(
+                f"cannot write {self.path}: {error.strerror}. Give a folder you may write to, with room."
+            ) from None
+        self.last = time.monotonic()
+        self.cost = self.last - begun
+
+    def load(self) -> tuple[Json, dict[str, Array]] | None:
+        """Return what save wrote, None where there is nothing.
+
+        Raises StudyError for a file that is damaged, has an unknown format, or is of another pass.
+        """
+        if self.path is None or not self.path.exists():
+            return None
+        try:
+            arrays = read_archive(self.path)
+            about = json.loads(arrays.pop("about").tobytes())
+            known = about["format"]
+        except (Damaged, ValueError, KeyError, TypeError) as error:
+            raise StudyError(f"{self.path} is damaged ({error}). Remove it, and the pass begins again.") from None
+        if known != FORMAT:
+            raise StudyError(
+                f"{self.path} has the format {known}, this RankTune reads {FORMAT}. Remove it to begin again."
+            )
+        for name, ours in self.declared.items():
+            if (theirs := about["declared"][name]) != ours:
+                raise StudyError(
+                    f"{self.path} is the checkpoint of another pass: its {name} is {theirs!r}, not {ours!r}. Give what "
+                    "was given then, or another folder."
+                )
+        return about, {name.removeprefix("state-"): array for name, array in arrays.items()}
+
+
+def digest_of(queries: Queries) -> str:
+    """Return a digest by which other data are noticed: of shape, grades, groups, and the features of two blocks."""
+    digest = hashlib.blake2b(digest_size=16)
+    digest.update(f"{queries.features.shape}{queries.is_sparse}".encode())
+    for part in (queries.grades, queries.starts):
+        digest.update(np.ascontiguousarray(part).data)
+    *_, last = query_ranges(queries.starts, DIGESTED_ROWS)
+    for block in (next(query_ranges(queries.starts, DIGESTED_ROWS)), last):
+        digest.update(block_of(queries, *block).fingerprint.encode())
+    return digest.hexdigest()

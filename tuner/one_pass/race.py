@@ -35,9 +35,14 @@ FRESH = 0.25
 
 @dataclass(frozen=True)
 class Look:
-    """A look at the race: after which query it comes, how many configurations go on, and whether fresh ones join."""
+    """A look at the race.
+
+    after   the number of queries after which it comes, counted: how many of the last of them count
+    places  how many configurations go on, with fresh ones if these join
+    """
 
     after: int
+    counted: int
     places: int
     fresh: bool
 
@@ -52,18 +57,14 @@ def looks(n_queries: int, configurations: int, survivors: int) -> list[Look]:
 
     Each halves the places, down to survivors. Fresh configurations join at all but the last two.
     """
-    result, places = list[Look](), configurations
+    result, places, before = list[Look](), configurations, 0
     for halvings in range(HALVINGS, -1, -1):
         after = n_queries >> halvings
         if after >= FIRST_QUERIES or halvings == 0:
             places = max(places // 2, min(survivors, configurations)) if halvings else places
-            result.append(Look(after, places, halvings > 1))
+            result.append(Look(after, after - (after + before) // 2, places, halvings > 1))
+            before = after
     return result
-
-
-def counted(values: Floats) -> Floats:
-    """Return the columns of values that count at a look: those of the second half."""
-    return values[:, values.shape[1] // 2 :]
 
 
 @dataclass(frozen=True, eq=False)

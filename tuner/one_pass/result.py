@@ -10,6 +10,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.tuner.one_pass.configurations import Configuration
 
 Z = 1.959964
 """Standard errors of an interval of 95 percent."""
@@ -50,6 +51,11 @@ class Entry:
     counted: int = 0
     total: float = field(default=0.0, repr=False)
     squares: float = field(default=0.0, repr=False)
+
+    @property
+    def configuration(self) -> Configuration:
+        """The solver with its parameters."""
+        return Configuration(self.solver, self.parameters)
 
     def add(self, values: Floats) -> None:
         """Add what it scored on further queries, (n,)."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Json, JsonView
-from ranktune.solvers.core.errors import AllFailed, DataError, StudyError
+from ranktune.solvers.core.errors import AllFailed, DataError
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.joint.learners import JointLearners
@@ -21,7 +19,8 @@ from ranktune.solvers.optimizers.one_pass import OVERFLOW
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.one_pass import checkpoint, race
+from ranktune.tuner.one_pass import race
+from ranktune.tuner.one_pass.checkpoint import Checkpoint, digest_of
 from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
 from ranktune.tuner.one_pass.result import Entry, OnePassResult
 from ranktune.tuner.statistics.intervals import bootstrap_interval
@@ -32,27 +31,13 @@ SAMPLE_ROWS = 32_768
 BLOCK_ROWS = 16_384
 """Documents of a block: their scores by all configurations stay in cache."""
 
-CHECKPOINT_SECONDS = 10.0
-"""Seconds between two checkpoints; more where writing one takes a noticeable part of that."""
-
-SHARE_OF_WRITING = 0.05
-"""The largest share of the time that is spent on checkpoints."""
-
-
-@dataclass(frozen=True)
-class Declaration:
-    """What a pass is: a checkpoint goes on only under the same declaration."""
-
-    metric: str
-    solvers: tuple[str, ...]
-    configurations: int
-    survivors: int
-    seed: int
-    data: str
-
 
 class OnePassTuning:
-    """A pass over queries, from the first on or from where a checkpoint was written."""
+    """A pass over queries, from the first on or from where a checkpoint was written.
+
+    looks     when configurations are dropped and join, by default as `race.looks` says; the last is after all queries
+    learners  the configurations that take part, with their weights
+    """
 
     def __init__(
         self,
@@ -64,23 +49,26 @@ class OnePassTuning:
         seed: int,
         path: Path | None = None,
         progress: Callable[[str], None] | None = None,
+        looks: Sequence[race.Look] | None = None,
     ) -> None:
         check_usable(queries)
-        self._queries, self._metric, self._path = queries, metric, path
+        self._queries, self._metric = queries, metric
         self._report = progress or (lambda text: None)
         self._space = ConfigurationSpace(solvers or None, queries.is_sparse)
-        self._declared = Declaration(str(metric), solvers, configurations, survivors, seed, digest_of(queries))
-        self._looks = race.looks(queries.n_queries, configurations, survivors)
+        declared = {"metric": str(metric), "solvers": list(solvers), "configurations": configurations}
+        declared |= {"survivors": survivors, "seed": seed, "data": digest_of(queries)}
+        self._checkpoint = Checkpoint(path, declared)
+        self._looks = looks or race.looks(queries.n_queries, configurations, survivors)
         self._generator = np.random.default_rng(seed)
         self._entries: list[Entry] = []
         self._log: list[Json] = []
         self._window: list[Floats] = []
         self._done, self._look = 0, 0
         sample = block_of(queries, *next(query_ranges(queries.starts, SAMPLE_ROWS)))
-        saved = None if path is None else checkpoint.load(path)
+        saved = self._checkpoint.load()
         if saved is None:
-            self._learners = JointLearners(sample)
-            if not queries.is_sparse and (count := self._learners.n_without_scale):
+            self.learners = JointLearners(sample)
+            if not queries.is_sparse and (count := self.learners.n_without_scale):
                 self._report(
                     f"{count} of {queries.n_features} features do not vary within queries among the first "
                     f"{sample.n_documents} documents, which set the scales: they are left out"
@@ -91,48 +79,45 @@ class OnePassTuning:
 
     def run(self) -> OnePassResult:
         """Learn from all queries that are left; return the result, without a test."""
-        last, cost = time.monotonic(), 0.0
         while self._done < self._queries.n_queries:
             self._learn()
             if self._done >= self._looks[self._look].after:
                 self._decide()
-            now = time.monotonic()
-            if self._path is not None and now - last > max(CHECKPOINT_SECONDS, cost / SHARE_OF_WRITING):
+            if self._checkpoint.is_due:
                 self.save()
-                last, cost = time.monotonic(), time.monotonic() - now
         return self._result()
 
     def _learn(self) -> None:
         """Score the next block by all configurations, and learn from it."""
-        first, last = next(query_ranges(self._queries.starts[self._done :], BLOCK_ROWS))
-        end = min(self._done + last - first, self._looks[self._look].after)
-        block = block_of(self._queries, self._done, end)
+        begun, look = self._done, self._looks[self._look]
+        _, count = next(query_ranges(self._queries.starts[begun : look.after + 1], BLOCK_ROWS))
+        self._done += count
+        block = block_of(self._queries, begun, self._done)
         judgements = Judgements.of(block)
-        numbers = self._learners.numbers
-        scores = self._learners.learn(block)
-        self._done = end
-        diverged = np.logical_not((np.abs(scores) < OVERFLOW).all(axis=1))
-        if diverged.any():
-            kept = [number for number, lost in zip(numbers, diverged.tolist(), strict=True) if not lost]
-            for number in set(numbers) - set(kept):
+        numbers = np.array(self.learners.numbers)
+        scores = self.learners.learn(block)
+        finite = (np.abs(scores) < OVERFLOW).all(axis=1)
+        if not finite.all():
+            for number in numbers[~finite]:
                 self._entries[number].end = "diverged"
-            if not kept:
+            if not finite.any():
                 raise AllFailed(
                     "the weights of all configurations overflowed: the features are too large for them as they are. "
                     "Scale the features, for example to [0, 1]."
                 )
-            self._learners.keep(kept)
-            self._window = [values[~diverged] for values in self._window]
-            numbers, scores = kept, scores[~diverged]
+            numbers, scores = numbers[finite], scores[finite]
+            self.learners.keep(numbers.tolist())
+            self._window = [values[finite] for values in self._window]
         values = np.array([self._metric.per_query(row, judgements) for row in scores])
         for number, row in zip(numbers, values, strict=True):
             self._entries[number].add(row)
-        self._window.append(values)
+        if (skipped := look.after - look.counted - begun) < count:
+            self._window.append(values[:, max(skipped, 0) :].copy())
 
     def _decide(self) -> None:
         """Look: drop configurations, let fresh ones join, and begin a new window."""
-        look, numbers = self._looks[self._look], self._learners.numbers
-        values = race.counted(np.concatenate(self._window, axis=1))
+        look, numbers = self._looks[self._look], self.learners.numbers
+        values = np.concatenate(self._window, axis=1)[:, -look.counted :]  # earlier releases kept more
         standing = race.Standing.of(values, len(self._looks))
         best, kept = standing.best, sorted(numbers[row] for row in standing.going_on(look.survivors))
         for row, number in enumerate(numbers):
@@ -141,10 +126,8 @@ class OnePassTuning:
             if number not in kept:
                 entry.end = "worse" if standing.worse[row] else "places"
         dropped = {why: [n for n in numbers if self._entries[n].end == why] for why in ("worse", "places")}
-        joined = [] if not look.fresh else self._fresh(kept, look.places - len(kept))
-        self._learners.keep(kept)
-        first = len(self._entries)
-        self._join(joined)
+        self.learners.keep(kept)
+        joined = self._join(self._fresh(kept, look.places - len(kept))) if look.fresh else []
         self._window, self._look = [], min(self._look + 1, len(self._looks) - 1)
         mean = float(np.nanmean(values[best])) if not np.isnan(values[best]).all() else float("nan")
         self._log.append(
@@ -155,7 +138,7 @@ class OnePassTuning:
                 "mean": None if np.isnan(mean) else mean,
                 "going_on": kept,
                 **dropped,
-                "joined": list(range(first, len(self._entries))),
+                "joined": joined,
             }
         )
         self._report(
@@ -170,30 +153,30 @@ class OnePassTuning:
         for index in range(count):
             if index % 2 == 0:
                 parent = self._entries[kept[int(self._generator.integers(len(kept)))]]
-                result.append(self._space.near(Configuration(parent.solver, parent.parameters), self._generator))
+                result.append(self._space.near(parent.configuration, self._generator))
             else:
                 result.append(self._space.drawn(self._generator))
         return result
 
-    def _join(self, configurations: list[Configuration]) -> None:
-        first = len(self._entries)
-        for number, configuration in enumerate(configurations, start=first):
-            self._entries.append(Entry(number, configuration.solver, configuration.parameters, self._done))
-        self._learners.join(
-            {number: configuration.ranker() for number, configuration in enumerate(configurations, start=first)}
-        )
+    def _join(self, configurations: list[Configuration]) -> list[int]:
+        """Let configurations learn from the next block on, and return their numbers."""
+        rankers = dict(enumerate((each.ranker() for each in configurations), start=len(self._entries)))
+        for number, each in zip(rankers, configurations, strict=True):
+            self._entries.append(Entry(number, each.solver, each.parameters, self._done))
+        self.learners.join(rankers)
+        return list(rankers)
 
     def _result(self) -> OnePassResult:
         """Return the result: the best configuration at the last look, with its weights now."""
         best = self._entries[self._log[-1]["best"]]
-        weights = self._learners.weights()[self._learners.numbers.index(best.number)]
+        weights = self.learners.weights()[self.learners.numbers.index(best.number)]
         model = LinearModel(
             weights,
             best.solver,
             parameters=dict(best.parameters),
             feature_names=self._queries.feature_names,
             metric=str(self._metric),
-            fingerprint=self._declared.data,
+            fingerprint=self._checkpoint.declared["data"],
             encoding=self._queries.encoding,
         )
 
@@ -209,9 +192,7 @@ class OnePassTuning:
 
     def save(self) -> None:
         """Write a checkpoint of the state between two blocks."""
-        assert self._path is not None
         about = {
-            "declared": asdict(self._declared),
             "done": self._done,
             "look": self._look,
             "generator": self._generator.bit_generator.state,
@@ -219,26 +200,14 @@ class OnePassTuning:
             "log": self._log,
         }
         window = np.concatenate(self._window, axis=1) if self._window else np.zeros((0, 0))
-        checkpoint.save(self._path, about, {**self._learners.arrays(), "window": window})
+        self._checkpoint.save(about, {**self.learners.arrays(), "window": window})
 
     def _restore(self, sample: Queries, about: JsonView, arrays: Mapping[str, Array]) -> None:
-        declared = Declaration(**{**about["declared"], "solvers": tuple(about["declared"]["solvers"])})
-        if declared != self._declared:
-            ours, theirs = asdict(self._declared), asdict(declared)
-            different = next(name for name in ours if ours[name] != theirs[name])
-            raise StudyError(
-                f"{self._path} is the checkpoint of another pass: its {different} is {theirs[different]!r}, not "
-                f"{ours[different]!r}. Give what was given then, or another folder."
-            )
         self._done, self._look, self._log = about["done"], about["look"], about["log"]
         self._generator.bit_generator.state = about["generator"]
         self._entries = [Entry(**entry) for entry in about["entries"]]
-        rankers = {
-            entry.number: Configuration(entry.solver, entry.parameters).ranker()
-            for entry in self._entries
-            if not entry.end
-        }
-        self._learners = JointLearners.restored(sample, rankers, arrays)
+        rankers = {entry.number: entry.configuration.ranker() for entry in self._entries if not entry.end}
+        self.learners = JointLearners.restored(sample, rankers, arrays)
         self._window = [arrays["window"]] if arrays["window"].size else []
         self._report(f"going on after {self._done} of {self._queries.n_queries} queries")
 
@@ -253,18 +222,6 @@ def check_usable(queries: Queries) -> None:
         raise DataError("a pass does not honour monotone constraints: leave them out, or call tune.")
     if not queries.has_pairs:
         raise DataError("no query has two different grades, so that there is nothing to learn. Check the grades.")
-
-
-def digest_of(queries: Queries) -> str:
-    """Return a digest by which other data are noticed: of shape, grades, groups, and the features of two blocks."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(f"{queries.features.shape}{queries.is_sparse}".encode())
-    for part in (queries.grades, queries.starts):
-        digest.update(np.ascontiguousarray(part).data)
-    *_, last = query_ranges(queries.starts, BLOCK_ROWS)
-    for block in (next(query_ranges(queries.starts, BLOCK_ROWS)), last):
-        digest.update(block_of(queries, *block).fingerprint.encode())
-    return digest.hexdigest()
 
 
 def tested(model: LinearModel, queries: Queries, metric: Metric, seed: int) -> Json:

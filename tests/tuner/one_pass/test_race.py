@@ -13,6 +13,7 @@ def test_looks_double_the_queries_and_halve_the_places() -> None:
     found = race.looks(10_000, 64, 16)
     assert [look.after for look in found] == [156, 312, 625, 1250, 2500, 5000, 10_000]
     assert [look.places for look in found] == [32, 16, 16, 16, 16, 16, 16]
+    assert [look.counted for look in found] == [78, 78, 157, 313, 625, 1250, 2500]
     assert [look.fresh for look in found] == [True] * 5 + [False] * 2
     assert found[0].survivors == 24 and found[-1].survivors == 16
 
@@ -68,4 +69,3 @@ def test_queries_that_are_skipped_or_never_differ_drop_nobody() -> None:
     for values in (equal, skipped):
         standing = race.Standing.of(values, 5)
         assert not standing.worse.any() and standing.going_on(3).tolist() == [0, 1, 2]
-    assert race.counted(np.arange(10.0)[None]).tolist() == [[5.0, 6.0, 7.0, 8.0, 9.0]]
