@@ -128,9 +128,9 @@ def former_names(flat: JsonView) -> Json:
 
 
 def _renamed(flat: JsonView, renaming: Mapping[str, Former]) -> Json:
-    found: Json = {}
+    current: Json = {}
     for name, value in flat.items():
-        solver, dot, own = name.partition(".")
-        renamed = renaming.get(solver, Former()).current({own: value})
-        found |= {f"{solver}{dot}{other}": other_value for other, other_value in renamed.items()}
-    return found
+        solver, dot, parameter = name.partition(".")
+        renamed = renaming.get(solver, Former()).current({parameter: value})
+        current |= {f"{solver}{dot}{other}": other_value for other, other_value in renamed.items()}
+    return current

@@ -43,13 +43,13 @@ def solver_class(name: str) -> type[BaseRanker]:
 
 def custom_names() -> tuple[str, ...]:
     """Return the user's solvers, those of installed packages too; a warning names what cannot be imported."""
-    found = []
+    names = []
     for name in sorted(REGISTERED.names):
         try:
-            found.append(solver_class(name).__name__)
+            names.append(solver_class(name).__name__)
         except ParameterError as error:
             warnings.warn(f"the solver {error} It is left out.", RankTuneWarning, stacklevel=2)
-    return tuple(found)
+    return tuple(names)
 
 
 def add_solver(registration: Registration) -> None:

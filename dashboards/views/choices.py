@@ -73,7 +73,7 @@ def _effects(solver: SolverTrials, names: list[str], k: int) -> Panel:
         for name, level in known
     ]  # fmt: skip
     labels = figures.distinct((f"{name}: {level.value}" for name, level in known), figures.MAX_LABEL)
-    drawn = [(name, label, one) for label, (name, one) in zip(labels, known, strict=True) if one.effect is not None]
+    drawn = [(name, label, x) for label, (name, x) in zip(labels, known, strict=True) if x.effect is not None]
     traces = []
     for i, name in enumerate(names):
         by_label = {label: level for factor, label, level in drawn if factor == name}

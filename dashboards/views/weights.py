@@ -135,9 +135,9 @@ def _spread(data: StudyData, row: _Row, k: int) -> Panel | None:
     if not spreads:
         return None
     values = np.zeros((len(spreads), row.models[0].n_features))
-    for one, spread in zip(values, spreads, strict=True):
+    for deviations, spread in zip(values, spreads, strict=True):
         features = [j for j in spread if j < values.shape[1]]
-        one[features] = [spread[j] for j in features]
+        deviations[features] = [spread[j] for j in features]
     mean, several = values.mean(axis=0), len(spreads) > 1
     deviation = values.std(axis=0, ddof=1) if several else np.zeros(len(mean))
     order = np.argsort(-mean, kind="stable")

@@ -155,7 +155,7 @@ def takes(
 
     def decorate(function: Callable[[Arguments], Result]) -> Callable[Parameters, Result]:
         signature = inspect.Signature(
-            [_parameter(own) for own in declared(declaration)],
+            [_parameter(field) for field in declared(declaration)],
             return_annotation=inspect.signature(function).return_annotation,
         )
 
@@ -186,12 +186,12 @@ def _remedy(signature: inspect.Signature, given: Mapping[str, object]) -> str:
     return f". {nearest(unknown, signature.parameters)}"
 
 
-def _parameter(own: Declared) -> inspect.Parameter:
+def _parameter(field: Declared) -> inspect.Parameter:
     return inspect.Parameter(
-        own.name,
-        inspect.Parameter.KEYWORD_ONLY if own.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        default=inspect.Parameter.empty if own.default is MISSING else own.default,
-        annotation=own.type.__forward_arg__ if isinstance(own.type, ForwardRef) else own.type,
+        field.name,
+        inspect.Parameter.KEYWORD_ONLY if field.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=inspect.Parameter.empty if field.default is MISSING else field.default,
+        annotation=field.type.__forward_arg__ if isinstance(field.type, ForwardRef) else field.type,
     )
 
 

@@ -113,7 +113,7 @@ class StudyResult(Result):
         from ranktune.dashboards.views.registry import build
 
         panels = build(view, open_study(Path(self.folder)))
-        figures = {own.key: own.figure for own in panels if own.figure is not None}
+        figures = {panel.key: panel.figure for panel in panels if panel.figure is not None}
         if panel not in figures:
             raise ParameterError(f"view '{view}' has no figure '{panel}'. {nearest(panel, figures)}")
         return _figure(figures[panel] or {})

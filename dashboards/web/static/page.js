@@ -187,7 +187,7 @@ class Rows {
           el("button", { type: "button", "aria-label": `Save as ${label}`, onclick: () => saved(`${panel.key}.${end}`, made(panel.table), type) }, label));
     return el("div", { class: "tablebar" }, filter || null, this.count, ...this.extra, ...links);
   }
-  found() {
+  filteredRows() {
     const words = this.words.toLowerCase().split(/\s+/).filter(Boolean);
     let rows = this.panel.table.rows;
     if (words.length) {
@@ -207,8 +207,8 @@ class Rows {
   }
   draw() {
     const { columns } = this.panel.table;
-    const found = this.found();
-    const some = found.slice(0, this.most);
+    const rows = this.filteredRows();
+    const some = rows.slice(0, this.most);
     const heads = columns.map((name, k) => el("th", {
       scope: "col", class: this.numeric[k] ? "number" : null,
       "aria-sort": this.sort === k ? (this.down ? "descending" : "ascending") : null,
@@ -216,10 +216,10 @@ class Rows {
     const body = some.map((row) => el("tr", { class: this.panel.key.startsWith("leaderboard") && row === this.panel.table.rows[0] ? "first" : null },
       ...row.map((cell, k) => el("td", { class: this.numeric[k] ? "number" : this.wide[k] ? "long" : "short" }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell))))));
     const table = el("table", {}, el("caption", { class: "hidden" }, clipped(this.panel.title)), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body));
-    const more = found.length > some.length
-      ? el("button", { type: "button", onclick: () => { this.most += 200; this.draw(); } }, `Show ${Math.min(200, found.length - some.length)} more`)
+    const more = rows.length > some.length
+      ? el("button", { type: "button", onclick: () => { this.most += 200; this.draw(); } }, `Show ${Math.min(200, rows.length - some.length)} more`)
       : null;
-    this.count.textContent = found.length === this.panel.table.rows.length ? `${found.length} rows` : `${found.length} of ${this.panel.table.rows.length} rows`;
+    this.count.textContent = rows.length === this.panel.table.rows.length ? `${rows.length} rows` : `${rows.length} of ${this.panel.table.rows.length} rows`;
     const region = el("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": `${clipped(this.panel.title)}, table` }, table);
     this.body.replaceChildren(...[columns.length && this.panel.table.rows.length ? region : null, more].filter(Boolean));
   }
@@ -279,7 +279,7 @@ class View {
   }
   fill(panels) {
     const keys = new Set(panels.map((panel) => panel.key));
-    for (const [key, own] of this.panels) if (!keys.has(key)) { own.node.remove(); this.panels.delete(key); }
+    for (const [key, panel] of this.panels) if (!keys.has(key)) { panel.node.remove(); this.panels.delete(key); }
     for (const panel of panels) {
       if (this.panels.has(panel.key)) this.panels.get(panel.key).fill(panel);
       else this.panels.set(panel.key, panelOf(panel));
@@ -337,11 +337,11 @@ let current = null;
 
 async function panelsOf(key) {
   if (!live) return payload.views.find((view) => view.key === key).panels;
-  const found = await fetchJson(payload.kind === "compare"
+  const view = await fetchJson(payload.kind === "compare"
     ? `/api/compare/${payload.names.map(encodeURIComponent).join("/")}`
     : `/api/view/${encodeURIComponent(payload.name)}/${key}`);
-  if (found.study) header(found.study);
-  return found.panels;
+  if (view.study) header(view.study);
+  return view.panels;
 }
 
 async function refresh(key) {
@@ -366,9 +366,9 @@ async function show() {
   if (wanted === "main") return;
   const key = keys.includes(wanted) ? wanted : keys[0];
   for (const link of byId("views").querySelectorAll("a")) {
-    const own = link.dataset.key === key;
-    own ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
-    if (own) byId("views").scrollLeft = link.offsetLeft - (byId("views").clientWidth - link.offsetWidth) / 2;
+    const isCurrent = link.dataset.key === key;
+    isCurrent ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current");
+    if (isCurrent) byId("views").scrollLeft = link.offsetLeft - (byId("views").clientWidth - link.offsetWidth) / 2;
   }
   current = key;
   if (!views.get(key)?.fresh) {
@@ -385,14 +385,14 @@ async function show() {
 }
 
 let busy = false;
-let again = false;
+let stale = false;
 async function changed() {
-  if (busy) { again = true; return; }
+  if (busy) { stale = true; return; }
   busy = true;
   for (const view of views.values()) view.fresh = false;
   if (current) await refresh(current);
   busy = false;
-  if (again) { again = false; changed(); }
+  if (stale) { stale = false; changed(); }
 }
 
 let events = null;

@@ -131,8 +131,8 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
                 parts.append({"part": name} | summarise(queries))
     listed = suspects(splits[0].train)
     described: Json = {"data": data, "parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
-    given = [own for split in splits for own in (split.train, split.vali, split.test) if own is not None]
-    lowest = min(float(own.grades.min()) for own in given)
+    given = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
+    lowest = min(float(part.grades.min()) for part in given)
     if lowest < 0.0:
         described["remarks"] = [f"The lowest grade is {lowest:g}. {BELOW_ZERO}"]
     if table is not None:
