@@ -76,7 +76,9 @@ def grade_moments(block: OpenBlock) -> GradeMoments:
     queries = block.queries
     weights, grades = queries.weight_of_document, queries.grades
     mean = float(np.average(grades, weights=weights))
-    squares, within = (float(weights @ differences**2) for differences in (grades - mean, without_level(grades, queries)))
+    squares, within = (
+        float(weights @ differences**2) for differences in (grades - mean, without_level(grades, queries))
+    )
     return GradeMoments(float(weights.sum()), mean, squares, within, deciding(grades))
 
 

@@ -45,11 +45,11 @@ def test_few_values_are_of_any_type() -> None:
 
 def test_the_words_are_those_of_the_field() -> None:
     files = [*product(), *sorted((ROOT / "tests").rglob("*.py")), *ROOT.glob("*.md")]
-    found = [
+    results = [
         f"{file.relative_to(ROOT)}:{number}"
         for file in files
         if file not in (Path(__file__), *FILE_FORMATS)
         for number, line in enumerate(file.read_text().splitlines(), 1)
         if PRIVATE_WORDS.search(line)
     ]
-    assert found == []
+    assert results == []

@@ -40,8 +40,8 @@ def test_defaults_are_of_the_kind_that_the_space_declares(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_a_portfolio_holds_different_configurations_of_the_search_space(name: str) -> None:
-    space, first = {one.name: one for one in SOLVERS[name].space}, defaults(SOLVERS[name].space)
-    found: list[dict[str, object]] = []
+    space, first = {parameter.name: parameter for parameter in SOLVERS[name].space}, defaults(SOLVERS[name].space)
+    results: list[dict[str, object]] = []
     for values in SOLVERS[name].portfolio:
         make(name, values).check_parameters()
         for parameter, value in values.items():
@@ -50,9 +50,9 @@ def test_a_portfolio_holds_different_configurations_of_the_search_space(name: st
                     assert isinstance(value, int | float) and number.low <= value <= number.high
                 case Choice() as choice:
                     assert value in choice.choices
-        assert {**first, **values} not in found
-        found.append({**first, **values})
-    assert first in found
+        assert {**first, **values} not in results
+        results.append({**first, **values})
+    assert first in results
 
 
 def test_a_subclass_with_other_defaults_has_them_in_its_space() -> None:

@@ -129,8 +129,8 @@ def graph(*, anywhere: bool = True) -> dict[Module, frozenset[Module]]:
     edges = {}
     for module, file in modules().items():
         names = imported(ast.parse(file.read_text()), anywhere=anywhere)
-        found = {resolved(name) for name in names if name.split(".")[0] == "ranktune"}
-        edges[module] = frozenset(target for target in found if target is not None and target != module)
+        results = {resolved(name) for name in names if name.split(".")[0] == "ranktune"}
+        edges[module] = frozenset(target for target in results if target is not None and target != module)
     return edges
 
 
@@ -260,7 +260,7 @@ def test_version_is_that_of_the_package_and_the_changelog() -> None:
 
 def test_tables_and_every_sampler_but_that_of_pytorch_need_no_extra() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    names = {re.split(r"[^\w-]", one, maxsplit=1)[0] for one in project["dependencies"]}
+    names = {re.split(r"[^\w-]", dependency, maxsplit=1)[0] for dependency in project["dependencies"]}
     assert {"polars", "pyarrow", "scikit-optimize"} <= names
     assert project["optional-dependencies"]["tables"] == project["optional-dependencies"]["skopt"] == []
     pages = (ROOT / "README.md", *(ROOT / "docs").rglob("*.md"))

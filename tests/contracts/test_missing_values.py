@@ -58,9 +58,9 @@ def test_every_solver_learns_from_them_and_its_model_scores_them_alike(
 def test_sparse_features_may_be_missing_too(name: str) -> None:
     thin = np.where(np.nan_to_num(X) < -0.5, 0.0, X)
     by_rows, dense = fitted(name, {}, sparse.csr_array(thin)), fitted(name, {}, thin)
-    found, expected = by_rows.predict(sparse.csr_array(thin)), dense.predict(thin)
-    assert np.isfinite(found).all()
-    assert np.corrcoef(found, expected)[0, 1] > 0.8
+    result, expected = by_rows.predict(sparse.csr_array(thin)), dense.predict(thin)
+    assert np.isfinite(result).all()
+    assert np.corrcoef(result, expected)[0, 1] > 0.8
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -117,10 +117,10 @@ def test_a_query_of_weight_two_counts_as_two() -> None:
     queries = Queries.from_arrays(X, Y, qid=QID, query_weights=weights)
     copies = queries.select(np.repeat(np.arange(60), weights.astype(int)))
     copies = Queries.from_arrays(copies.features, copies.grades, group=copies.lengths)
-    found, expected = (Imputation.learn(own, indicators=True) for own in (queries, copies))
-    assert found.fill is not None and expected.fill is not None
-    np.testing.assert_array_equal(found.fill, expected.fill)
+    result, expected = (Imputation.learn(own, indicators=True) for own in (queries, copies))
+    assert result.fill is not None and expected.fill is not None
+    np.testing.assert_array_equal(result.fill, expected.fill)
     by_row, present = np.repeat(weights, 10), ~np.isnan(X)
     for f in range(5):
         median = weighted_median(X[present[:, f], f], by_row[present[:, f]])
-        assert found.fill[f] == (0.0 if present[:, f].all() else median)
+        assert result.fill[f] == (0.0 if present[:, f].all() else median)

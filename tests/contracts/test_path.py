@@ -91,9 +91,9 @@ def test_each_value_gives_the_model_of_a_fit_with_it(name: str, more: Mapping[st
     assert name_on_path is not None
     wanted = sorted(values(ranker), reverse=not SOLVERS[name].path_increasing)
     assert len(wanted) > 2
-    found = fitted_path(ranker, queries, wanted)
-    assert [value for value, *_ in found] == wanted
-    for value, scores, kept, model in found:
+    result = fitted_path(ranker, queries, wanted)
+    assert [value for value, *_ in result] == wanted
+    for value, scores, kept, model in result:
         fresh = make(name, given | {name_on_path: value}, seed=3)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RankTuneWarning)
@@ -105,7 +105,7 @@ def test_each_value_gives_the_model_of_a_fit_with_it(name: str, more: Mapping[st
             assert relative_gap(alone, scores) < CLOSE[name][1], value
         else:
             assert scores.tobytes() == alone.tobytes(), value
-    assert any(found[0][1].tobytes() != scores.tobytes() for _, scores, *_ in found[1:])
+    assert any(result[0][1].tobytes() != scores.tobytes() for _, scores, *_ in result[1:])
 
 
 @pytest.mark.parametrize("name", WITH_PATH)

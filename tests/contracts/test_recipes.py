@@ -56,11 +56,11 @@ def recipes() -> dict[str, list[Edit]]:
     """Recipe -> its numbered edits that have code."""
     text = (ROOT / "CONTRIBUTING.md").read_text()
     section = text[text.index("\n## How to add\n") : text.index("\n## Tests\n")]
-    found: dict[str, list[Edit]] = {}
+    results: dict[str, list[Edit]] = {}
     for title, body in re.findall(r"^\*\*(.+?)\.\*\*(.*?)(?=^\*\*|\Z)", section, re.MULTILINE | re.DOTALL):
         edits = re.findall(r"^\d\. (.*?)^   ```text\n(.*?)^   ```$", body, re.MULTILINE | re.DOTALL)
-        found[title] = [_edit(what, _unindented(code)) for what, code in edits]
-    return found
+        results[title] = [_edit(what, _unindented(code)) for what, code in edits]
+    return results
 
 
 def _unindented(code: str) -> str:

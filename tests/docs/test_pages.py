@@ -64,9 +64,9 @@ def test_links_lead_to_pages_files_and_headings(page: Path) -> None:
     for target, anchor in LINK.findall(text):
         if "://" in target:
             continue
-        found = (page.parent / target).resolve() if target else page
-        assert found.is_file(), f"{target} is no file"
-        assert not anchor or anchor[1:] in headings(found), f"{target}{anchor} is no heading"
+        result = (page.parent / target).resolve() if target else page
+        assert result.is_file(), f"{target} is no file"
+        assert not anchor or anchor[1:] in headings(result), f"{target}{anchor} is no heading"
     for target in DOCUMENT.findall(text):
         assert document(page, target) in {*NAMES, *GENERATED, *EXAMPLES}, f"{target} is no page"
 

@@ -70,10 +70,10 @@ def test_blocks_are_commands_and_code_with_what_they_print() -> None:
 
 
 def test_a_page_is_run_in_one_folder(tmp_path: Path) -> None:
-    found = run(page_of(tmp_path))
-    printed = [step.printed for block in found for step in block.steps]
+    result = run(page_of(tmp_path))
+    printed = [step.printed for block in result for step in block.steps]
     assert printed == ["", "hidden\n", "one two\n", "", "some\ntext\n", "three\n", ""]
-    assert all(difference(step) is None for block in found for step in block.steps)
+    assert all(difference(step) is None for block in result for step in block.steps)
 
 
 def test_the_session_of_a_page_ends_as_one_of_a_reader(tmp_path: Path) -> None:
@@ -115,5 +115,5 @@ def marked(page: Path) -> Any:
 
 @pytest.mark.parametrize("page", [marked(page) for page in pages()])
 def test_every_page_prints_what_it_says(page: Path) -> None:
-    found = (difference(step) for block in run(page) for step in block.steps)
-    assert [text for text in found if text] == []
+    results = (difference(step) for block in run(page) for step in block.steps)
+    assert [text for text in results if text] == []

@@ -50,9 +50,9 @@ def test_a_tuned_elastic_rank_exports_to_every_format(scaling: str, tmp_path: Pa
     for format in (name for name, own in FORMATS.items() if own.linear):
         content = export(model, format)
         if format in EVALUATORS and (format != "onnx" or find_spec("onnxruntime")):
-            found = agreement(model, format, content, data)
-            assert found.same == found.queries
-            assert found.difference < 1e-5
+            actual = agreement(model, format, content, data)
+            assert actual.same == actual.queries
+            assert actual.difference < 1e-5
 
 
 def test_a_scaling_that_there_is_not_is_refused_with_those_there_are(tmp_path: Path) -> None:

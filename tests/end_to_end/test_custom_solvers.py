@@ -139,11 +139,11 @@ def resumed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_a_study_of_own_solvers_is_killed_and_resumed(resumed: tuple[Path, str]) -> None:
     home, printed = resumed
     study = home / "mine"
-    found = json.loads((study / "result.json").read_text())
-    assert found["failures"] == []
-    rows = {row["solver"]: row for row in found["leaderboard"]}
+    result = json.loads((study / "result.json").read_text())
+    assert result["failures"] == []
+    rows = {row["solver"]: row for row in result["leaderboard"]}
     assert {"Power", "Slow", "Pipe", "Leaves", "RankSVM"} <= set(rows)
-    assert 0.0 < found["test_metrics"]["success"] <= 1.0
+    assert 0.0 < result["test_metrics"]["success"] <= 1.0
     extras = [name for name, library in (("Network", "torch"), ("CatBoostRanker", "catboost")) if find_spec(library)]
     assert set(extras) <= set(rows)
     kinds = {name: json.loads((study / "models" / f"{name}.json").read_text())["kind"] for name in rows}

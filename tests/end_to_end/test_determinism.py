@@ -49,10 +49,10 @@ def test_one_job_gives_the_same_trials_to_the_last_bit(tmp_path: Path, sampler: 
             data, home=tmp_path / home, name="n", trials=14, seed=3, sampler=sampler, jobs=1, test="none",
             solvers=("RankSVM", "RidgeRanker"), progress=Silent(),
         )  # fmt: skip
-    found = trials(tmp_path / "one" / "n")
-    assert len(found) == 14
-    assert found == trials(tmp_path / "other" / "n")
-    assert len({str(params) for _, params, _, _ in found}) > 10  # the best of two paths may be the same
+    result = trials(tmp_path / "one" / "n")
+    assert len(result) == 14
+    assert result == trials(tmp_path / "other" / "n")
+    assert len({str(params) for _, params, _, _ in result}) > 10  # the best of two paths may be the same
 
 
 class Scripted(InProcess):
@@ -97,11 +97,11 @@ def four_jobs(folder: Path, sampler: str, seed: int) -> list[Any]:
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 def test_four_jobs_that_end_in_the_same_order_give_the_same_trials(tmp_path: Path, sampler: str) -> None:
-    found = four_jobs(tmp_path / "one", sampler, 5)
-    assert len(found) == 24
-    assert found == four_jobs(tmp_path / "other", sampler, 5)
+    result = four_jobs(tmp_path / "one", sampler, 5)
+    assert len(result) == 24
+    assert result == four_jobs(tmp_path / "other", sampler, 5)
     if sampler == "random":  # which looks at nothing: the order does not matter either
-        assert found == four_jobs(tmp_path / "differently", sampler, 6)
+        assert result == four_jobs(tmp_path / "differently", sampler, 6)
 
 
 @pytest.mark.parametrize("weighted", [False, True])

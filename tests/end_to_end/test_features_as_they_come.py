@@ -76,6 +76,6 @@ def test_solr_gets_trees_that_know_missing_values(tmp_path: Path) -> None:
     score = solr(content)
     features = test[["price", "age", "length"]].astype(float)
     documents = [{n: np.float32(x) for n, x in row.items() if not np.isnan(x)} for row in features.to_dict("records")]
-    found = np.array([score(document) for document in documents])
+    actual = np.array([score(document) for document in documents])
     expected = model.predict(features.astype(np.float32))
-    assert np.abs(found - expected).max() <= 1e-5 * np.abs(expected).max()
+    assert np.abs(actual - expected).max() <= 1e-5 * np.abs(expected).max()

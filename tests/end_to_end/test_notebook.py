@@ -52,7 +52,7 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any
 
 
 def of_kind(found: list[dict[str, Any]], kind: str) -> str:
-    return "".join("".join(own["data"][kind]) for own in found if kind in own.get("data", {}))
+    return "".join("".join(result["data"][kind]) for result in found if kind in result.get("data", {}))
 
 
 def test_progress_is_one_output_without_a_time_left(outputs: list[list[dict[str, Any]]]) -> None:

@@ -50,34 +50,34 @@ def plain(tmp_path: Path) -> Task:
 
 def test_a_path_shows_what_its_values_show_one_by_one(plain: Task) -> None:
     apart = [attempt(replace(plain, parameters={"rounds": rounds})) for rounds in PASSES]
-    found = attempt(replace(plain, path_parameter="rounds", path=PASSES, parameters={"rounds": PASSES[-1]}))
+    result = attempt(replace(plain, path_parameter="rounds", path=PASSES, parameters={"rounds": PASSES[-1]}))
     means = [float(np.nanmean(values(own))) for own in apart]
     best = int(np.argmax(means))
-    assert found.chosen == PASSES[best]
+    assert result.chosen == PASSES[best]
     for metric in (METRIC, "map"):
-        np.testing.assert_array_equal(found.per_query[metric], apart[best].per_query[metric])
-    assert found.nonzeros == apart[best].nonzeros
-    assert [value for value, _ in found.path] == list(PASSES)
-    whole = [place for place, (_, scored) in enumerate(found.path) if scored == pytest.approx(means[place], abs=1e-12)]
+        np.testing.assert_array_equal(result.per_query[metric], apart[best].per_query[metric])
+    assert result.nonzeros == apart[best].nonzeros
+    assert [value for value, _ in result.path] == list(PASSES)
+    whole = [place for place, (_, scored) in enumerate(result.path) if scored == pytest.approx(means[place], abs=1e-12)]
     assert best in whole
 
 
 def test_who_is_far_behind_is_stopped_and_the_rest_is_not_learnt(plain: Task) -> None:
     full = attempt(plain)
-    found = attempt(replace(plain, incumbent=np.ones(DATA.n_queries)))
-    assert found.stopped == "fold 1 of 5"
-    known = ~np.isnan(values(found))
+    result = attempt(replace(plain, incumbent=np.ones(DATA.n_queries)))
+    assert result.stopped == "fold 1 of 5"
+    known = ~np.isnan(values(result))
     assert known.sum() == 16
-    np.testing.assert_array_equal(values(found)[known], values(full)[known])
-    assert len(found.steps) == 1
-    assert found.seconds < full.seconds
+    np.testing.assert_array_equal(values(result)[known], values(full)[known])
+    assert len(result.steps) == 1
+    assert result.seconds < full.seconds
 
 
 def test_a_trial_as_good_as_its_rival_is_evaluated_in_full(plain: Task) -> None:
     full = attempt(plain)
-    found = attempt(replace(plain, incumbent=values(full)))
-    assert found.stopped == ""
-    np.testing.assert_array_equal(values(found), values(full))
+    result = attempt(replace(plain, incumbent=values(full)))
+    assert result.stopped == ""
+    np.testing.assert_array_equal(values(result), values(full))
 
 
 def test_folds_that_are_dealt_again_are_raced_while_queries_are_missing(tmp_path: Path) -> None:
@@ -93,9 +93,9 @@ def test_orders_are_raced_by_their_means(tmp_path: Path) -> None:
     parts = np.array([scored for _, _, scored in full.steps])
     assert len(parts) == 6
     assert attempt(replace(online, incumbent=parts)).stopped == ""
-    found = attempt(replace(online, incumbent=parts + 0.3))
-    assert found.stopped in {"order 3 of 6", "order 4 of 6", "order 5 of 6"}
-    assert not np.isnan(values(found)).any()
+    result = attempt(replace(online, incumbent=parts + 0.3))
+    assert result.stopped in {"order 3 of 6", "order 4 of 6", "order 5 of 6"}
+    assert not np.isnan(values(result)).any()
 
 
 def test_a_task_follows_the_path_of_its_space_alone(tmp_path: Path) -> None:
@@ -109,10 +109,10 @@ def test_a_task_follows_the_path_of_its_space_alone(tmp_path: Path) -> None:
     }
     own: dict[str, Value] = {"rounds": 40, "scaling": "minmax"}
     own.update(defaults)
-    found = Tasks(study, tmp_path)("AdaRank", own)
-    assert found.path_parameter == "rounds"
-    assert found.path[0] == 10
-    assert found.path[-1] == 40
+    result = Tasks(study, tmp_path)("AdaRank", own)
+    assert result.path_parameter == "rounds"
+    assert result.path[0] == 10
+    assert result.path[-1] == 40
     assert Tasks(replace(study, full=True), tmp_path)("AdaRank", own).path == ()
     fixed = replace(study, space={"AdaRank.rounds": [10, 40]})
     assert Tasks(fixed, tmp_path)("AdaRank", own).path == ()
@@ -153,7 +153,7 @@ def test_a_full_study_stops_none_and_follows_no_path(tmp_path: Path) -> None:
     api.tune(graded(60, 1), name="full", trials=8, full=True, **options)  # type: ignore[arg-type]
     assert trials_of(tmp_path, "full") == [("COMPLETE", 8)]
     record = Record(tmp_path / "full", "full", METRIC)
-    assert all(PATH not in one.user_attrs for one in record.trials())
+    assert all(PATH not in trial.user_attrs for trial in record.trials())
     record.close()
 
 
@@ -163,17 +163,17 @@ def test_a_path_is_several_observations_of_one_trial(tmp_path: Path) -> None:
     record = Record(tmp_path / "paths", "paths", METRIC)
     trials = record.trials()
     record.close()
-    for one in trials:
-        points = dict(one.user_attrs[PATH]["rounds"])
-        own, *others = observations(one)
-        assert (own.params, own.value) == (one.params, one.value)
+    for trial in trials:
+        points = dict(trial.user_attrs[PATH]["rounds"])
+        own, *others = observations(trial)
+        assert (own.params, own.value) == (trial.params, trial.value)
         assert 0 < len(others) <= 3
         for other in others:
             assert other.params["RankBoost.rounds"] in points
-            assert {**other.params, "RankBoost.rounds": 0} == {**one.params, "RankBoost.rounds": 0}
+            assert {**other.params, "RankBoost.rounds": 0} == {**trial.params, "RankBoost.rounds": 0}
             shift = (other.value or 0.0) - (own.value or 0.0)
             assert shift == pytest.approx(
-                points[other.params["RankBoost.rounds"]] - points[one.params["RankBoost.rounds"]]
+                points[other.params["RankBoost.rounds"]] - points[trial.params["RankBoost.rounds"]]
             )
         asked = max(points)
         costly = [known.params["RankBoost.rounds"] for known in (own, *others) if "seconds" in known.user_attrs]
@@ -219,7 +219,7 @@ def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
     trials = record.trials()
     record.close()
     assert worker.done == len(trials) == 25
-    stopped = [one for one in trials if STOPPED in one.user_attrs]
+    stopped = [trial for trial in trials if STOPPED in trial.user_attrs]
     assert len(stopped) == sum("significantly worse" in line for line in messages) > 0
-    best = max(one.value or 0.0 for one in trials if STOPPED not in one.user_attrs)
+    best = max(trial.value or 0.0 for trial in trials if STOPPED not in trial.user_attrs)
     assert all((one.value or 0.0) < best and one.user_attrs["partial_variance"] > 0.0 for one in stopped)

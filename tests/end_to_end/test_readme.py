@@ -25,13 +25,13 @@ def blocks(language: str) -> list[str]:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the README speaks of."""
-    found = tmp_path_factory.mktemp("readme")
+    result = tmp_path_factory.mktemp("readme")
     generator = np.random.default_rng(0)
     for name, queries in (("train", 30), ("test", 12)):
         X = generator.random((queries * 8, 3))
         y = np.digitize(X[:, 0] - X[:, 1], [0.0, 0.5])
-        write_letor(found / f"{name}.txt", X, y, [f"{name}{i // 8}" for i in range(len(X))])
-    return found
+        write_letor(result / f"{name}.txt", X, y, [f"{name}{i // 8}" for i in range(len(X))])
+    return result
 
 
 @pytest.mark.parametrize("code", blocks("python"))

@@ -21,9 +21,9 @@ def run(folder: Path, trials: int, sampler: str) -> dict[str, Any]:
     command = [sys.executable, str(Path(soak.__file__)), str(folder), str(trials), sampler]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert len(found["asks"]) == trials
-    return found
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert len(result["asks"]) == trials
+    return result
 
 
 def check_asks(found: dict[str, Any]) -> None:
@@ -45,17 +45,17 @@ def check_record(found: dict[str, Any]) -> None:
 
 
 def test_memory_and_asking_stay_as_they_are(tmp_path: Path) -> None:
-    found = run(tmp_path, 1500, "random")
-    check_memory(found)
-    check_asks(found)
+    result = run(tmp_path, 1500, "random")
+    check_memory(result)
+    check_asks(result)
 
 
 @pytest.mark.slow
 def test_ten_thousand_trials_leave_little_behind(tmp_path: Path) -> None:
-    found = run(tmp_path, 10_000, "random")
-    check_memory(found)
-    check_asks(found)
-    check_record(found)
+    result = run(tmp_path, 10_000, "random")
+    check_memory(result)
+    check_asks(result)
+    check_record(result)
 
 
 @pytest.mark.slow

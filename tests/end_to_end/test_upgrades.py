@@ -164,13 +164,13 @@ def test_the_studies_can_be_written_again(tmp_path: Path) -> None:
     home = unpacked(tmp_path / "format", tmp_path / "home")
     released = unpacked(ASSETS / f"format-{FORMAT}", tmp_path / "released")
     for name in (FINISHED, UNFINISHED):
-        found, wanted = numbers(home / name), numbers(released / name)
-        assert [number for number, _, _ in found] == [number for number, _, _ in wanted]
+        result, wanted = numbers(home / name), numbers(released / name)
+        assert [number for number, _, _ in result] == [number for number, _, _ in wanted]
         # later suggestions follow the scores, which solvers compute to the tolerance of their version
         assert near(
-            [params for _, params, _ in found[:INTERRUPTED_AT]], [params for _, params, _ in wanted[:INTERRUPTED_AT]]
+            [params for _, params, _ in result[:INTERRUPTED_AT]], [params for _, params, _ in wanted[:INTERRUPTED_AT]]
         )
-        assert [value for _, _, value in found[:INTERRUPTED_AT]] == pytest.approx(
+        assert [value for _, _, value in result[:INTERRUPTED_AT]] == pytest.approx(
             [value for _, _, value in wanted[:INTERRUPTED_AT]], abs=1e-3
         )
         files = [{file.name for file in (where / name).iterdir()} for where in (home, released)]

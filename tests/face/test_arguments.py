@@ -62,7 +62,7 @@ def test_a_setting_is_a_field_of_study_and_a_key_of_toml(own: Declared, tmp_path
     (tmp_path / "s.toml").write_text("[space]\n" if own.name == "space" else "")
     default = getattr(Study.from_toml(tmp_path / "s.toml"), own.name)
     assert default == getattr(Study(name="s"), own.name)
-    (argument,) = (one for one in declared(TuneArguments) if one.name == own.name)
+    (argument,) = (field for field in declared(TuneArguments) if field.name == own.name)
     assert argument.setting == replace(own.setting, python=argument.setting.python)
     assert argument.default == own.default or own.name == "data"
     assert " ".join(own.setting.help.split()) in " ".join((Study.__doc__ or "").split())
@@ -72,7 +72,7 @@ def test_a_setting_is_a_field_of_study_and_a_key_of_toml(own: Declared, tmp_path
 
 
 def test_study_declares_nothing_of_its_own_but_what_it_fills_in() -> None:
-    assert [own.name for own in fields(Study)] == [*(own.name for own in fields(Settings)), "custom"]
+    assert [field.name for field in fields(Study)] == [*(field.name for field in fields(Settings)), "custom"]
     with pytest.raises(ParameterError, match="custom=3: it must be a table"):
         Study(custom=3)  # type: ignore[arg-type]
 
@@ -95,16 +95,16 @@ def test_none_stands_for_the_default_of_a_setting(tmp_path: Path) -> None:
 
 def test_an_option_that_has_a_variable_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKTUNE_STORAGE", "postgresql://before")
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     small = typer.Typer()
 
     @small.command()
     @takes_options(WorkArguments)
     def command(given: dict[str, Any]) -> None:
-        found.append(given)
+        results.append(given)
 
     assert CliRunner().invoke(small, ["--name", "n"]).exit_code == 0
     assert CliRunner().invoke(small, ["--name", "n", "--storage", "postgresql://after"]).exit_code == 0
-    assert [given["storage"] for given in found] == ["postgresql://before", "postgresql://after"]
+    assert [given["storage"] for given in results] == ["postgresql://before", "postgresql://after"]
     assert os.environ["RANKTUNE_STORAGE"] == "postgresql://after"
     assert CliRunner().invoke(small, ["--name", "n", "--jobs", "0"]).exit_code == 2

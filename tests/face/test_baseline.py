@@ -119,10 +119,10 @@ def test_scores_give_the_same_gain_as_the_column(kind: str, tmp_path: Path) -> N
 def test_without_test_queries_the_corrected_estimate_is_compared(tmp_path: Path) -> None:
     result = tuned(tmp_path, test="none", baseline="column:today")
     assert result.gain is not None and result.gain.part == "validation"
-    found = result.gain.comparison
-    assert found.mean_a == pytest.approx(result.estimate.mean)
+    actual = result.gain.comparison
+    assert actual.mean_a == pytest.approx(result.estimate.mean)
     values = ranktune.evaluate("column:today", TRAIN)["metrics"]["ndcg@10"]["mean"]
-    assert found.mean_b == pytest.approx(values) and found.queries == 40
+    assert actual.mean_b == pytest.approx(values) and actual.queries == 40
     assert "by validation on 40 queries, corrected for selection" in str(result.gain)
 
 
@@ -146,12 +146,12 @@ def test_a_model_is_evaluated_on_test_alone_since_it_may_have_learnt_from_the_re
 
 def test_a_model_of_categories_is_a_baseline_of_other_features(tmp_path: Path) -> None:
     colours = [own.assign(colour=np.where(own["x"] > 0, "red", "blue")) for own in (TRAIN, TEST)]
-    wide = [own.drop(columns=["x", "today"]) for own in colours]
+    wide = [colour.drop(columns=["x", "today"]) for colour in colours]
     model = tuned(tmp_path / "a", data=wide[0], test=wide[1]).best_model
     assert model.encoding is not None
     result = tuned(tmp_path / "b", data=colours[0], test=colours[1], baseline=model, drop="today,colour")
-    found = ranktune.evaluate(model, colours[1])["metrics"]["ndcg@10"]["mean"]
-    assert result.gain is not None and result.gain.comparison.mean_b == pytest.approx(found)
+    actual = ranktune.evaluate(model, colours[1])["metrics"]["ndcg@10"]["mean"]
+    assert result.gain is not None and result.gain.comparison.mean_b == pytest.approx(actual)
 
 
 def test_a_nested_plan_compares_on_all_outer_folds(tmp_path: Path) -> None:

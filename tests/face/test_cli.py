@@ -21,11 +21,11 @@ from tests.support.commands import SOLVERS, letor, ranktune
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("cli")
-    letor(found / "train.txt", 40, 1)
-    letor(found / "vali.txt", 15, 2)
-    letor(found / "test.txt", 20, 3)
-    return found
+    result = tmp_path_factory.mktemp("cli")
+    letor(result / "train.txt", 40, 1)
+    letor(result / "vali.txt", 15, 2)
+    letor(result / "test.txt", 20, 3)
+    return result
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +35,8 @@ def tuned(folder: Path) -> dict[str, object]:
         "--name", "mine", "--json", cwd=folder,
     )  # fmt: skip
     assert "trial 6 of 6" in done.stderr
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
 
 
 def test_json_is_one_object_with_what_was_found(tuned: dict[str, object], folder: Path) -> None:
@@ -82,9 +82,9 @@ def test_a_declared_study_runs(folder: Path) -> None:
     (folder / "declared.toml").write_text(
         'data = "train.txt"\ntest = "test.txt"\nsolvers = ["RidgeRanker"]\ntrials = 2\nsampler = "random"\n'
     )
-    found = json.loads(ranktune("run", "declared.toml", "--jobs", 1, "--json", cwd=folder).stdout)
-    assert (found["study"], found["trials"]) == ("declared", 2)
-    assert "RidgeRanker" in {row["solver"] for row in found["leaderboard"]} <= {"RidgeRanker", "LinearBlend"}
+    result = json.loads(ranktune("run", "declared.toml", "--jobs", 1, "--json", cwd=folder).stdout)
+    assert (result["study"], result["trials"]) == ("declared", 2)
+    assert "RidgeRanker" in {row["solver"] for row in result["leaderboard"]} <= {"RidgeRanker", "LinearBlend"}
 
 
 @pytest.mark.thorough
@@ -94,11 +94,11 @@ def test_a_letor_folder_is_tuned_fold_by_fold(tmp_path: Path) -> None:
         fold.mkdir(parents=True)
         for place, (part, queries) in enumerate((("train", 15), ("vali", 6), ("test", 6))):
             letor(fold / f"{part}.txt", queries, 10 * number + place)
-    found = json.loads(ranktune("tune", "FOLDS", "--trials", 3, *SOLVERS, "--json", cwd=tmp_path).stdout)
-    assert [fold["name"] for fold in found["folds"]] == [f"Fold{k}" for k in range(1, 6)]
-    assert found["best"]["test"] == pytest.approx(np.mean([fold["best"]["test"] for fold in found["folds"]]))
-    assert found["trials"] == 15
-    assert all(Path(fold["model"]).is_file() for fold in found["folds"])
+    result = json.loads(ranktune("tune", "FOLDS", "--trials", 3, *SOLVERS, "--json", cwd=tmp_path).stdout)
+    assert [fold["name"] for fold in result["folds"]] == [f"Fold{k}" for k in range(1, 6)]
+    assert result["best"]["test"] == pytest.approx(np.mean([fold["best"]["test"] for fold in result["folds"]]))
+    assert result["trials"] == 15
+    assert all(Path(fold["model"]).is_file() for fold in result["folds"])
 
 
 @pytest.mark.thorough
@@ -225,8 +225,8 @@ def killed_and_resumed(folder: Path, name: str, delay: float, jobs: int = 1) -> 
     process.send_signal(signal.SIGKILL)
     process.wait()
     before = finished_numbers(runs)
-    found = json.loads(ranktune("resume", name, "--jobs", jobs, "--json", cwd=folder).stdout)
-    assert found["trials"] == 40
+    result = json.loads(ranktune("resume", name, "--jobs", jobs, "--json", cwd=folder).stdout)
+    assert result["trials"] == 40
     return before, finished_numbers(runs)
 
 
@@ -251,6 +251,6 @@ def test_an_interrupt_says_how_to_go_on(folder: Path) -> None:
     assert process.returncode == 130
     assert "ranktune resume" in errors
     assert "Traceback" not in errors
-    found = json.loads(ranktune("show", "stopped", "--json", cwd=folder).stdout)
-    assert found["state"] == "interrupted"
+    result = json.loads(ranktune("show", "stopped", "--json", cwd=folder).stdout)
+    assert result["state"] == "interrupted"
     assert "of 100000 trials" in ranktune("show", "stopped", cwd=folder).stdout

@@ -17,12 +17,12 @@ from tests.support.commands import called, printed
 
 
 def test_every_solver_is_told_with_a_summary() -> None:
-    found = all_solvers()
-    assert [one["name"] for one in found] == list(SOLVERS)
-    assert {one["name"] for one in found if one["standard"]} == set(STANDARD)
-    assert all(10 < len(one["summary"]) < 130 for one in found), [one["summary"] for one in found]
-    assert json.loads(json.dumps(found)) == found
-    text = printed(solvers_table(found), 80)
+    result = all_solvers()
+    assert [result["name"] for result in result] == list(SOLVERS)
+    assert {result["name"] for result in result if result["standard"]} == set(STANDARD)
+    assert all(10 < len(result["summary"]) < 130 for result in result), [result["summary"] for result in result]
+    assert json.loads(json.dumps(result)) == result
+    text = printed(solvers_table(result), 80)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     assert all(f" {name} " in text for name in SOLVERS)
 
@@ -93,10 +93,10 @@ def test_a_description_of_data_fits_80_columns_with_the_names_of_its_rows(folds:
             file.parent.mkdir(exist_ok=True)
             grades = generator.integers(0, 12, 400)
             file.write_text("".join(f"{g} qid:{k // 20} 1:{generator.random():.3f}\n" for k, g in enumerate(grades)))
-    found = describe(str(tmp_path) if folds > 1 else str(tmp_path / "Fold1" / "train.txt"))
+    result = describe(str(tmp_path) if folds > 1 else str(tmp_path / "Fold1" / "train.txt"))
     if folds == 1:
-        found["parts"] = [found["parts"][0] | {"part": part} for part in ("train", "vali", "test")]
-    text = printed(data_table(found), 80)
+        result["parts"] = [result["parts"][0] | {"part": part} for part in ("train", "vali", "test")]
+    text = printed(data_table(result), 80)
     assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
     first = {line.strip().split("  ")[0] for line in text.splitlines()}
     names = {f"Fold{k} {part}" for k in range(1, 6) for part in ("train", "vali", "test")}

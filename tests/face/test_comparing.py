@@ -29,8 +29,8 @@ def made(n_queries: int, seed: int = 0) -> tuple[ranktune.Queries, np.ndarray, n
 
 def values_of(scores: np.ndarray, queries: ranktune.Queries, metric: str) -> np.ndarray:
     assert queries.rows is not None
-    found = ranktune.parse_metric(metric).per_query(scores[queries.rows], queries)
-    return np.asarray(found[~np.isnan(found)])
+    result = ranktune.parse_metric(metric).per_query(scores[queries.rows], queries)
+    return np.asarray(result[~np.isnan(result)])
 
 
 @pytest.mark.parametrize("metric", ["ndcg@3", "map"])
@@ -39,21 +39,21 @@ def test_few_queries_are_compared_by_all_patterns_of_signs(n: int, metric: str) 
     queries, good, worse = made(n)
     a, b = values_of(good, queries, metric), values_of(worse, queries, metric)
     sums = [abs(np.dot(signs, a - b)) for signs in itertools.product((-1, 1), repeat=len(a))]
-    found = ranktune.compare(good, worse, queries, metric)
-    assert found.p_randomisation == pytest.approx(np.mean([own >= abs((a - b).sum()) - 1e-12 for own in sums]))
-    assert (found.mean_a, found.mean_b) == pytest.approx((a.mean(), b.mean()))
-    assert found.difference == pytest.approx(a.mean() - b.mean())
-    assert (found.wins, found.losses) == ((a > b).sum(), (a < b).sum())
-    assert found.wins + found.ties + found.losses == found.queries == len(a)
+    result = ranktune.compare(good, worse, queries, metric)
+    assert result.p_randomisation == pytest.approx(np.mean([total >= abs((a - b).sum()) - 1e-12 for total in sums]))
+    assert (result.mean_a, result.mean_b) == pytest.approx((a.mean(), b.mean()))
+    assert result.difference == pytest.approx(a.mean() - b.mean())
+    assert (result.wins, result.losses) == ((a > b).sum(), (a < b).sum())
+    assert result.wins + result.ties + result.losses == result.queries == len(a)
 
 
 def test_models_and_scores_may_be_mixed_and_sides_swapped() -> None:
     queries, good, worse = made(20)
     model = ranktune.RankSVM().fit(queries).as_model()
-    found = ranktune.compare(model, worse, queries)
-    assert found == ranktune.compare(model.predict(queries), "column:2", queries)
+    result = ranktune.compare(model, worse, queries)
+    assert result == ranktune.compare(model.predict(queries), "column:2", queries)
     swapped = ranktune.compare(worse, model, queries)
-    assert (swapped.difference, swapped.wins) == pytest.approx((-found.difference, found.losses))
+    assert (swapped.difference, swapped.wins) == pytest.approx((-result.difference, result.losses))
     assert ranktune.compare(good, good, queries).p_randomisation == 1.0
     with pytest.raises(DataError, match="119 scores"):
         ranktune.compare(good, worse[1:], queries)
@@ -80,12 +80,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_evaluate_against_prints_what_compare_finds_in_80_columns(folder: Path) -> None:
     arguments = ["good.txt", "data.csv", "--against", "column:today", "--drop", "today", "--also", "map"]
-    found = json.loads(called("evaluate", *arguments, "--json").stdout)
+    result = json.loads(called("evaluate", *arguments, "--json").stdout)
     expected = ranktune.compare("good.txt", "worse.txt", "data.csv")
-    assert found["against"]["comparisons"]["ndcg@10"] == json.loads(json.dumps(expected.as_dict()))
-    means = found["metrics"]["ndcg@10"]["mean"], found["against"]["metrics"]["ndcg@10"]["mean"]
+    assert result["against"]["comparisons"]["ndcg@10"] == json.loads(json.dumps(expected.as_dict()))
+    means = result["metrics"]["ndcg@10"]["mean"], result["against"]["metrics"]["ndcg@10"]["mean"]
     assert means == pytest.approx((expected.mean_a, expected.mean_b))
-    assert found == ranktune.evaluate("good.txt", "data.csv", also="map", against="today", drop="today") | {
+    assert result == ranktune.evaluate("good.txt", "data.csv", also="map", against="today", drop="today") | {
         "model": "good.txt",
         "data": "data.csv",
     }

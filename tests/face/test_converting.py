@@ -23,8 +23,8 @@ def test_convert_then_describe(tmp_path: Path) -> None:
     words = ["convert", str(source), "-o", str(output), "--zero-based", "--json"]
     done = called(*words)
     assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert (found["queries"], found["documents"], found["features"], found["layout"]) == (12, 60, 2, "dense")
+    result = json.loads(done.stdout)
+    assert (result["queries"], result["documents"], result["features"], result["layout"]) == (12, 60, 2, "dense")
     assert ranktune.read(output).fingerprint == ranktune.read(source, one_based=False).fingerprint
     shown = called("data", str(output), "--check")
     assert shown.stdout == f"{output}: 60 documents are what was written.\n"

@@ -43,9 +43,9 @@ def test_what_is_for_the_site_alone_is_left_out() -> None:
 
 
 def test_words_are_searched() -> None:
-    found = shown("--search", "Missing VALUES export")
-    assert "howto/data: Bring your data" in found
-    assert max(map(len, found.splitlines())) <= 80
+    result = shown("--search", "Missing VALUES export")
+    assert "howto/data: Bring your data" in result
+    assert max(map(len, result.splitlines())) <= 80
 
 
 def test_the_folder_holds_the_pages() -> None:

@@ -47,25 +47,25 @@ def test_contributions_add_up_to_the_difference_of_two_documents() -> None:
     frame, model = table(), blend()
     scores = ranktune.predict(model, frame)
     own = scores[(frame["qid"] == "q3").to_numpy()]
-    found = ranktune.explain(model, frame, query="q3", documents=["d4", "d1"])
-    assert [one["id"] for one in found["documents"]] == ["d4", "d1"]
-    assert [one["score"] for one in found["documents"]] == [own[4], own[1]]
-    assert [one["rank"] for one in found["documents"]] == [(own > own[row]).sum() + 1 for row in (4, 1)]
-    assert sum(one["contribution"] for one in found["contributions"]) == pytest.approx(own[4] - own[1], abs=1e-9)
+    result = ranktune.explain(model, frame, query="q3", documents=["d4", "d1"])
+    assert [document["id"] for document in result["documents"]] == ["d4", "d1"]
+    assert [document["score"] for document in result["documents"]] == [own[4], own[1]]
+    assert [document["rank"] for document in result["documents"]] == [(own > own[row]).sum() + 1 for row in (4, 1)]
+    assert sum(one["contribution"] for one in result["contributions"]) == pytest.approx(own[4] - own[1], abs=1e-9)
     first, second = (frame[(frame["qid"] == "q3") & (frame["document"] == name)].iloc[0] for name in ("d4", "d1"))
-    assert all(one["values"] == [first[one["feature"]], second[one["feature"]]] for one in found["contributions"])
-    sizes = [abs(one["contribution"]) for one in found["contributions"]]
+    assert all(one["values"] == [first[one["feature"]], second[one["feature"]]] for one in result["contributions"])
+    sizes = [abs(contribution["contribution"]) for contribution in result["contributions"]]
     assert sizes == sorted(sizes, reverse=True)
 
 
 def test_by_default_the_first_two_are_compared_and_one_with_the_mean_of_its_query() -> None:
     frame, model = table(), blend()
     own = ranktune.predict(model, frame)[:10]
-    found = ranktune.explain(model, frame, query="q0")
-    assert [one["rank"] for one in found["documents"]] == [1, 2]
+    result = ranktune.explain(model, frame, query="q0")
+    assert [document["rank"] for document in result["documents"]] == [1, 2]
     alone = ranktune.explain(model, frame, query="q0", documents="d5")
     assert alone["difference"] == pytest.approx(own[5] - own.mean(), abs=1e-12)
-    added = sum(one["contribution"] for one in alone["contributions"])
+    added = sum(contribution["contribution"] for contribution in alone["contributions"])
     assert added == pytest.approx(alone["difference"], abs=1e-9)
     single = ranktune.explain(model, frame.head(1), query="q0")
     assert (single["difference"], single["contributions"]) == (0.0, [])
@@ -75,12 +75,12 @@ def test_the_features_of_the_truth_are_the_most_important() -> None:
     frame = table(queries=60)
     train = ranktune.read(frame)
     model = LambdaMART(trees=30, min_documents=5, random_state=0).fit(train).as_model(feature_names=train.feature_names)
-    found = ranktune.explain(model, frame, metric="ndcg@5", max_queries=40)
-    assert [one["feature"] for one in found["features"]][:2] == ["bm25", "clicks"]
-    assert found["features"][0]["interval"][0] > 0.1
-    assert (found["queries"], found["metric"]) == (40, "ndcg@5")
-    assert found == ranktune.explain(model, frame, metric="ndcg@5", max_queries=40)
-    assert all(one["interval"][0] <= one["loss"] <= one["interval"][1] for one in found["features"])
+    result = ranktune.explain(model, frame, metric="ndcg@5", max_queries=40)
+    assert [feature["feature"] for feature in result["features"]][:2] == ["bm25", "clicks"]
+    assert result["features"][0]["interval"][0] > 0.1
+    assert (result["queries"], result["metric"]) == (40, "ndcg@5")
+    assert result == ranktune.explain(model, frame, metric="ndcg@5", max_queries=40)
+    assert all(feature["interval"][0] <= feature["loss"] <= feature["interval"][1] for feature in result["features"])
 
 
 def test_the_features_of_one_column_are_shuffled_together() -> None:
@@ -91,13 +91,13 @@ def test_the_features_of_one_column_are_shuffled_together() -> None:
     names = ("bm25", "colour=red", "colour=blue")
     model = LinearModel(np.array([1.0, 0.5, -0.5]), "RankSVM", feature_names=names, encoding=encoding)
     queries = ranktune.Queries.from_arrays(frame[list(names)], frame["grade"], qid=frame["qid"], feature_names=names)
-    assert {one["feature"] for one in ranktune.explain(model, queries)["features"]} == {"bm25", "colour"}
+    assert {feature["feature"] for feature in ranktune.explain(model, queries)["features"]} == {"bm25", "colour"}
 
 
 def test_the_effect_of_a_feature_of_a_linear_model_is_its_weight() -> None:
     frame, model = table(), LinearModel(np.array([2.0, 0.0, 0.0, 1.0]), "RankSVM", feature_names=NAMES)
-    found = ranktune.explain(model, frame, effect_of="bm25")
-    values, effects = (np.array([one[key] for one in found["effects"]]) for key in ("value", "effect"))
+    result = ranktune.explain(model, frame, effect_of="bm25")
+    values, effects = (np.array([effect[key] for effect in result["effects"]]) for key in ("value", "effect"))
     np.testing.assert_allclose(effects, 2.0 * (values - frame["bm25"].mean()), rtol=0, atol=1e-9)
     assert (np.diff(values) > 0).all()
 
@@ -109,10 +109,10 @@ def test_what_is_missing_is_said() -> None:
         ranktune.explain(blend(), frame, query="q0")
     weights, adds = np.array([1.0, 1.0, 0.0, 0.0]), np.array([0.5, 0.0, 0.0, 0.0])
     model = LinearModel(weights, "RankSVM", feature_names=NAMES, missing=adds)
-    found = ranktune.explain(model, frame, query="q0", documents=["d0", "d1"])
-    values = {one["feature"]: one["values"] for one in found["contributions"]}
+    result = ranktune.explain(model, frame, query="q0", documents=["d0", "d1"])
+    values = {contribution["feature"]: contribution["values"] for contribution in result["contributions"]}
     assert values["bm25"][0] is None
-    assert sum(one["contribution"] for one in found["contributions"]) == pytest.approx(found["difference"], abs=1e-9)
+    assert sum(one["contribution"] for one in result["contributions"]) == pytest.approx(result["difference"], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 def test_the_command_prints_what_python_returns(
     files: tuple[str, str], words: tuple[str, ...], asked: dict[str, object]
 ) -> None:
-    found = ranktune.explain(*files, **asked)  # type: ignore[arg-type]
-    assert json.loads(succeeded("explain", *files, *words, "--json")) == {"model": files[0], "data": files[1], **found}
-    text = printed(explanation(found, top=3), 80)
+    result = ranktune.explain(*files, **asked)  # type: ignore[arg-type]
+    assert json.loads(succeeded("explain", *files, *words, "--json")) == {"model": files[0], "data": files[1], **result}
+    text = printed(explanation(result, top=3), 80)
     assert max(map(len, text.splitlines())) <= 80
     shown = succeeded("explain", *files, *words)
     assert "bm25" in shown or "clicks" in shown
@@ -198,14 +198,14 @@ class MineByQuery(Mine):
 def test_models_of_the_users_solvers_are_explained_too() -> None:
     frame = table()
     model = CustomModel(Mine(), 4, "Mine", "Mine", feature_names=NAMES)
-    found = ranktune.explain(model, frame, query="q1")
-    assert not found["is_exact"]
-    assert sum(one["contribution"] for one in found["contributions"]) == pytest.approx(found["difference"], abs=1e-9)
+    result = ranktune.explain(model, frame, query="q1")
+    assert not result["is_exact"]
+    assert sum(one["contribution"] for one in result["contributions"]) == pytest.approx(result["difference"], abs=1e-9)
     linear = LinearModel(np.array([2.0, 0.7, 0.0, 0.0]), "RankSVM", feature_names=NAMES)
     expected = {
         one["feature"]: one["contribution"] for one in ranktune.explain(linear, frame, query="q1")["contributions"]
     }
-    assert {one["feature"]: one["contribution"] for one in found["contributions"]} == pytest.approx(expected)
+    assert {one["feature"]: one["contribution"] for one in result["contributions"]} == pytest.approx(expected)
     assert ranktune.explain(model, frame)["features"][0]["feature"] == "bm25"
 
 

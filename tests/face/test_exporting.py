@@ -20,13 +20,13 @@ from tests.support.export_samples import blend, linear, trees
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("exporting")
-    linear().save(found / "linear.json")
-    trees().save(found / "trees.json")
-    blend().save(found / "blend.json")
+    result = tmp_path_factory.mktemp("exporting")
+    linear().save(result / "linear.json")
+    trees().save(result / "trees.json")
+    blend().save(result / "blend.json")
     X = np.round(np.random.default_rng(0).normal(size=(40, 5)), 2)
-    write_letor(found / "data.txt", X.tolist(), np.zeros(40), np.arange(40) // 10)
-    return found
+    write_letor(result / "data.txt", X.tolist(), np.zeros(40), np.arange(40) // 10)
+    return result
 
 
 def test_text_goes_to_standard_output_and_the_rest_to_standard_error(folder: Path) -> None:

@@ -68,12 +68,12 @@ def test_a_table_of_a_warehouse_becomes_models_of_three_systems(tmp_path: Path) 
     frame = warehouse()
     with pytest.raises(DataError) as info:
         ranktune.tune(frame, home=tmp_path)
-    found = re.search(r'drop="([^"]*)"', str(info.value))
+    actual = re.search(r'drop="([^"]*)"', str(info.value))
     print(info.value)
-    assert found is not None and set(found[1].split(",")) == set(UNWANTED)
+    assert actual is not None and set(actual[1].split(",")) == set(UNWANTED)
 
     result = ranktune.tune(
-        frame, drop=found[1], serve=["solr", "onnx", "lightgbm"], trials=2, home=tmp_path, executor=InProcess()
+        frame, drop=actual[1], serve=["solr", "onnx", "lightgbm"], trials=2, home=tmp_path, executor=InProcess()
     )
     model = result.best_model
     assert isinstance(model, TreeModel) and model.takes_missing

@@ -35,17 +35,17 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
 
 
 def test_it_is_a_table_with_its_conclusion(result: StudyResult) -> None:
-    found: list[str] = []
+    results: list[str] = []
 
     class Reader(HTMLParser):
         def handle_starttag(self, tag: str, attrs: Any) -> None:
-            found.append(tag)
+            results.append(tag)
 
     text = result._repr_html_()
     Reader().feed(text)
-    assert found.count("table") == 1 and found.count("tr") == 1 + len(result.leaderboard)
+    assert results.count("table") == 1 and results.count("tr") == 1 + len(result.leaderboard)
     assert f"{result.best.solver} was chosen by validation" in text
-    assert "script" not in found
+    assert "script" not in results
 
 
 def test_names_are_text(result: StudyResult) -> None:

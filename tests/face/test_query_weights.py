@@ -130,9 +130,9 @@ def test_weights_of_one_and_their_scale_change_no_figure(tmp_path: Path) -> None
     def rows(name: str, weight: str | None, factor: float) -> list[tuple[object, ...]]:
         own = TRAIN.assign(traffic=factor), TEST.assign(traffic=factor)
         given = STUDY | {"solvers": ["BestFeature"], "trials": 1, "weight": weight, "drop": ["traffic"] * (not weight)}
-        found = ranktune.tune(own[0], test=own[1], **given, name=name, executor=InProcess(), home=tmp_path)
-        numbers = [found.estimate, *(getattr(row, part) for row in found.leaderboard for part in ("vali", "test"))]
-        return [(one.mean, one.low, one.high) for one in numbers if one is not None]
+        result = ranktune.tune(own[0], test=own[1], **given, name=name, executor=InProcess(), home=tmp_path)
+        numbers = [result.estimate, *(getattr(row, part) for row in result.leaderboard for part in ("vali", "test"))]
+        return [(number.mean, number.low, number.high) for number in numbers if number is not None]
 
     plain = rows("plain", None, 1.0)
     for name, factor in (("one", 1.0), ("more", 3.0)):
@@ -182,9 +182,9 @@ def test_the_command_line_weighs_too(tmp_path: Path) -> None:
     given += f"--solver RidgeRanker --trials 2 --folds 2 --metric {METRIC} --name w --jobs 1".split()
     ran = called(*given, "--home", home, "--json")
     assert ran.exit_code == 0, ran.output
-    found = json.loads(ran.stdout)
+    result = json.loads(ran.stdout)
     model = tmp_path / "home" / "w" / "model.json"
     own = per_query(ranktune.load_model(model).predict(TEST))
-    assert found["best"]["test"] == pytest.approx(weighted(own), abs=1e-9)
+    assert result["best"]["test"] == pytest.approx(weighted(own), abs=1e-9)
     said = called("evaluate", str(model), str(tmp_path / "test.csv"), "--metric", METRIC, "--json")
-    assert json.loads(said.stdout)["metrics"][METRIC]["mean"] == pytest.approx(found["best"]["test"], abs=1e-9)
+    assert json.loads(said.stdout)["metrics"][METRIC]["mean"] == pytest.approx(result["best"]["test"], abs=1e-9)

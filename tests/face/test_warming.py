@@ -49,8 +49,8 @@ def test_every_active_choice_is_fitted_once() -> None:
     found = list(_choices(SOLVERS["ElasticRank"]))
     assert found[0] == {}
     assert {"loss": "pairwise_hinge"} in found and {"optimizer": "rda"} in found and {"schedule": "constant"} in found
-    assert all(len(one) == 1 for one in found[1:])
-    assert len(found) == len({tuple(one.items()) for one in found})
+    assert all(len(result) == 1 for result in found[1:])
+    assert len(found) == len({tuple(result.items()) for result in found})
 
 
 def test_what_is_compiled_is_not_compiled_again() -> None:

@@ -41,7 +41,7 @@ def test_every_form_is_read_tuned_scored_and_evaluated_alike(name: str, tmp_path
     assert np.array_equal(np.asarray(queries.features), wanted.features)
     assert np.array_equal(queries.grades, wanted.grades) and np.array_equal(queries.starts, wanted.starts)
     if "lightgbm" not in name and name != "xgboost":  # they hold the sizes of the queries alone
-        assert [str(one) for one in queries.query_ids] == [str(one) for one in wanted.query_ids]
+        assert [str(query_id) for query_id in queries.query_ids] == [str(query_id) for query_id in wanted.query_ids]
 
     trials = 1 if len(sample.columns) == 1 else 2  # by one feature, all rank alike
     study = STUDY | {"trials": trials}
@@ -50,9 +50,9 @@ def test_every_form_is_read_tuned_scored_and_evaluated_alike(name: str, tmp_path
     assert result.trials == trials
     scores = ranktune.predict(model, source, **options)
     assert np.array_equal(scores, model.predict(np.asarray(queries.features)))
-    found = ranktune.evaluate(model, source, "map", also="ndcg@3", **options)["metrics"]
+    actual = ranktune.evaluate(model, source, "map", also="ndcg@3", **options)["metrics"]
     named = replace(wanted, feature_names=model.feature_names)
-    assert found == ranktune.evaluate(model, named, "map", also="ndcg@3")["metrics"]
+    assert actual == ranktune.evaluate(model, named, "map", also="ndcg@3")["metrics"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -60,8 +60,8 @@ def test_every_file_goes_through_the_command_line(name: str, tmp_path: Path) -> 
     sample, source, options = made(name, tmp_path)
     columns = options_of(options)
     words = ["--solver", "RidgeRanker", "--trials", 1, "--sampler", "random", "--test", "none", "--jobs", 1]
-    found = json.loads(succeeded("tune", source, *columns, *words, "--home", tmp_path / "runs", "--json"))
-    model = found["model"]
+    result = json.loads(succeeded("tune", source, *columns, *words, "--home", tmp_path / "runs", "--json"))
+    model = result["model"]
     described = json.loads(succeeded("data", source, *columns, "--json"))
     assert (described["parts"][0]["documents"], described["parts"][0]["features"]) == (144, len(sample.columns))
     printed = succeeded("predict", model, source, *columns).split()

@@ -47,8 +47,8 @@ def model(folder: Path) -> Path:
 
 def test_a_served_study_keeps_ranks_where_the_system_holds_them(folder: Path, model: Path) -> None:
     assert load_model(model).needs_queries
-    found = json.loads(ranktune("show", "ranks", "--json", cwd=folder).stdout)
-    assert any(row["needs_queries"] and row["is_served"] for row in found["leaderboard"])
+    result = json.loads(ranktune("show", "ranks", "--json", cwd=folder).stdout)
+    assert any(row["needs_queries"] and row["is_served"] for row in result["leaderboard"])
     (folder / "solr.toml").write_text(DECLARED.replace('"onnx"', '"solr"'))
     said = ranktune("run", "solr.toml", "--jobs", 1, cwd=folder, check=2).stderr
     assert "'LambdaMART.within_query' cannot be 'ranks'. Known: none." in said
@@ -78,8 +78,8 @@ def test_solr_is_told_what_holds_the_model_and_gets_a_copy(folder: Path, model: 
 
 
 def test_importance_is_explained_and_what_cannot_be_is_refused_clearly(folder: Path, model: Path) -> None:
-    found = json.loads(ranktune("explain", model, "test.txt", "--json", cwd=folder).stdout)
-    assert found["features"][0]["loss"] > 0.0
+    result = json.loads(ranktune("explain", model, "test.txt", "--json", cwd=folder).stdout)
+    assert result["features"][0]["loss"] > 0.0
     for option in (("--query", "31"), ("--effect-of", "1")):
         said = ranktune("explain", model, "test.txt", *option, cwd=folder, check=2).stderr
         assert "compares each document with the others of its query" in said and "importance of features" in said

@@ -66,7 +66,7 @@ class Bench:
         possible = list(filter(is_possible, HARMS))
         for seed in seeds:
             for kind in KINDS:
-                commands = [own for own in COMMANDS if self.expected[kind, own, "data.csv"] is not None]
+                commands = [command for command in COMMANDS if self.expected[kind, command, "data.csv"] is not None]
                 unscored = [own for own in COMMANDS if own not in SCORING]  # other documents have other scores
                 for harm in possible:
                     for file in self.samples.files(kind):
@@ -86,17 +86,17 @@ class Bench:
             if not do(case.harm, path, case.seed, self.samples.other(case.kind, case.file)):
                 return None
             name = str(case.file) if str(case.file) in SOURCES else "data.csv"
-            found = run(case.command, home, self.samples.folder / name)
-            outcome = found.outcome
-            if outcome == Outcome.CORRECT and not self._is_right(case, found.answer, name):
-                new = pieces(found.answer) - pieces(self.expected[case.kind, case.command, name])
-                said = found.said + " ".join(sorted(new))
+            result = run(case.command, home, self.samples.folder / name)
+            outcome = result.outcome
+            if outcome == Outcome.CORRECT and not self._is_right(case, result.answer, name):
+                new = pieces(result.answer) - pieces(self.expected[case.kind, case.command, name])
+                said = result.said + " ".join(sorted(new))
                 outcome = Outcome.WARNED if any(word in said for word in WORD) else Outcome.CHANGED
             if outcome in (Outcome.REFUSED, Outcome.WARNED) and case.command == "resume":
                 _restore(path, whole)
                 if outcome == Outcome.REFUSED and not self._is_resumed(case, home):
-                    return Outcome.LOST, found.said
-            return outcome, found.said
+                    return Outcome.LOST, result.said
+            return outcome, result.said
         finally:
             if is_source:
                 _restore(path, whole)

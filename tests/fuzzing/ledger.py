@@ -44,12 +44,12 @@ def table(found: Mapping[tuple[str, str], int], title: str) -> str:
 
 def read(paths: Iterable[Path]) -> Counter[tuple[str, str]]:
     """Return the counts of the lines of files."""
-    found: Counter[tuple[str, str]] = Counter()
+    result: Counter[tuple[str, str]] = Counter()
     for path in paths:
         for line in path.read_text().splitlines():
             case = json.loads(line)
-            found[case["row"], case["outcome"]] += 1
-    return found
+            result[case["row"], case["outcome"]] += 1
+    return result
 
 
 if __name__ == "__main__":

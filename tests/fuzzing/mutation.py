@@ -122,11 +122,11 @@ def mutated(content: bytes, generator: np.random.Generator) -> bytes:
 
 def inputs(kind: str, count: int, seed: int) -> list[Input]:
     """Return that many mutated inputs; the number of each is its seed."""
-    found = []
+    results = []
     for number in range(seed, seed + count):
         generator = np.random.default_rng([number, *kind.encode()])
-        found.append(Input(kind, number, mutated(original(kind, generator), generator)))
-    return found
+        results.append(Input(kind, number, mutated(original(kind, generator), generator)))
+    return results
 
 
 def outcome(given: Input, folder: Path) -> tuple[Outcome, str]:
@@ -216,7 +216,7 @@ OTHERS: Mapping[str, object] = {"model": model_outcome, "study.toml": study_outc
 
 def tried(kind: str, count: int, seed: int, folder: Path) -> tuple[Counter[Outcome], list[str]]:
     """Read that many mutated inputs of a format; return the counts of outcomes, and what is wrong."""
-    found: Counter[Outcome] = Counter()
+    result: Counter[Outcome] = Counter()
     bad = []
     for number in range(seed, seed + count):
         if kind == "model":
@@ -225,10 +225,10 @@ def tried(kind: str, count: int, seed: int, folder: Path) -> tuple[Counter[Outco
             came, said = study_outcome(number, folder)
         else:
             came, said = outcome(inputs(kind, 1, number)[0], folder)
-        found[came] += 1
+        result[came] += 1
         if came not in (Outcome.EQUAL, Outcome.REFUSED):
             bad.append(f"{came}: {kind} {number}: {said.strip()[-600:]}")
-    return found, bad
+    return result, bad
 
 
 def main(count: int, seed: int = 0) -> None:
@@ -236,9 +236,9 @@ def main(count: int, seed: int = 0) -> None:
     ledger = Ledger()
     with tempfile.TemporaryDirectory() as folder:
         for kind in (*READERS, *OTHERS):
-            found, bad = tried(kind, count, seed, Path(folder))
+            result, bad = tried(kind, count, seed, Path(folder))
             print("\n".join(bad[:8]), flush=True)
-            ledger.found.update({(kind, str(own)): times for own, times in found.items()})
+            ledger.found.update({(kind, str(own)): times for own, times in result.items()})
     print(table(ledger.found, "format"))
 
 

@@ -139,7 +139,7 @@ def _document(value: object) -> Row:
     if not isinstance(value, dict) or not {"qid", "grade"} <= value.keys():
         raise RefusedError("no document")
     features = {k: math.nan if v is None else v for k, v in value.items() if k not in ("qid", "grade")}
-    if not all(isinstance(own, int | float) and not math.isinf(own) for own in features.values()):
+    if not all(isinstance(feature, int | float) and not math.isinf(feature) for feature in features.values()):
         raise RefusedError("no number")
     if not (isinstance(value["grade"], int | float) and math.isfinite(value["grade"])):
         raise RefusedError("no grade")
@@ -154,7 +154,7 @@ def _by_polars(read: Callable[[io.BytesIO], pl.DataFrame]) -> Callable[[bytes], 
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
             raise RefusedError(str(error)) from None
-        return [_document(own) for own in frame.rows(named=True)]
+        return [_document(row) for row in frame.rows(named=True)]
 
     return rows
 

@@ -31,19 +31,19 @@ def test_an_original_is_read_alike(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("kind", "seed"), FOUND)
 def test_an_input_that_was_read_otherwise_no_longer_is(kind: str, seed: int, tmp_path: Path) -> None:
-    found, bad = tried(kind, 1, seed, tmp_path)
-    assert bad == [] and found.total() == 1
+    result, bad = tried(kind, 1, seed, tmp_path)
+    assert bad == [] and result.total() == 1
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_mutated_inputs_are_read_alike_or_refused(kind: str, tmp_path: Path) -> None:
-    found, bad = tried(kind, 60, 0, tmp_path)
-    assert bad == [] and found.total() == 60
+    result, bad = tried(kind, 60, 0, tmp_path)
+    assert bad == [] and result.total() == 60
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 def test_many_mutated_inputs_are_read_alike_or_refused(kind: str, tmp_path: Path) -> None:
-    found, bad = tried(kind, 2_000, 10_000, tmp_path)
-    print(kind, dict(found))
+    result, bad = tried(kind, 2_000, 10_000, tmp_path)
+    print(kind, dict(result))
     assert bad == []

@@ -24,13 +24,13 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NativeFaults]:
-    found = NativeFaults(tmp_path_factory.mktemp("native"))
-    yield found
-    found.close()
+    result = NativeFaults(tmp_path_factory.mktemp("native"))
+    yield result
+    result.close()
 
 
 def test_results_are_compared_without_what_every_run_has_anew() -> None:
-    anew = {own.name for own in fields(Result) if not own.compare}
+    anew = {field.name for field in fields(Result) if not field.compare}
     assert "stages" in anew
     assert stable({name: {"search": 0.5} for name in anew}, "HOME") == {}
 

@@ -96,8 +96,8 @@ class RayCluster(Processes):
         until = time.monotonic() + 2 * SOON
         while not self.address and time.monotonic() < until:
             time.sleep(0.2)
-            found = re.search(r"ray start --address='([^']+)'", (folder / "0.log").read_text())
-            self.address = found[1] if found else ""
+            result = re.search(r"ray start --address='([^']+)'", (folder / "0.log").read_text())
+            self.address = result[1] if result else ""
 
     def node(self, *options: str, cpus: int) -> int:
         """Start a node and return the number of its process."""

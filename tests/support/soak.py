@@ -63,9 +63,9 @@ def main(folder: Path, trials: int, sampler: str) -> None:
 
         def timed(number: int, left: float) -> object:
             begun = time.thread_time()
-            found = suggest(number, left)
+            result = suggest(number, left)
             asks.append(time.thread_time() - begun)
-            return found
+            return result
 
         loop.scheduler.next = timed  # type: ignore[method-assign, assignment]
         begun = time.perf_counter()

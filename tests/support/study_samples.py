@@ -102,13 +102,13 @@ def trials_of(
 ) -> tuple[Trial, ...]:
     """Return count random trials of the solvers in turn; every failing-th fails (0: none does)."""
     generator = np.random.default_rng(seed)
-    found = []
+    results = []
     for number in range(count):
         solver = solvers[number % len(solvers)]
         params = sampled(solver, generator)
         fails = failing > 0 and number % failing == failing - 1
-        found.append(trial(number, solver, params, None if fails else simulated_metric(params, generator, level)))
-    return tuple(found)
+        results.append(trial(number, solver, params, None if fails else simulated_metric(params, generator, level)))
+    return tuple(results)
 
 
 def raced(trials: Sequence[Trial], every: int = 3) -> tuple[Trial, ...]:
@@ -118,28 +118,28 @@ def raced(trials: Sequence[Trial], every: int = 3) -> tuple[Trial, ...]:
     """
     highest = max((t.value for t in trials if t.value is not None), default=0.0)
     begun: set[str] = set()
-    found = []
+    results = []
     for k, own in enumerate(trials):
         stops = own.value is not None and own.solver in begun and k % every == every - 1
         if own.value is not None:
             begun.add(own.solver)
         part = k % 4 + 1
         more: dict[str, Any] = {"stopped": f"fold {part} of 5", "error_of_estimate": 0.004, "parts": (0.4,) * part}
-        found.append(replace(own, value=highest + 0.1, **more) if stops else own)
-    return tuple(found)
+        results.append(replace(own, value=highest + 0.1, **more) if stops else own)
+    return tuple(results)
 
 
 def along(trials: Sequence[Trial], name: str, factors: Sequence[float] = (0.25, 0.5, 1.0, 2.0)) -> tuple[Trial, ...]:
     """Return trials that went along a parameter, where they have it: the values are its multiples, 1.0 the best."""
-    found = []
+    results = []
     for own in trials:
         at = own.params.get(name)
         if own.value is None or not isinstance(at, float):
-            found.append(own)
+            results.append(own)
             continue
         path = tuple((at * f, own.value - 0.01 * abs(math.log2(f))) for f in factors)
-        found.append(replace(own, path_parameter=name, path=path))
-    return tuple(found)
+        results.append(replace(own, path_parameter=name, path=path))
+    return tuple(results)
 
 
 def evidence_of(labels: Sequence[str], n_queries: int = 40, seed: int = 0, metric: str = "ndcg@10") -> Evidence:
@@ -181,7 +181,7 @@ def study_data(
 ) -> StudyData:
     """Return a study of splits (name, trials, evidence); models: (split, label) -> file."""
     study = Study(name="sample", data="somewhere", solvers=tuple(solvers), **fields)
-    found = tuple(
+    results = tuple(
         SplitData(
             name,
             folder / name,
@@ -191,7 +191,7 @@ def study_data(
         )
         for name, trials, evidence in splits
     )
-    return StudyData(folder, study, found, result)
+    return StudyData(folder, study, results, result)
 
 
 def result_of(labels: Sequence[str], value: float = 0.5) -> dict[str, Any]:
@@ -211,7 +211,7 @@ def result_of(labels: Sequence[str], value: float = 0.5) -> dict[str, Any]:
 
 def conditions(folder: Path, labels: Sequence[str] = ("LambdaRank", "RankSVM")) -> dict[str, StudyData]:
     """Return a study in each state that a view must survive, by what it is."""
-    own = trials_of(labels, 40, failing=9)
+    trials = trials_of(labels, 40, failing=9)
     five = [
         (f"Fold{k}", trials_of(labels, 24, seed=k, level=0.4 + 0.03 * k), evidence_of(labels, 30, k))
         for k in range(1, 6)
@@ -219,11 +219,11 @@ def conditions(folder: Path, labels: Sequence[str] = ("LambdaRank", "RankSVM")) 
     return {
         "nothing": study_data(folder, [("", (), None)], solvers=labels),
         "no split": study_data(folder, [], solvers=labels),
-        "one": study_data(folder, [("", own[:1], None)], solvers=labels),
+        "one": study_data(folder, [("", trials[:1], None)], solvers=labels),
         "failures": study_data(folder, [("", [trial(k, labels[0], {}, None) for k in range(5)], None)], solvers=labels),
-        "raced": study_data(folder, [("", along(along(raced(own), "C"), "l1"), None)], solvers=labels),
-        "running": study_data(folder, [("", own, None)], solvers=labels),
-        "finished": study_data(folder, [("", own, evidence_of(labels))], solvers=labels, result=result_of(labels)),
+        "raced": study_data(folder, [("", along(along(raced(trials), "C"), "l1"), None)], solvers=labels),
+        "running": study_data(folder, [("", trials, None)], solvers=labels),
+        "finished": study_data(folder, [("", trials, evidence_of(labels))], solvers=labels, result=result_of(labels)),
         "folds": study_data(folder, five, solvers=labels, result=result_of(labels)),
         "one fold of five": study_data(
             folder, [five[0], *((name, (), None) for name, _, _ in five[1:])], solvers=labels

@@ -14,14 +14,14 @@ from tests.support.study_samples import study_data, traces, trials_of
 
 def lines(traces: list[dict[str, Any]], axes: int) -> dict[str, list[float | None]]:
     """The heights of each line by its text."""
-    found = {}
+    results = {}
     for trace in traces:
         for start in range(0, len(trace["x"]), axes + 1):
             part = slice(start, start + axes)
             assert trace["x"][part] == list(range(axes)) and trace["x"][start + axes] is None
             assert len(set(trace["text"][part])) == 1
-            found[trace["text"][start]] = trace["y"][part]
-    return found
+            results[trace["text"][start]] = trace["y"][part]
+    return results
 
 
 @pytest.mark.parametrize("solver", ["RankSVM", "ElasticRank", "LambdaMART"])

@@ -20,8 +20,8 @@ from tests.support.study_samples import HOSTILE, along, number, raced, study_dat
 
 
 def curves(data: StudyData) -> Panel:
-    (found,) = [panel for panel in panels(data) if panel.key.startswith("curves")]
-    return found
+    (result,) = [panel for panel in panels(data) if panel.key.startswith("curves")]
+    return result
 
 
 def drawn(panel: Panel, mode: str) -> list[dict[str, Any]]:
@@ -35,23 +35,23 @@ def walked(folder: Path, count: int, **more: Any) -> StudyData:
 
 def test_each_line_is_the_path_of_a_trial_and_the_dot_its_value(tmp_path: Path) -> None:
     data = walked(tmp_path, 12)
-    shown, own = curves(data), data.splits[0].trials
+    shown, trials = curves(data), data.splits[0].trials
     lines = drawn(shown, "lines")
-    assert len(lines) == len(own)
+    assert len(lines) == len(trials)
     by_trial = {line["text"][0].split("<br>")[0].split(",")[0]: line for line in lines}
-    for t in own:
+    for t in trials:
         line = by_trial[f"trial {t.number}"]
         assert line["x"] == pytest.approx([value for value, _ in t.path], rel=1e-5)
         assert line["y"] == pytest.approx([mean for _, mean in t.path], rel=1e-5)
         assert ("dash" in line["line"]) == bool(t.stopped)
     dots = next(trace for trace in drawn(shown, "markers") if trace["name"] == "best of a trial")
-    assert sorted(dots["y"]) == pytest.approx(sorted(t.value or 0.0 for t in own), rel=1e-5)
+    assert sorted(dots["y"]) == pytest.approx(sorted(t.value or 0.0 for t in trials), rel=1e-5)
     star = next(trace for trace in drawn(shown, "markers") if trace["name"] == "best trial")
-    best = best_of(own)
+    best = best_of(trials)
     assert best is not None and star["y"] == [pytest.approx(best.value, rel=1e-5)]
     assert star["x"] == [pytest.approx(best.params["C"], rel=1e-5)]
     assert sum(line["line"]["width"] > 2 for line in lines) == 1
-    full = sum(not t.stopped for t in own)
+    full = sum(not t.stopped for t in trials)
     assert f"In {full} of {full} trials that were evaluated in full another value" in shown.note
     assert "by 0.01 in the median" in shown.note
 
@@ -77,8 +77,8 @@ def test_colours_have_a_scale_for_a_number_and_a_legend_for_a_choice(tmp_path: P
     shown = curves(walked(tmp_path, 40))
     entries = {t["name"] for t in traces(shown) if t["x"] == [None] and ": " in t["name"]}
     assert len(entries) > 1
-    own = along(trials_of(["LambdaRank"], 40), "l1")
-    shown = curves(study_data(tmp_path, [("", own, None)], solvers=["LambdaRank"]))
+    trials = along(trials_of(["LambdaRank"], 40), "l1")
+    shown = curves(study_data(tmp_path, [("", trials, None)], solvers=["LambdaRank"]))
     scale = [trace for trace in traces(shown) if trace.get("marker", {}).get("showscale")]
     entries = {t["name"] for t in traces(shown) if t["x"] == [None] and ": " in t["name"]}
     assert bool(scale) != bool(entries)
@@ -95,22 +95,22 @@ def test_curves_of_several_splits_are_on_one_level(tmp_path: Path) -> None:
 
 
 def test_there_is_no_picture_without_a_path(tmp_path: Path) -> None:
-    own = trials_of(["RankSVM"], 8)
+    trials = trials_of(["RankSVM"], 8)
     strange = [
-        replace(own[0], path_parameter="C", path=((1.0, 0.5),)),  # a point is no line
-        replace(own[1], path_parameter="C", path=((1e9, 0.5), (2e9, 0.4))),  # its own value is not on it
-        replace(own[2], path_parameter=HOSTILE[0], path=((1.0, 0.5), (2.0, 0.4))),
+        replace(trials[0], path_parameter="C", path=((1.0, 0.5),)),  # a point is no line
+        replace(trials[1], path_parameter="C", path=((1e9, 0.5), (2e9, 0.4))),  # its own value is not on it
+        replace(trials[2], path_parameter=HOSTILE[0], path=((1.0, 0.5), (2.0, 0.4))),
     ]
-    data = study_data(tmp_path, [("", [*strange, *own[3:]], None)], solvers=["RankSVM"])
+    data = study_data(tmp_path, [("", [*strange, *trials[3:]], None)], solvers=["RankSVM"])
     assert not [panel for panel in panels(data) if panel.key.startswith("curves")]
 
 
 def test_names_on_curves_are_text(tmp_path: Path) -> None:
-    own = [
+    trials = [
         replace(trial(k, "RankSVM", {"C": 1.0, "loss": name}, 0.5), path_parameter="C", path=((1.0, 0.5), (2.0, 0.4)))
         for k, name in enumerate(HOSTILE)
     ]
-    data = study_data(tmp_path, [(HOSTILE[0], own, None)], solvers=["RankSVM"])
+    data = study_data(tmp_path, [(HOSTILE[0], trials, None)], solvers=["RankSVM"])
     text = json.dumps(curves(data).figure, allow_nan=False)
     assert "<script" not in text and "<b>" not in text
 

@@ -45,36 +45,36 @@ def data(tmp_path: Path) -> StudyData:
 
 
 def test_a_trial_is_evaluated_in_full_or_stopped_or_failed() -> None:
-    own = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, 0.7, **STOPPED), trial(2, "RankSVM", {}, None)]
-    found = counts(own)
-    assert (found.complete, found.stopped, found.failed) == (1, 1, 1)
-    assert [one.full_value for one in own] == [0.5, None, None]
-    assert best_of(own) is own[0] and best_of(own[1:]) is None
-    np.testing.assert_array_equal(best_so_far([own[1], own[0], own[2]]), [np.nan, 0.5, 0.5])
+    trials = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, 0.7, **STOPPED), trial(2, "RankSVM", {}, None)]
+    result = counts(trials)
+    assert (result.complete, result.stopped, result.failed) == (1, 1, 1)
+    assert [one.full_value for one in trials] == [0.5, None, None]
+    assert best_of(trials) is trials[0] and best_of(trials[1:]) is None
+    np.testing.assert_array_equal(best_so_far([trials[1], trials[0], trials[2]]), [np.nan, 0.5, 0.5])
 
 
 def test_the_saved_time_is_that_of_the_skipped_parts() -> None:
-    own = [
+    trials = [
         trial(0, "RankSVM", {}, 0.5, seconds=10.0),
         trial(1, "RankSVM", {}, 0.4, seconds=2.0, stopped="fold 2 of 5"),
         trial(2, "RankSVM", {}, 0.4, seconds=1.0, stopped="order 4 of 10"),
         trial(3, "RankSVM", {}, 0.4, seconds=1.0, stopped="once"),  # whoever wrote that: nothing is known of it
     ]
-    assert [one.full_seconds for one in own] == [10.0, pytest.approx(5.0), pytest.approx(2.5), 1.0]
-    assert counts(own).saved == pytest.approx(4.5) and counts(own).spent == 14.0
+    assert [one.full_seconds for one in trials] == [10.0, pytest.approx(5.0), pytest.approx(2.5), 1.0]
+    assert counts(trials).saved == pytest.approx(4.5) and counts(trials).spent == 14.0
 
 
 def test_nothing_that_was_stopped_is_the_best_of_anything(data: StudyData) -> None:
-    own = data.splits[0].trials
-    best = best_of(own)
+    trials = data.splits[0].trials
+    best = best_of(trials)
     assert best is not None and not best.stopped and best.value is not None
-    assert max(t.value for t in own if t.value is not None) > best.value + 0.05
+    assert max(t.value for t in trials if t.value is not None) > best.value + 0.05
     assert tuning_value.best_by_number(data.splits[0])[-1] == best.value
     assert f"{best.value:.4f}" in panel(data, "overview", "conclusion").note
     assert max(column(panel(data, "overview", "leaderboard"), "validation")) == best.value
     assert max(value for value in column(panel(data, "progress", "history"), "best so far") if value) == best.value
     assert column(panel(data, "solvers", "trials-0"), "Best trial")[0] == best.number
-    stopped = {t.number for t in own if t.stopped}
+    stopped = {t.number for t in trials if t.stopped}
     for cost in ("nonzeros", "bytes", "microseconds", "seconds"):
         assert not stopped & set(column(panel(data, "trade-offs", f"{cost}-0"), "Trial"))
     assert not stopped & set(column(panel(data, "trade-offs", "within-0"), "Trial"))
@@ -155,7 +155,7 @@ def test_progress_counts_and_overview_has_the_saved_time(data: StudyData) -> Non
 
 def test_distributions_include_estimates_and_defaults_are_the_requested_parameters(tmp_path: Path) -> None:
     space = study_data(tmp_path, [], solvers=("RankSVM",)).study.union_space()
-    (params,) = (space.split(own)[1] for own in space.defaults())
+    (params,) = (space.split(default)[1] for default in space.defaults())
     strength = float(params["C"])  # type: ignore[arg-type]
     first = trial(0, "RankSVM", dict(params) | {"C": strength / 4}, 0.6)
     first = replace(first, path_parameter="C", path=((strength / 4, 0.6), (strength, 0.55)))
@@ -170,8 +170,8 @@ def test_distributions_include_estimates_and_defaults_are_the_requested_paramete
 
 
 def test_times_of_stopped_trials_are_those_of_all_parts(tmp_path: Path) -> None:
-    own = [trial(0, "RankSVM", {}, 0.5, seconds=1.0), trial(1, "RankSVM", {}, 0.4, seconds=1.0, **STOPPED)]
-    shown = panel(study_data(tmp_path, [("", own, None)], solvers=LABELS), "trade-offs", "seconds-0")
+    trials = [trial(0, "RankSVM", {}, 0.5, seconds=1.0), trial(1, "RankSVM", {}, 0.4, seconds=1.0, **STOPPED)]
+    shown = panel(study_data(tmp_path, [("", trials, None)], solvers=LABELS), "trade-offs", "seconds-0")
     (empty,) = [t for t in traces(shown) if t["name"] == "RankSVM" and t["marker"]["symbol"].endswith("-open")]
     assert empty["x"] == [2.5]
 
@@ -180,19 +180,19 @@ def test_observations_have_the_error_of_an_estimate_and_the_values_of_a_path() -
     sure = trial(0, "RankSVM", {"C": 1.0}, 0.5)
     unsure = trial(1, "RankSVM", {"C": 1.0}, 0.4, **STOPPED)
     (walked,) = along([trial(2, "RankSVM", {"C": 1.0}, 0.6)], "C")
-    found = observations([sure, unsure, walked.shifted(0.1)])
-    assert [one.partial for one, _ in found[:2]] == [None, pytest.approx(0.003**2)]
-    assert [one is not None for _, one in found] == [True, True, True, False, False]
-    assert {one.params["RankSVM.C"]: one.value for one, _ in found[2:]} == {
+    result = observations([sure, unsure, walked.shifted(0.1)])
+    assert [one.partial for one, _ in result[:2]] == [None, pytest.approx(0.003**2)]
+    assert [one is not None for _, one in result] == [True, True, True, False, False]
+    assert {one.params["RankSVM.C"]: one.value for one, _ in result[2:]} == {
         1.0: 0.7, 0.5: pytest.approx(0.69), 2.0: pytest.approx(0.69),
     }  # fmt: skip
 
 
 def test_an_estimate_changes_the_surrogate_less_than_a_value(tmp_path: Path) -> None:
     def expected(of: dict[str, Any]) -> float:
-        own = list(trials_of(["RankSVM"], 24))
-        own[7] = replace(own[7], value=0.9, **of)
-        data = study_data(tmp_path, [("", own, None)], solvers=["RankSVM"])
+        trials = list(trials_of(["RankSVM"], 24))
+        trials[7] = replace(trials[7], value=0.9, **of)
+        data = study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"])
         rows = panel(data, "optimiser", "noise-0").table.rows
         return float(np.mean([number(row[3]) for row in rows if row[0] != 7]))
 
@@ -200,19 +200,19 @@ def test_an_estimate_changes_the_surrogate_less_than_a_value(tmp_path: Path) -> 
 
 
 def test_stopped_trials_are_in_the_record_and_every_export(tmp_path: Path) -> None:
-    own = list(trials_of(LABELS, 5))
-    own[3] = replace(own[3], value=0.9, stopped="fold 2 of 5", error_of_estimate=0.004, parts=(0.4, 0.3))
-    own[4] = trial(4, "RankSVM", {}, None, error="it did not converge")
+    trials = list(trials_of(LABELS, 5))
+    trials[3] = replace(trials[3], value=0.9, stopped="fold 2 of 5", error_of_estimate=0.004, parts=(0.4, 0.3))
+    trials[4] = trial(4, "RankSVM", {}, None, error="it did not converge")
     declare(tmp_path, "s")
-    append(tmp_path, "s", own)
+    append(tmp_path, "s", trials)
     data = open_study(tmp_path / "s")
     read = data.splits[0].trials[3]
     assert (read.stopped, read.value, read.parts) == ("fold 2 of 5", 0.9, (0.4, 0.3))
     assert read.error_of_estimate == pytest.approx(0.004)
-    found = counts(data.splits[0].trials)
-    assert (found.complete, found.stopped, found.failed) == (3, 1, 1)
+    result = counts(data.splits[0].trials)
+    assert (result.complete, result.stopped, result.failed) == (3, 1, 1)
     line = state(tmp_path / "s")
-    highest = max(t.value for t in own[:3] if t.value is not None)
+    highest = max(t.value for t in trials[:3] if t.value is not None)
     assert (line["done"], line["stopped"], line["failed"], line["best"]) == (5, 1, 1, pytest.approx(highest))
     table = panel(data, "trials", "trials")
     assert column(table, "stopped after") == [None, None, None, "fold 2 of 5", None]

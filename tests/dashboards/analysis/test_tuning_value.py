@@ -54,9 +54,9 @@ def known_of(data: StudyData) -> list[Floats]:
 
 
 def predicted(data: StudyData, budget: int = BUDGET) -> Expected:
-    found = expected_random_search(data, known_of(data), budget)
-    assert found is not None
-    return found
+    result = expected_random_search(data, known_of(data), budget)
+    assert result is not None
+    return result
 
 
 def panel_of(data: StudyData) -> Panel:
@@ -66,14 +66,14 @@ def panel_of(data: StudyData) -> Panel:
 def optimised(seed: int, level: float = 0.5) -> list[Trial]:
     """Return trials of which the first are random and each later one is the best of many random ones, with noise."""
     generator = np.random.default_rng(seed)
-    found = list(trials_of(SOLVERS, STARTUP, seed, level))
+    results = list(trials_of(SOLVERS, STARTUP, seed, level))
     for k in range(STARTUP, BUDGET):
         solver = SOLVERS[k % 2]
         own = max(
             (sampled(solver, generator) for _ in range(20)), key=lambda params: simulated_metric(params, generator)
         )
-        found.append(trial(k, solver, own, simulated_metric(own, generator, level)))
-    return found
+        results.append(trial(k, solver, own, simulated_metric(own, generator, level)))
+    return results
 
 
 STUDIES: dict[str, Callable[[], Sequence[Trial]]] = {
@@ -90,15 +90,15 @@ STUDIES: dict[str, Callable[[], Sequence[Trial]]] = {
 def test_it_goes_on_where_the_known_part_ends_and_never_falls(name: str, tmp_path: Path) -> None:
     data = study_of(tmp_path, STUDIES[name]())
     (known,) = known_of(data)
-    found = predicted(data)
+    result = predicted(data)
     last = len(known) - 1
-    for curve in (found.mean, found.low, found.high):
+    for curve in (result.mean, result.low, result.high):
         assert len(curve) == BUDGET and np.isnan(curve[:last]).all()
         assert curve[last] == known[-1]
         assert (np.diff(curve[last:]) >= -1e-15).all()
-    assert (found.low[last:] <= found.mean[last:] + 1e-15).all()
-    assert (found.low[last:] <= found.high[last:]).all()  # the mean may be above both: where few runs find better
-    assert found.mean[-1] > known[-1]  # twenty more have a chance
+    assert (result.low[last:] <= result.mean[last:] + 1e-15).all()
+    assert (result.low[last:] <= result.high[last:]).all()  # the mean may be above both: where few runs find better
+    assert result.mean[-1] > known[-1]  # twenty more have a chance
 
 
 def test_it_is_the_same_every_time_and_changes_with_the_seed(tmp_path: Path) -> None:
@@ -134,22 +134,22 @@ def test_folds_are_averaged_from_where_the_first_of_them_is_not_known(tmp_path: 
 
 
 def test_nothing_is_simulated_without_a_surrogate(tmp_path: Path) -> None:
-    own = trials_of(SOLVERS, BUDGET)
+    trials = trials_of(SOLVERS, BUDGET)
     states = {
         "nothing": study_of(tmp_path, ()),
         "no split": study_data(tmp_path, [], solvers=SOLVERS, trials=BUDGET),
-        "few": study_of(tmp_path, own[: MIN_TRIALS - 1]),
-        "constant": study_of(tmp_path, [replace(one, value=0.5) for one in own]),
-        "failed": study_of(tmp_path, [replace(one, value=None, error="no") for one in own]),
-        "random": study_of(tmp_path, own, sampler="random"),
-        "others": study_of(tmp_path, [replace(one, solver=HOSTILE[0]) for one in own]),
+        "few": study_of(tmp_path, trials[: MIN_TRIALS - 1]),
+        "constant": study_of(tmp_path, [replace(one, value=0.5) for one in trials]),
+        "failed": study_of(tmp_path, [replace(one, value=None, error="no") for one in trials]),
+        "random": study_of(tmp_path, trials, sampler="random"),
+        "others": study_of(tmp_path, [replace(one, solver=HOSTILE[0]) for one in trials]),
     }
     for name, data in states.items():
         assert expected_random_search(data, known_of(data), BUDGET) is None, name
         panel = panel_of(data)
         assert "random search, expected" not in panel.table.columns, name
         assert "simulates" not in panel.note, name
-    short = study_of(tmp_path, own, trials=2)
+    short = study_of(tmp_path, trials, trials=2)
     assert expected_random_search(short, known_of(short), 2) is None  # the defaults are all there will be
 
 
@@ -190,13 +190,13 @@ def test_it_predicts_what_random_search_reaches_when_it_is_run(tmp_path: Path) -
     errors, inside, spreads = [], [], []
     for seed in range(20):
         data = study_of(tmp_path, optimised(seed))
-        found = predicted(data)
+        result = predicted(data)
         blind = [one.value for one in data.splits[0].trials[:STARTUP] if one.value is not None]
         values = [one.value for one in trials_of(SOLVERS, 4000, 1000 + seed) if one.value is not None]
         ahead = np.array(values).reshape(-1, BUDGET - STARTUP).max(axis=1)  # 200 real searches of what is left
         reached = np.maximum(max(blind), ahead)
-        errors.append(abs(found.mean[-1] - reached.mean()))
-        inside.append(np.mean((found.low[-1] <= reached) & (reached <= found.high[-1])))
+        errors.append(abs(result.mean[-1] - reached.mean()))
+        inside.append(np.mean((result.low[-1] <= reached) & (reached <= result.high[-1])))
         spreads.append(np.std(values))
     assert np.mean(errors) < 0.04 * np.mean(spreads)
     assert np.mean(inside) > 0.8  # nominally 0.9
@@ -205,9 +205,9 @@ def test_it_predicts_what_random_search_reaches_when_it_is_run(tmp_path: Path) -
 def test_luck_is_no_gain(tmp_path: Path) -> None:
     gains, generator = [], np.random.default_rng(0)
     for seed in range(20):
-        own = trials_of(SOLVERS, BUDGET, seed)
+        trials = trials_of(SOLVERS, BUDGET, seed)
         noise = 0.5 + 0.01 * generator.normal(size=BUDGET)  # whatever is tried
-        data = study_of(tmp_path, [replace(one, value=float(v)) for one, v in zip(own, noise, strict=True)])
+        data = study_of(tmp_path, [replace(one, value=float(v)) for one, v in zip(trials, noise, strict=True)])
         gains.append(noise.max() - predicted(data).mean[-1])
     assert abs(np.mean(gains)) < 0.25 * 0.01
 

@@ -41,9 +41,9 @@ def test_short_is_what_plain_looks_like() -> None:
 
 def test_names_that_look_alike_get_numbers() -> None:
     names = ["a", "a", "a (2)", "x" * 500, "x" * 501, "", "\x00"]
-    found = figures.distinct(names)
-    assert len(set(found)) == len(names)
-    assert found[0] == "a"
+    result = figures.distinct(names)
+    assert len(set(result)) == len(names)
+    assert result[0] == "a"
 
 
 def test_numbers_are_rounded_and_never_nan() -> None:
@@ -88,13 +88,13 @@ def test_a_value_axis_leaves_out_a_low_tail_only() -> None:
 
 @pytest.mark.parametrize(("low", "high"), [(0.003, 0.2), (1, 46), (12, 3e5), (5, 5), (1e-7, 1e-1), (2e-6, 4e-6)])
 def test_ticks_cover_a_logarithmic_axis(low: float, high: float) -> None:
-    found = figures.log_axis("x", low, high)
-    assert found["tickvals"][0] <= low
-    assert found["tickvals"][-1] >= high
-    assert len(found["tickvals"]) == len(found["ticktext"]) <= 10
+    result = figures.log_axis("x", low, high)
+    assert result["tickvals"][0] <= low
+    assert result["tickvals"][-1] >= high
+    assert len(result["tickvals"]) == len(result["ticktext"]) <= 10
     marks = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
     values = []
-    for text in found["ticktext"]:
+    for text in result["ticktext"]:
         base, raised = text.rstrip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹"), text.lstrip("0123456789·.,").translate(marks)
         values.append(f"{base.removesuffix('10').rstrip('·') or 1}e{raised}" if raised else text.replace(",", ""))
-    assert [float(text) for text in values] == pytest.approx(found["tickvals"])
+    assert [float(text) for text in values] == pytest.approx(result["tickvals"])

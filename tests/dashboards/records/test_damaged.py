@@ -32,21 +32,21 @@ GARBAGE = (b"", b"\0" * 3000, b"{}", b"[]", b"null", b"[" * 5000, b'{"format": 2
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("home")
+    result = tmp_path_factory.mktemp("home")
     for name in ("bad", "good"):
-        declare(found, name)
-        append(found, name, trials_of(SOLVERS, 4))
+        declare(result, name)
+        append(result, name, trials_of(SOLVERS, 4))
         counts = {"trials": 4, "stopped": 0}
-        (found / name / "result.json").write_text(json.dumps(finish(found, name) | counts))
-        write_evidence(evidence_of(SOLVERS, 30), found / name / "evidence.npz")
-    return found
+        (result / name / "result.json").write_text(json.dumps(finish(result, name) | counts))
+        write_evidence(evidence_of(SOLVERS, 30), result / name / "evidence.npz")
+    return result
 
 
 def check_reading(home: Path) -> None:
     """Check that the list has both studies, and that the damaged one is shown or refused in a sentence."""
-    found = {line["study"]: line for line in listing(home)}
-    assert found["good"]["state"] == "finished"
-    listing_table(list(found.values()))
+    results = {line["study"]: line for line in listing(home)}
+    assert results["good"]["state"] == "finished"
+    listing_table(list(results.values()))
     try:
         data = Watched(home / "bad").data()
     except RankTuneError as error:

@@ -78,8 +78,8 @@ def test_the_pages_find_the_record_where_it_is(
     monkeypatch.setenv("RANKTUNE_STORAGE", url)
     (split,) = open_study(folder.path).splits
     assert [trial.number for trial in split.trials] == [0, 1, 2, 3]
-    found = state(folder.path)
-    assert (found["done"], found["best"]) == (4, pytest.approx(0.35))
+    result = state(folder.path)
+    assert (result["done"], result["best"]) == (4, pytest.approx(0.35))
 
 
 def test_a_database_that_cannot_be_reached_is_an_error_soon() -> None:

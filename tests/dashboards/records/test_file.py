@@ -25,18 +25,18 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_it_reads_what_optuna_reads(home: Path) -> None:
-    found = RecordReader(home / "s" / "record.db").trials()
+    result = RecordReader(home / "s" / "record.db").trials()
     record = Record(home / "s", "s", "ndcg@10")
     theirs = record.study.get_trials()
     record.close()
-    assert len(found) == len(theirs) == 6
-    for own, other in zip(found, theirs, strict=True):
+    assert len(result) == len(theirs) == 6
+    for own, other in zip(result, theirs, strict=True):
         assert other.datetime_start is not None and other.datetime_complete is not None
         times = other.datetime_start.timestamp(), other.datetime_complete.timestamp()
         assert own == Trial.from_record(other.params, other.value, other.user_attrs, *times)
         assert (own.flat_params, own.value, own.number) == (other.params, other.value, other.number)
         assert own.seconds == other.user_attrs["seconds"] and own.means == other.user_attrs.get("means", {})
-    assert sum(own.value is None for own in found) == 2
+    assert sum(result.value is None for result in result) == 2
 
 
 def test_nothing_is_written(home: Path) -> None:

@@ -48,12 +48,12 @@ def test_a_trial_has_its_score_its_costs_and_its_curves() -> None:
         3, "ListNet", {"rounds": 30}, 0.5, means={"ndcg@10": 0.5, "map": 0.4}, parts=(0.6, 0.4),
         path_parameter="rounds", path=((10.0, 0.3), (30.0, 0.5)), learning_curve=((5.0, 0.2), (9.0, 0.3)),
     )  # fmt: skip
-    found = dict(curves_of(own, "ndcg@10"))
-    assert found["ndcg_at_10"] == [(0, 0.5)] and found["map"] == [(0, 0.4)]
-    assert found["ndcg_at_10_by_fold"] == [(1, 0.6), (2, 0.4)]
-    assert found["ndcg_at_10_by_rounds"] == [(10, 0.3), (30, 0.5)]
-    assert found["ndcg_at_10_by_queries"] == [(5, 0.2), (9, 0.3)]
-    assert {"seconds", "features", "microseconds", "bytes"} < set(found)
+    results = dict(curves_of(own, "ndcg@10"))
+    assert results["ndcg_at_10"] == [(0, 0.5)] and results["map"] == [(0, 0.4)]
+    assert results["ndcg_at_10_by_fold"] == [(1, 0.6), (2, 0.4)]
+    assert results["ndcg_at_10_by_rounds"] == [(10, 0.3), (30, 0.5)]
+    assert results["ndcg_at_10_by_queries"] == [(5, 0.2), (9, 0.3)]
+    assert {"seconds", "features", "microseconds", "bytes"} < set(results)
 
 
 def test_an_estimate_is_not_taken_for_a_score() -> None:
@@ -119,8 +119,8 @@ def runs_of(server: str) -> list[Any]:
     from mlflow import MlflowClient
 
     client = MlflowClient(server)
-    found = client.get_experiment_by_name("ranktune")
-    return [] if found is None else list(client.search_runs([found.experiment_id]))
+    result = client.get_experiment_by_name("ranktune")
+    return [] if result is None else list(client.search_runs([result.experiment_id]))
 
 
 def tuned(data: Path, home: Path, mlflow: str, name: str, trials: int = 3) -> StudyResult:
@@ -174,9 +174,9 @@ def test_a_server_has_the_study_once_however_often_it_is_logged(data: Path, serv
 @pytest.mark.thorough
 def test_an_unreachable_server_is_one_warning_and_can_be_logged_later(data: Path, server: str, tmp_path: Path) -> None:
     nowhere = f"http://me:{SECRET}@127.0.0.1:{free_port()}"
-    with pytest.warns(RankTuneWarning) as found:
+    with pytest.warns(RankTuneWarning) as actual:
         result = tuned(data, tmp_path, nowhere, "later")
-    (message,) = [str(one.message) for one in found if "MLflow" in str(one.message)]
+    (message,) = [str(result.message) for result in actual if "MLflow" in str(result.message)]
     assert "study 'later' is not logged in MLflow at http://me:***@127.0.0.1" in message
     assert "`ranktune mlflow later URI`" in message and SECRET not in message
     assert result.trials == 3 and Path(result.model).exists()

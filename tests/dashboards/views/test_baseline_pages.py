@@ -58,8 +58,8 @@ def test_any_two_rows_of_studies_on_the_same_queries_are_paired(tmp_path: Path) 
     ((_, _, difference, low, high, p, wins, ties, losses),) = panels["chosen"].table.rows
     a, b = (study.evidence[0][1].values["ndcg@10"][0] for study in studies)
     own = compared(a, b, np.random.default_rng(0))
-    found = [number(cell) for cell in (difference, low, high, p, wins, ties, losses)]
-    assert found == pytest.approx(
+    results = [number(cell) for cell in (difference, low, high, p, wins, ties, losses)]
+    assert results == pytest.approx(
         [own.difference, own.low, own.high, own.p_randomisation, own.wins, own.ties, own.losses]
     )
     rows = panels["pairs"].table.rows

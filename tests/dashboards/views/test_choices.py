@@ -45,15 +45,15 @@ def shown(folder: Path, trials: list[Trial], solver: str = SOLVER) -> list[Panel
 def test_effects_are_those_that_were_simulated(tmp_path: Path) -> None:
     solver = solver_of(tmp_path, simulated(80))
     for name, truth in (("loss", LOSS), ("pair_weight", WEIGHT)):
-        found = {str(level.value): level for level in levels(solver, name)}
-        assert set(found) == set(truth)
-        for value, level in found.items():
+        results = {str(level.value): level for level in levels(solver, name)}
+        assert set(results) == set(truth)
+        for value, level in results.items():
             assert level.effect is not None and level.low is not None and level.high is not None
             assert level.effect == pytest.approx(truth[value], abs=0.006)
             assert level.low < level.effect < level.high
             own = [t.value for t in solver.valued if t.params[name] == value]
             assert level.trials == len(own) and level.mean == pytest.approx(np.mean([v for v in own if v is not None]))
-        assert sum(level.effect or 0.0 for level in found.values()) == pytest.approx(0.0, abs=1e-12)
+        assert sum(level.effect or 0.0 for level in results.values()) == pytest.approx(0.0, abs=1e-12)
     verdicts = {(row[0], row[1]): row[7] for row in shown(tmp_path, simulated(80))[0].table.rows}
     assert verdicts["loss", "pairwise_hinge"] == verdicts["pair_weight", "ndcg"] == "better"
     assert verdicts["loss", "pairwise_squared_hinge"] == verdicts["pair_weight", "recall"] == "worse"
@@ -79,18 +79,18 @@ def test_intervals_hold_what_was_simulated_and_effects_are_not_drawn_to_zero(tmp
 
 def test_a_grid_has_the_sum_of_both_effects_and_every_trial_once(tmp_path: Path) -> None:
     solver = solver_of(tmp_path, simulated(80))
-    found = grid(solver, "pair_weight", "loss")
-    assert found.trials.sum() == 80
+    result = grid(solver, "pair_weight", "loss")
+    assert result.trials.sum() == 80
     values = {name: next(p for p in solver_class(SOLVER).space if p.name == name) for name in ("loss", "pair_weight")}
-    down, across = values[found.down], values[found.across]
+    down, across = values[result.down], values[result.across]
     assert isinstance(down, Choice) and isinstance(across, Choice)
     for i, a in enumerate(down.choices):
         for j, b in enumerate(across.choices):
-            own = [t for t in solver.valued if t.params[found.down] == a and t.params[found.across] == b]
-            assert found.trials[i, j] == len(own)
+            trials = [t for t in solver.valued if t.params[result.down] == a and t.params[result.across] == b]
+            assert result.trials[i, j] == len(trials)
             effects = {**LOSS, **WEIGHT}
-            assert found.expected[i, j] == pytest.approx(0.5 + effects[str(a)] + effects[str(b)], abs=0.02)
-            assert 0.0 < found.sd[i, j] < 0.01
+            assert result.expected[i, j] == pytest.approx(0.5 + effects[str(a)] + effects[str(b)], abs=0.02)
+            assert 0.0 < result.sd[i, j] < 0.01
 
 
 def test_combinations_that_the_space_does_not_have_are_empty(tmp_path: Path) -> None:
@@ -101,8 +101,8 @@ def test_combinations_that_the_space_does_not_have_are_empty(tmp_path: Path) -> 
         (when,) = conditions(parameter)
         parent = next(p for p in solver_class(SOLVER).space if p.name == when.name)
         assert isinstance(parent, Choice)
-        found = grid(solver, parameter.name, parent.name)
-        expected = found.expected if found.down == parent.name else found.expected.T
+        result = grid(solver, parameter.name, parent.name)
+        expected = result.expected if result.down == parent.name else result.expected.T
         allowed = [value in when.values for value in parent.choices]
         assert np.isfinite(expected).all(axis=1).tolist() == np.isfinite(expected).any(axis=1).tolist() == allowed
 
@@ -133,15 +133,15 @@ def declared_twice(folder: Path, count: int) -> SolverTrials:
 def test_declarations_of_one_parameter_are_one_choice(tmp_path: Path) -> None:
     solver = declared_twice(tmp_path, 40)
     assert sorted(choices_of(solver)) == ["loss", "optimizer"]
-    found = {str(level.value): level for level in levels(solver, "loss")}
-    assert list(found) == ["a", "b", "c"]
-    assert sum(level.trials for level in found.values()) == 40
-    assert found["c"].effect == pytest.approx(0.05 * 2 / 3, abs=0.01)
+    results = {str(level.value): level for level in levels(solver, "loss")}
+    assert list(results) == ["a", "b", "c"]
+    assert sum(level.trials for level in results.values()) == 40
+    assert results["c"].effect == pytest.approx(0.05 * 2 / 3, abs=0.01)
     both = grid(solver, "loss", "optimizer")
     assert (both.down, both.across) == ("loss", "optimizer")
     assert np.isfinite(both.expected).tolist() == [[True, False], [True, True], [False, True]]
     assert (both.trials > 0).tolist() == [[True, False], [True, True], [False, True]]
-    named = {one.values for one in compositions(solver, ("optimizer", "loss"))}
+    named = {composition.values for composition in compositions(solver, ("optimizer", "loss"))}
     assert named == {("first", "a"), ("first", "b"), ("second", "b"), ("second", "c")}
 
 
@@ -155,18 +155,18 @@ def test_the_parts_of_a_ranker_are_choices(tmp_path: Path) -> None:
         trials.append(trial(k, "Ranker", own, 0.5 + 0.02 * ("l2" in own.values()) + 0.001 * (k % 3)))
     solver = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["Ranker"]))[0]
     assert {"loss", "pair_weight", "penalty", "optimizer"} <= set(choices_of(solver))
-    found = grid(solver, "optimizer", "loss")
-    assert found.trials.sum() == 40
-    assert np.isfinite(found.expected[found.trials > 0]).all()
-    assert np.isnan(found.expected).any()  # newton minimises no softmax loss
+    result = grid(solver, "optimizer", "loss")
+    assert result.trials.sum() == 40
+    assert np.isfinite(result.expected[result.trials > 0]).all()
+    assert np.isnan(result.expected).any()  # newton minimises no softmax loss
 
 
 def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
     trials = simulated(60)
-    found = shown(tmp_path, trials)
+    result = shown(tmp_path, trials)
     names = choices_of(solver_of(tmp_path, trials))
     assert names[:2] == ["loss", "pair_weight"]  # the most important first
-    grids = [panel for panel in found if panel.key.startswith("grid")]
+    grids = [panel for panel in result if panel.key.startswith("grid")]
     assert [set(panel.table.columns[:2]) for panel in grids] == [set(pair) for pair in combinations(names, 2)]
     for panel in grids:
         cells = traces(panel)[0]
@@ -191,12 +191,12 @@ def test_combinations_are_listed_the_best_first(tmp_path: Path) -> None:
 
 
 def test_of_few_trials_there_are_means_without_intervals(tmp_path: Path) -> None:
-    found = shown(tmp_path, simulated(MIN_TRIALS_FOR_SURFACE - 1))
-    effects = found[0]
+    result = shown(tmp_path, simulated(MIN_TRIALS_FOR_SURFACE - 1))
+    effects = result[0]
     assert all("error_x" not in trace for trace in traces(effects))
     assert {row[7] for row in effects.table.rows} == {""}
-    assert all("too few" in panel.note for panel in found if not panel.key.startswith("compositions"))
-    for panel in found:
+    assert all("too few" in panel.note for panel in result if not panel.key.startswith("compositions"))
+    for panel in result:
         if panel.key.startswith("grid"):
             assert [row[4] for row in panel.table.rows] == [None] * len(panel.table.rows)
 

@@ -40,7 +40,7 @@ def study(folder: Path, found: dict[str, Explanations | None], model: Path) -> S
     data = study_data(
         folder, [(name, (), evidence_of(LABELS)) for name in found], models={(name, "RankSVM"): model for name in found}
     )
-    splits = tuple(replace(own, explanations=found[own.name]) for own in data.splits)
+    splits = tuple(replace(split, explanations=found[split.name]) for split in data.splits)
     return replace(data, splits=splits)
 
 
@@ -63,15 +63,15 @@ def test_importance_comes_first_then_effects_then_spread_then_weights(tmp_path: 
 def test_several_splits_are_averaged_and_their_noise_too(tmp_path: Path) -> None:
     names = ("bm25", "length", "age")
     model = linear_model(tmp_path / "m.json", [1.0, 0.0, 1.0], names)
-    found = {"a": explained(names), "b": explained(names[1:], shift=0.1), "c": None}
-    first, _, spread, *_ = weights.panels(study(tmp_path, found, model))
+    results = {"a": explained(names), "b": explained(names[1:], shift=0.1), "c": None}
+    first, _, spread, *_ = weights.panels(study(tmp_path, results, model))
     rows = {row[0]: numbers(row[1:]) for row in first.table.rows}
     assert rows["age"][0] == pytest.approx((0.2 + 0.2) / 2)
     assert rows["age"][1] == pytest.approx(0.2 - np.hypot(0.02, 0.12) / 2, rel=1e-5)
     assert rows["bm25"][0] == pytest.approx(0.0)  # one split's model does not use it
     assert "60 of 80" in first.note
     untested = replace(explained(names, shift=1.0), part="training")
-    assert weights.panels(study(tmp_path, {**found, "d": untested}, model))[0].table.rows == first.table.rows
+    assert weights.panels(study(tmp_path, {**results, "d": untested}, model))[0].table.rows == first.table.rows
     alone = weights.panels(study(tmp_path, {"": untested}, model))[0]
     assert "trained on these queries" in alone.note
     assert len(spread.table.columns) == 3
@@ -113,7 +113,7 @@ def test_the_order_of_a_query_is_explained_below_its_documents(tmp_path: Path) -
     assert figure_of(why)["layout"]["barmode"] == "relative"
     assert traces(why)[0]["y"] == ["1. d7", "12. bm25"]
     other = replace(explained(("bm25", "length", "age")), label="LambdaRank")
-    assert not [one for one in queries.panels(study(tmp_path, {"": other}, model)) if one.key.startswith("why-")]
+    assert not [panel for panel in queries.panels(study(tmp_path, {"": other}, model)) if panel.key.startswith("why-")]
 
 
 def test_hostile_names_stay_text(tmp_path: Path) -> None:

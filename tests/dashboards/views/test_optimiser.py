@@ -31,9 +31,9 @@ def test_every_trial_is_counted_once_where_it_went(count: int, tmp_path: Path) -
 def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
     trials = trials_of(LABELS, 40)
     data = study_data(tmp_path, [("", trials, None)], solvers=LABELS)
-    found = panels(data)
+    shown = panels(data)
     best = max(trials, key=lambda t: t.value or 0.0)
-    slices = [panel for panel in found if panel.key.startswith("belief")]
+    slices = [panel for panel in shown if panel.key.startswith("belief")]
     assert {panel.table.columns[0] for panel in slices} == set(best.params)
 
     belief = fit_belief(
@@ -64,8 +64,8 @@ def test_notes_say_what_a_suggestion_maximises(acquisition: str, tmp_path: Path)
 
 def test_noise_compares_each_trial_with_what_the_others_say(tmp_path: Path) -> None:
     trials = trials_of(LABELS, 30, failing=10)
-    found = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))
-    shown = next(panel for panel in found if panel.key.startswith("noise"))
+    result = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))
+    shown = next(panel for panel in result if panel.key.startswith("noise"))
     assert [row[0] for row in shown.table.rows] == [t.number for t in trials if t.value is not None]
     for row in shown.table.rows:
         assert number(row[5]) == pytest.approx(number(row[2]) - number(row[3]), abs=2e-6)
@@ -73,22 +73,22 @@ def test_noise_compares_each_trial_with_what_the_others_say(tmp_path: Path) -> N
 
 
 def test_samplers_without_a_surrogate_say_so(tmp_path: Path) -> None:
-    found = panels(study_data(tmp_path, [("", trials_of(LABELS, 30), None)], solvers=LABELS, sampler="tpe"))
-    assert len(found) == 2
-    assert "tpe" in found[1].note
-    assert found[1].figure is None
+    shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 30), None)], solvers=LABELS, sampler="tpe"))
+    assert len(shown) == 2
+    assert "tpe" in shown[1].note
+    assert shown[1].figure is None
 
 
 def test_splits_are_groups(tmp_path: Path) -> None:
     splits = [(f"Fold{k}", trials_of(LABELS, 20, seed=k), None) for k in (1, 2)]
-    found = panels(study_data(tmp_path, splits, solvers=LABELS))
-    assert {panel.group for panel in found} == {"Fold1", "Fold2"}
+    shown = panels(study_data(tmp_path, splits, solvers=LABELS))
+    assert {panel.group for panel in shown} == {"Fold1", "Fold2"}
 
 
 @pytest.mark.thorough
 def test_the_surrogate_is_fitted_to_some_of_ten_thousand_trials(tmp_path: Path) -> None:
-    found = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
-    shown = next(panel for panel in found if panel.key.startswith("noise"))
+    result = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
+    shown = next(panel for panel in result if panel.key.startswith("noise"))
     assert len(shown.table.rows) == MAX_TRIALS_IN_BELIEF
     assert f"fitted to {MAX_TRIALS_IN_BELIEF} of 10000 trials" in shown.note
-    assert len(json.dumps([panel.figure for panel in found])) < 300_000
+    assert len(json.dumps([panel.figure for panel in result])) < 300_000

@@ -27,14 +27,14 @@ def named(found: list[Panel], start: str) -> list[Panel]:
 
 
 def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:
-    found = running(tmp_path, "LambdaRank", 60)
-    shown = named(found, "importance")[0]
+    result = running(tmp_path, "LambdaRank", 60)
+    shown = named(result, "importance")[0]
     assert shown.table.rows[0][0] == "l1"
     assert number(shown.table.rows[0][2]) > 0.05
     for name, _, low, _ in shown.table.rows[1:]:
         assert number(low) <= 0.0, name
-    assert named(found, "slice")[0].table.columns[2] == "l1"
-    assert named(found, "contour")[0].table.columns[2] == "l1"
+    assert named(result, "slice")[0].table.columns[2] == "l1"
+    assert named(result, "contour")[0].table.columns[2] == "l1"
     bars = traces(shown)[0]
     assert bars["x"] == [row[1] for row in shown.table.rows]
     low = np.array(bars["x"]) - np.array(bars["error_x"]["arrayminus"])
@@ -44,8 +44,8 @@ def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("solver", ["ElasticRank", "RankSVM", "DominationRank"])
 def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str, tmp_path: Path) -> None:
     trials = trials_of([solver], 40)
-    found = panels(study_data(tmp_path, [("", trials, None)], solvers=[solver]))
-    shown = {panel.table.columns[2]: panel for panel in named(found, "slice")}
+    result = panels(study_data(tmp_path, [("", trials, None)], solvers=[solver]))
+    shown = {panel.table.columns[2]: panel for panel in named(result, "slice")}
     conditional = 0
     for parameter in solver_class(solver).space:
         if parameter.name not in shown:
@@ -74,8 +74,8 @@ def test_surfaces_need_trials_and_say_so(tmp_path: Path) -> None:
 
 
 def test_dependences_follow_the_metric(tmp_path: Path) -> None:
-    found = running(tmp_path, "LambdaRank", 80)
-    shown = next(panel for panel in named(found, "dependence") if panel.table.columns[0] == "l1")
+    result = running(tmp_path, "LambdaRank", 80)
+    shown = next(panel for panel in named(result, "dependence") if panel.table.columns[0] == "l1")
     best = max(shown.table.rows, key=lambda row: number(row[1]))
     assert 1e-4 < number(best[0]) < 1e-2  # the score is highest at 1e-3
     line = traces(shown)[1]
@@ -89,8 +89,8 @@ def test_dependences_follow_the_metric(tmp_path: Path) -> None:
 
 def test_splits_are_pooled_on_one_level(tmp_path: Path) -> None:
     low, high = trials_of(["RankSVM"], 30, seed=1, level=0.3), trials_of(["RankSVM"], 30, seed=1, level=0.7)
-    found = panels(study_data(tmp_path, [("a", low, None), ("b", high, None)], solvers=["RankSVM"]))
-    shown = named(found, "slice")[0]
+    result = panels(study_data(tmp_path, [("a", low, None), ("b", high, None)], solvers=["RankSVM"]))
+    shown = named(result, "slice")[0]
     by_split = {name: numbers(row[3] for row in shown.table.rows if row[1] == name) for name in ("a", "b")}
     np.testing.assert_allclose(by_split["a"], by_split["b"], atol=1e-5)
     assert np.median(by_split["a"]) == pytest.approx(
@@ -104,13 +104,13 @@ def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> Non
     names = ("LambdaRank", "RankSVM", "RidgeRanker")
     levels = {name: 0.3 + 0.1 * k for k, name in enumerate(names)}
     own = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(names, 27)]
-    found = panels(study_data(tmp_path, [("", own, None)], solvers=names))
-    shown = found[0]
+    result = panels(study_data(tmp_path, [("", own, None)], solvers=names))
+    shown = result[0]
     assert (shown.key, shown.group) == ("importance", "") and traces(shown)
     assert shown.table.rows[0][:2] == ["solver", 27]
     assert number(shown.table.rows[0][3]) > 0.0
     assert "LambdaRank.l1" in [row[0] for row in shown.table.rows]
-    assert all("too few" in panel.note for panel in named(found, "importance-"))
+    assert all("too few" in panel.note for panel in named(result, "importance-"))
     by_name = {str(row[0]): row[1] for row in shown.table.rows}
     assert by_name["RankSVM.C"] == 9
     few = panels(
@@ -121,10 +121,10 @@ def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> Non
 
 def test_one_or_two_trials_are_not_drawn(tmp_path: Path) -> None:
     for count, drawn in ((1, False), (2, False), (3, True)):
-        found = running(tmp_path, "RankSVM", count)
-        assert bool(named(found, "slice")) == drawn
-        assert found[0].note.startswith("1 trial of this solver has" if count == 1 else f"{count} trials of this")
-        assert ("the trials view lists them" in found[0].note) != drawn
+        result = running(tmp_path, "RankSVM", count)
+        assert bool(named(result, "slice")) == drawn
+        assert result[0].note.startswith("1 trial of this solver has" if count == 1 else f"{count} trials of this")
+        assert ("the trials view lists them" in result[0].note) != drawn
 
 
 def test_one_solver_needs_no_panel_of_the_whole_search_space(tmp_path: Path) -> None:
@@ -135,8 +135,8 @@ def test_one_solver_needs_no_panel_of_the_whole_search_space(tmp_path: Path) -> 
 
 @pytest.mark.thorough
 def test_ten_thousand_trials_stay_small(tmp_path: Path) -> None:
-    found = running(tmp_path, "RankSVM", 10_000)
-    text = json.dumps([[panel.figure, list(panel.table.rows)] for panel in found])
+    result = running(tmp_path, "RankSVM", 10_000)
+    text = json.dumps([[panel.figure, list(panel.table.rows)] for panel in result])
     assert len(text) < 2_500_000
-    assert "10000 trials." in named(found, "contour")[0].note
-    assert "trials are shown" in named(found, "slice")[0].note
+    assert "10000 trials." in named(result, "contour")[0].note
+    assert "trials are shown" in named(result, "slice")[0].note

@@ -17,9 +17,9 @@ LABELS = ("RankSVM", "LambdaRank", "ListNet")
 
 def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:
     evidence = evidence_of(LABELS)
-    found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
-    wins = next(panel for panel in found if panel.key == "wins")
-    differences = [panel for panel in found if panel.key.startswith("difference")]
+    result = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
+    wins = next(panel for panel in result if panel.key == "wins")
+    differences = [panel for panel in result if panel.key.startswith("difference")]
     assert [panel.group for panel in differences] == [row[0] for row in wins.table.rows] == list(LABELS[1:])
     values = evidence.values["ndcg@10"]
     for panel, row in zip(differences, wins.table.rows, strict=True):
@@ -38,14 +38,14 @@ def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:
 def test_the_leaderboard_s_comparisons_are_repeated(tmp_path: Path) -> None:
     result = result_of(LABELS)
     result["leaderboard"][1] |= {"difference": -0.02, "difference_interval": [-0.05, 0.01], "p_value": 0.125}
-    found = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS, result=result))
-    assert list(found[0].table.rows[0][4:]) == [0.02, -0.01, 0.05, 0.125]
+    shown = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS, result=result))
+    assert list(shown[0].table.rows[0][4:]) == [0.02, -0.01, 0.05, 0.125]
 
 
 def test_folds_are_pooled_each_with_its_own_chosen_model(tmp_path: Path) -> None:
     a, b = evidence_of(("RankSVM", "LambdaRank"), 20, 0), evidence_of(("LambdaRank", "RankSVM"), 30, 1)
-    found = panels(study_data(tmp_path, [("Fold1", (), a), ("Fold2", (), b)], solvers=LABELS))
-    shown = next(panel for panel in found if panel.group == "RankSVM")
+    result = panels(study_data(tmp_path, [("Fold1", (), a), ("Fold2", (), b)], solvers=LABELS))
+    shown = next(panel for panel in result if panel.group == "RankSVM")
     by_split = {s: numbers(row[4] for row in shown.table.rows if row[1] == s) for s in ("Fold1", "Fold2")}
     assert set(by_split["Fold1"]) == {0.0}
     gap = b.values["ndcg@10"][0] - b.values["ndcg@10"][1]
@@ -56,15 +56,15 @@ def test_folds_are_pooled_each_with_its_own_chosen_model(tmp_path: Path) -> None
 def test_at_most_so_many_others_in_the_order_of_the_leaderboard(tmp_path: Path) -> None:
     labels = tuple(f"model {k}" for k in range(12))
     board = (labels[0], *reversed(labels[1:]))
-    found = panels(study_data(tmp_path, [("", (), evidence_of(labels))], result=result_of(board)))
-    groups = [panel.group for panel in found if panel.key.startswith("difference")]
+    shown = panels(study_data(tmp_path, [("", (), evidence_of(labels))], result=result_of(board)))
+    groups = [panel.group for panel in shown if panel.key.startswith("difference")]
     assert groups == list(board[1 : MAX_OTHERS + 1])
 
 
 def test_the_worst_queries_come_with_documents_as_the_chosen_model_ranks_them(tmp_path: Path) -> None:
     evidence = evidence_of(LABELS)
-    found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
-    worst = [panel for panel in found if panel.key.startswith("worst")]
+    shown = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
+    worst = [panel for panel in shown if panel.key.startswith("worst")]
     own = dict(zip(evidence.queries, evidence.values["ndcg@10"][0], strict=True))
     expected = sorted((one.query for one in evidence.closely if not np.isnan(own[one.query])), key=lambda q: own[q])
     assert [panel.title.split(":")[0] for panel in worst] == [f"Query {query}" for query in expected]
@@ -85,23 +85,23 @@ def test_long_queries_keep_what_is_ranked_first_and_what_is_best(tmp_path: Path)
     grades = tuple(2.0 if i == n - 1 else 0.0 for i in range(n))
     long = QueryDocuments("q1", tuple(f"d{i}" for i in range(n)), grades, {label: scores for label in LABELS})
     evidence = replace(evidence_of(LABELS), closely=(long,))
-    found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS))
-    shown = next(panel for panel in found if panel.key == "worst-0")
+    result = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS))
+    shown = next(panel for panel in result if panel.key == "worst-0")
     assert [row[0] for row in shown.table.rows] == [*range(1, 21), n]
     assert "129 others" in shown.note
 
 
 def test_the_distribution_counts_every_query_once(tmp_path: Path) -> None:
-    found = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS))
-    shown = next(panel for panel in found if panel.key == "distribution")
+    result = panels(study_data(tmp_path, [("", (), evidence_of(LABELS))], solvers=LABELS))
+    shown = next(panel for panel in result if panel.key == "distribution")
     assert numbers(row[2] for row in shown.table.rows).sum() == 39
     assert traces(shown)[0]["y"] == [row[2] for row in shown.table.rows]
 
 
 def test_many_queries_are_thinned(tmp_path: Path) -> None:
     evidence = evidence_of(LABELS[:2], 6_000)
-    found = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
-    shown = next(panel for panel in found if panel.key == "difference-0")
+    result = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
+    shown = next(panel for panel in result if panel.key == "difference-0")
     assert len(shown.table.rows) <= 2500
     places = [x for trace in traces(shown) for x in trace["x"]]
     assert max(places) == pytest.approx(5_999, rel=1e-3)

@@ -50,14 +50,14 @@ def in_state(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StudyData]:
 @pytest.mark.parametrize("state", list(conditions(Path("nowhere"))))
 @pytest.mark.parametrize("key", [key for key in VIEWS if key not in FRAME])
 def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str, in_state: dict[str, StudyData]) -> None:
-    found = build(key, in_state[state])
-    json.dumps([panel.figure for panel in found], allow_nan=False)
-    json.dumps([list(panel.table.rows) for panel in found], allow_nan=False)
-    assert len({panel.key for panel in found}) == len(found)
-    assert all(panel.figure is not None or panel.note for panel in found)
-    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
+    result = build(key, in_state[state])
+    json.dumps([panel.figure for panel in result], allow_nan=False)
+    json.dumps([list(panel.table.rows) for panel in result], allow_nan=False)
+    assert len({panel.key for panel in result}) == len(result)
+    assert all(panel.figure is not None or panel.note for panel in result)
+    assert all(len(row) == len(panel.table.columns) for panel in result for row in panel.table.rows)
     if key == "parameters":
-        assert {panel.group for panel in found} == {"", "LambdaRank", "RankSVM"}
+        assert {panel.group for panel in result} == {"", "LambdaRank", "RankSVM"}
 
 
 @pytest.mark.parametrize("key", FRAME)
@@ -143,21 +143,21 @@ def test_expected_best_is_the_mean_over_all_choices() -> None:
 
 
 def test_random_search_begins_with_the_defaults_and_ends_with_the_data(tmp_path: Path) -> None:
-    own = [trial(k, "RankSVM", {}, value) for k, value in enumerate((0.5, 0.6, 0.4, 0.7, None, 0.3))]
-    split = study_data(tmp_path, [("", own, None)]).splits[0]
-    found = tuning_value.random_search(split, 2, "random")
-    assert np.isnan(found[0]) and found[1] == 0.6  # the better default
-    assert found[2] == pytest.approx(np.mean([0.6, 0.7, 0.6]))  # a blind draw never loses what was there
-    assert found[4] == pytest.approx(0.7) and len(found) == 5
+    trials = [trial(k, "RankSVM", {}, value) for k, value in enumerate((0.5, 0.6, 0.4, 0.7, None, 0.3))]
+    split = study_data(tmp_path, [("", trials, None)]).splits[0]
+    result = tuning_value.random_search(split, 2, "random")
+    assert np.isnan(result[0]) and result[1] == 0.6  # the better default
+    assert result[2] == pytest.approx(np.mean([0.6, 0.7, 0.6]))  # a blind draw never loses what was there
+    assert result[4] == pytest.approx(0.7) and len(result) == 5
     later = [trial(k, "RankSVM", {}, 0.5 + k / 100) for k in range(40)]
     blind = tuning_value.random_search(study_data(tmp_path, [("", later, None)]).splits[0], 2, "thompson")
     assert len(blind) == STARTUP  # what the optimiser chose is no random search
 
 
 def test_best_so_far_stops_at_the_first_trial_that_is_missing(tmp_path: Path) -> None:
-    own = [trial(k, "RankSVM", {}, value) for k, value in ((0, None), (1, 0.2), (2, 0.1), (4, 0.9))]
-    found = tuning_value.best_by_number(study_data(tmp_path, [("", own, None)]).splits[0])
-    np.testing.assert_array_equal(found, [np.nan, 0.2, 0.2])
+    trials = [trial(k, "RankSVM", {}, value) for k, value in ((0, None), (1, 0.2), (2, 0.1), (4, 0.9))]
+    result = tuning_value.best_by_number(study_data(tmp_path, [("", trials, None)]).splits[0])
+    np.testing.assert_array_equal(result, [np.nan, 0.2, 0.2])
 
 
 def test_time_left_forgets_pauses() -> None:
@@ -172,17 +172,17 @@ def test_time_left_forgets_pauses() -> None:
 
 
 def test_states_and_progress(tmp_path: Path) -> None:
-    found = states(tmp_path)
-    assert found["finished"].state == "finished"
-    assert found["running"].state == "stopped"
-    assert found["by time"].progress == "12" and found["one"].progress == "1 of 30"
-    (note,) = [panel.note for panel in build("progress", found["by time"]) if panel.key == "time-left"]
+    result = states(tmp_path)
+    assert result["finished"].state == "finished"
+    assert result["running"].state == "stopped"
+    assert result["by time"].progress == "12" and result["one"].progress == "1 of 30"
+    (note,) = [panel.note for panel in build("progress", result["by time"]) if panel.key == "time-left"]
     assert "The study takes 60 s" in note
 
 
 def test_lanes_mark_failures_and_restarts(tmp_path: Path) -> None:
-    own = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, None), trial(2, "RankSVM", {}, 0.4, restarts=1)]
-    panels = build("progress", study_data(tmp_path, [("", own, None)]))
+    trials = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, None), trial(2, "RankSVM", {}, 0.4, restarts=1)]
+    panels = build("progress", study_data(tmp_path, [("", trials, None)]))
     (lanes,) = [panel for panel in panels if panel.key == "workers"]
     marked = {trace["name"]: trace["x"] for trace in traces(lanes) if trace["type"] == "scatter"}
     assert marked == {"failed": [1.5], "restarted": [2.5]}
@@ -192,8 +192,8 @@ def test_lanes_mark_failures_and_restarts(tmp_path: Path) -> None:
 def test_ten_thousand_trials_are_drawn_in_few_points(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     values = generator.normal(size=10_000)
-    own = [trial(k, "RankSVM", {}, float(value), worker=str(k % 4)) for k, value in enumerate(values)]
-    data = study_data(tmp_path, [("", own, None)])
+    trials = [trial(k, "RankSVM", {}, float(value), worker=str(k % 4)) for k, value in enumerate(values)]
+    data = study_data(tmp_path, [("", trials, None)])
     for key in ("overview", "progress"):
         for panel in build(key, data):
             for trace in panel.figure["data"] if panel.figure else []:
@@ -211,8 +211,8 @@ def test_an_even_choice_keeps_the_ends_and_the_given_places() -> None:
 
 
 def test_csv_runs_no_formula_and_json_has_everything(tmp_path: Path) -> None:
-    own = [trial(0, "RankSVM", {"=cmd": 1.5}, 0.5), trial(1, "RankSVM", {}, None, error="=HYPERLINK(1)")]
-    data = study_data(tmp_path, [("", own, None)])
+    trials = [trial(0, "RankSVM", {"=cmd": 1.5}, 0.5), trial(1, "RankSVM", {}, None, error="=HYPERLINK(1)")]
+    data = study_data(tmp_path, [("", trials, None)])
     rows = list(csv.DictReader(io.StringIO(trials_csv(data))))
     assert rows[1]["error"] == "'=HYPERLINK(1)" and rows[0]["value"] == "0.5" and rows[1]["value"] == ""
     assert rows[0]["RankSVM.=cmd"] == "1.5" and rows[0]["mean ndcg@10"] == "0.5"

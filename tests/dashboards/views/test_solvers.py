@@ -67,8 +67,8 @@ def test_learning_curves_are_those_of_the_best_trials(tmp_path: Path) -> None:
         trial(2, "LambdaRank", {}, 0.3, learning_curve=((4.5, 0.0),)),
         trial(3, "LambdaRank", {}, 0.5, learning_curve=curve, stopped="order 2 of 5"),
     ]
-    found = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))
-    (shown,) = (panel for panel in found if panel.key == "learning-0")
+    result = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))
+    (shown,) = (panel for panel in result if panel.key == "learning-0")
     expected = [["LambdaRank", 1, n, v, mean] for (n, v), mean in zip(curve, (0.2, 0.3, 0.4), strict=True)]
     assert [list(row) for row in shown.table.rows] == [pytest.approx(row) for row in expected]
     (line,) = traces(shown)
@@ -77,8 +77,8 @@ def test_learning_curves_are_those_of_the_best_trials(tmp_path: Path) -> None:
 
 
 def test_trials_without_learning_curves_have_no_panel_of_them(tmp_path: Path) -> None:
-    found = panels(study_data(tmp_path, [("", trials_of(LABELS, 8), None)], solvers=LABELS))
-    assert [panel.key for panel in found] == ["trials-0", "verdicts"]
+    shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 8), None)], solvers=LABELS))
+    assert [panel.key for panel in shown] == ["trials-0", "verdicts"]
 
 
 def test_verdicts_are_of_every_pair_and_counts_add_up(tmp_path: Path) -> None:

@@ -25,11 +25,11 @@ def test_the_cost_of_features_is_shown_where_the_study_gives_costs(tmp_path: Pat
     assert [row[3] for row in shown.table.rows] == [2.0 * float(row[3] or 0) for row in features.table.rows]
 
 
-@pytest.mark.parametrize("cost", [own for own in COSTS if own != "cost"])
+@pytest.mark.parametrize("cost", [cost for cost in COSTS if cost != "cost"])
 def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str, tmp_path: Path) -> None:
     trials = trials_of(LABELS, 60, failing=7)
-    found = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS, result=result_of(LABELS)))
-    shown = next(panel for panel in found if panel.key == f"{cost}-0")
+    result = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS, result=result_of(LABELS)))
+    shown = next(panel for panel in result if panel.key == f"{cost}-0")
     options = [
         Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds)
         for t in trials
@@ -72,8 +72,8 @@ def test_a_limit_that_nothing_keeps_is_a_dash(tmp_path: Path) -> None:
 
 def test_unknown_costs_are_reported(tmp_path: Path) -> None:
     trials = [trial(0, "RankSVM", {}, 0.5, bytes=None)]
-    found = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))
-    shown = next(panel for panel in found if panel.key == "bytes-0")
+    result = panels(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))
+    shown = next(panel for panel in result if panel.key == "bytes-0")
     assert shown.figure is None
     assert "has this cost" in shown.note
 
@@ -81,9 +81,9 @@ def test_unknown_costs_are_reported(tmp_path: Path) -> None:
 def test_splits_have_their_own_leaderboard(tmp_path: Path) -> None:
     splits = [(name, trials_of(LABELS, 20, seed=k), None) for k, name in enumerate(("Fold1", "Fold2"))]
     result = result_of(LABELS) | {"folds": [{"name": "Fold2", "leaderboard": result_of(LABELS, 0.8)["leaderboard"]}]}
-    found = panels(study_data(tmp_path, splits, solvers=LABELS, result=result))
-    by_key = {panel.key: panel for panel in found}
-    assert {panel.group for panel in found} == {"Fold1", "Fold2"}
+    shown = panels(study_data(tmp_path, splits, solvers=LABELS, result=result))
+    by_key = {panel.key: panel for panel in shown}
+    assert {panel.group for panel in shown} == {"Fold1", "Fold2"}
     assert not [row for row in by_key["bytes-0"].table.rows if row[0] == "leaderboard"]
     assert [row[4] for row in by_key["bytes-1"].table.rows if row[0] == "leaderboard"] == [0.8, 0.79]
 
@@ -96,6 +96,6 @@ def test_a_cost_of_zero_keeps_the_axis_linear(tmp_path: Path) -> None:
 
 @pytest.mark.thorough
 def test_ten_thousand_trials_are_thinned(tmp_path: Path) -> None:
-    found = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
-    assert len(json.dumps([panel.figure for panel in found])) < 600_000
-    assert "of 10000 trials are shown" in found[0].note
+    shown = panels(study_data(tmp_path, [("", trials_of(LABELS, 10_000), None)], solvers=LABELS))
+    assert len(json.dumps([panel.figure for panel in shown])) < 600_000
+    assert "of 10000 trials are shown" in shown[0].note

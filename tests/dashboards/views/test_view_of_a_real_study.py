@@ -38,12 +38,12 @@ def data(letor_folds: dict[str, Path], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_every_panel_is_whole(name: str, data: StudyData) -> None:
-    found = build(name, data)
-    json.dumps([[panel.figure, list(panel.table.rows)] for panel in found], allow_nan=False)
-    assert len({panel.key for panel in found}) == len(found)
-    assert all(panel.figure is not None or panel.note for panel in found)
-    assert all(len(row) == len(panel.table.columns) for panel in found for row in panel.table.rows)
-    assert sum(panel.figure is not None for panel in found) >= 2
+    result = build(name, data)
+    json.dumps([[panel.figure, list(panel.table.rows)] for panel in result], allow_nan=False)
+    assert len({panel.key for panel in result}) == len(result)
+    assert all(panel.figure is not None or panel.note for panel in result)
+    assert all(len(row) == len(panel.table.columns) for panel in result for row in panel.table.rows)
+    assert sum(panel.figure is not None for panel in result) >= 2
 
 
 def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
@@ -52,8 +52,8 @@ def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
     evidence = data.splits[0].evidence
     assert evidence is not None
     assert evidence.labels[0] == chosen["solver"]
-    found = build("queries", data)
-    shown = next(panel for panel in found if panel.key == "difference-0")
+    result = build("queries", data)
+    shown = next(panel for panel in result if panel.key == "difference-0")
     values = evidence.values[data.metric][0]
     assert np.nanmean(values) == pytest.approx(chosen["test"])
     counted = [float(row[2]) for row in shown.table.rows]  # type: ignore[arg-type]
@@ -61,10 +61,10 @@ def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
 
 
 def test_weights_are_those_of_the_model_files(data: StudyData) -> None:
-    found = {panel.group: panel for panel in build("weights", data) if panel.key.startswith("weights")}
+    results = {panel.group: panel for panel in build("weights", data) if panel.key.startswith("weights")}
     model = data.splits[0].model("RidgeRanker")
     assert isinstance(model, LinearModel)
-    weights = {str(row[0]): float(row[1]) for row in found["RidgeRanker"].table.rows}  # type: ignore[arg-type]
+    weights = {str(row[0]): float(row[1]) for row in results["RidgeRanker"].table.rows}  # type: ignore[arg-type]
     assert len(weights) == model.nonzeros
     largest = int(np.argmax(np.abs(model.weights)))
     assert max(weights.values(), key=abs) == pytest.approx(model.weights[largest], rel=1e-5)

@@ -122,27 +122,27 @@ def tab(browser: Any, origin: str, width: int = 1280, theme: str = "light") -> T
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Reports on the file system: of a finished study, a really tuned one, one with hostile names, little ones."""
     folder = tmp_path_factory.mktemp("reports")
-    own = trials_of(SOLVERS, 24, failing=7)
+    trials = trials_of(SOLVERS, 24, failing=7)
     studies = {
         "finished": study_data(
-            folder / "sample", [("", own, evidence_of(SOLVERS))], solvers=SOLVERS, result=concluded("sample")
+            folder / "sample", [("", trials, evidence_of(SOLVERS))], solvers=SOLVERS, result=concluded("sample")
         ),
         "hostile": hostile_data(folder / "hostile"),
         "failures": study_data(folder, [("", [trial(k, "RankSVM", {}, None) for k in range(3)], None)]),
         "nothing": study_data(folder, [("", (), None)]),
-        "one": study_data(folder, [("", own[:1], None)], solvers=SOLVERS),
+        "one": study_data(folder, [("", trials[:1], None)], solvers=SOLVERS),
     }
     generator = np.random.default_rng(0)
     X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
     y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
     real = ranktune.tune((X, y, qid), solvers=("RidgeRanker", "RankSVM"), trials=6, name="real", home=folder, jobs=1)
     studies["real"] = open_study(Path(real.folder))
-    found = {}
+    results = {}
     for name, data in studies.items():
         file = folder / f"{name}.html"
         file.write_text(report_html(data), encoding="utf-8")
-        found[name] = file.as_uri()
-    return found
+        results[name] = file.as_uri()
+    return results
 
 
 @pytest.fixture(
@@ -157,9 +157,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def opened(browser: Any, reports: dict[str, str], request: pytest.FixtureRequest) -> Iterator[tuple[Tab, str]]:
     """A report in a tab that stays open from view to view, as a reader's does."""
     name, width, theme = request.param.split("-")
-    found = tab(browser, "file://", int(width), theme)
-    yield found, reports[name]
-    found.page.context.close()
+    result = tab(browser, "file://", int(width), theme)
+    yield result, reports[name]
+    result.page.context.close()
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -224,8 +224,8 @@ def test_the_checker_of_accessibility_finds_nothing(
     opened = tab(browser, "file://", width, theme)
     for key in KEYS:
         opened.show(reports["finished"], key)
-        found = axe.run(opened.page).response["violations"]
-        assert [(one["id"], one["nodes"][0]["html"][:100]) for one in found] == []
+        result = axe.run(opened.page).response["violations"]
+        assert [(result["id"], result["nodes"][0]["html"][:100]) for result in result] == []
     opened.page.context.close()
 
 
@@ -276,9 +276,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None and process.stderr is not None
-        found = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
-        assert found
-        yield found[0], home
+        result = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        assert result
+        yield result[0], home
         process.send_signal(signal.SIGINT)
         assert process.wait(20) == 0
         assert process.stderr.read() == ""

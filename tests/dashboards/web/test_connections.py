@@ -81,16 +81,16 @@ def test_a_request_has_to_arrive_in_time(tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("size", [0, 1, PART - 1, PART, PART + 1, 3 * PART, 3 * PART + 5])
 def test_a_body_goes_out_in_parts(size: int) -> None:
-    found: list[Any] = []
+    results: list[Any] = []
 
     async def send(message: Any) -> None:
-        found.append(message)
+        results.append(message)
 
     body = bytes(k % 251 for k in range(size))
     asyncio.run(in_parts(send)({"type": "http.response.body", "body": body}))
-    assert b"".join(one["body"] for one in found) == body
-    assert max(len(one["body"]) for one in found) <= PART
-    assert [bool(one.get("more_body")) for one in found] == [True] * (len(found) - 1) + [False]
+    assert b"".join(result["body"] for result in results) == body
+    assert max(len(result["body"]) for result in results) <= PART
+    assert [bool(result.get("more_body")) for result in results] == [True] * (len(results) - 1) + [False]
 
 
 def test_a_client_that_does_not_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,14 +22,14 @@ from tests.support.study_samples import evidence_of, study_data, trials_of
 
 
 def payload_of(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(gzip.decompress(b64decode(Elements(text).texts["script#payload"])))
-    return found
+    result: dict[str, Any] = json.loads(gzip.decompress(b64decode(Elements(text).texts["script#payload"])))
+    return result
 
 
 def test_two_hundred_trials_are_under_two_megabytes(tmp_path: Path) -> None:
     result = concluded("big")
-    own = trials_of(SOLVERS, 200)
-    data = study_data(tmp_path, [("", own, evidence_of(SOLVERS, 300))], solvers=SOLVERS, trials=200, result=result)
+    trials = trials_of(SOLVERS, 200)
+    data = study_data(tmp_path, [("", trials, evidence_of(SOLVERS, 300))], solvers=SOLVERS, trials=200, result=result)
     text = report_html(data)
     assert len(text.encode()) < 2_000_000
     payload = payload_of(text)

@@ -28,15 +28,15 @@ HOST = "http://127.0.0.1:8765"
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found = tmp_path_factory.mktemp("home")
+    result = tmp_path_factory.mktemp("home")
     for name in ("mine", "other"):
-        declare(found, name)
-        append(found, name, trials_of(SOLVERS, 4))
-    finish(found, "mine")
-    declare(found, "empty")
-    declare(found, LINE[0])
-    (found / "secret.txt").write_text("secret")
-    return found
+        declare(result, name)
+        append(result, name, trials_of(SOLVERS, 4))
+    finish(result, "mine")
+    declare(result, "empty")
+    declare(result, LINE[0])
+    (result / "secret.txt").write_text("secret")
+    return result
 
 
 def asked(app: Any, path: str, *, method: str = "GET", host: str = HOST, **more: Any) -> httpx.Response:
@@ -80,8 +80,8 @@ def test_pages_and_data(home: Path) -> None:
     assert asked(app, "/api/study/mine").json()["state"] == "finished"
     for key in ("overview", "progress", "trials"):
         for name in ("mine", "other", "empty"):
-            found = asked(app, f"/api/view/{name}/{key}").json()
-            assert found["panels"] and found["study"]["name"] == name
+            result = asked(app, f"/api/view/{name}/{key}").json()
+            assert result["panels"] and result["study"]["name"] == name
     assert asked(app, "/compare/mine/other").status_code == 200
     compared = asked(app, "/api/compare/mine/other").json()["panels"]
     assert [panel["key"] for panel in compared][:3] == [
@@ -203,9 +203,9 @@ def listened(home: Path, act: Callable[[], None]) -> tuple[float, Site]:
 
     async def run() -> tuple[float, Site]:
         site = Site(home, poll=0.1)
-        found = site.watching.find("other")
-        assert found is not None
-        events = site._changes(found, "overview")
+        result = site.watching.find("other")
+        assert result is not None
+        events = site._changes(result, "overview")
         assert "retry" in await anext(events)
         waiting = asyncio.ensure_future(anext(events))
         await asyncio.sleep(0.3)

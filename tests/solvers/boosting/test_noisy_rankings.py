@@ -32,9 +32,9 @@ def regraded(queries: Queries, grades: Any) -> Queries:
 def test_fresh_queries_are_ranked_about_as_well_as_by_lambdarank(loss: str, metric: str) -> None:
     queries, fresh = graded(), graded(1)
     usual = NDCG.mean(LambdaMART(**SMALL).fit(queries).predict(fresh), fresh)
-    found = NDCG.mean(LambdaMART(**SMALL, loss=loss, metric=metric).fit(queries).predict(fresh), fresh)
-    assert found > usual - (0.02 if metric == "auto" else 0.1)
-    assert found > NDCG.mean(np.zeros(fresh.n_documents), fresh) + 0.05
+    result = NDCG.mean(LambdaMART(**SMALL, loss=loss, metric=metric).fit(queries).predict(fresh), fresh)
+    assert result > usual - (0.02 if metric == "auto" else 0.1)
+    assert result > NDCG.mean(np.zeros(fresh.n_documents), fresh) + 0.05
 
 
 @pytest.mark.parametrize("loss", NOISY)

@@ -89,17 +89,17 @@ def assert_adds_up(model: Model, own: Queries) -> None:
 def test_of_trees(seed: int, missing: float) -> None:
     trees = random_trees(seed, count=4, features=WIDTH, splits=9)
     trees = with_sides(joined([trees, one_tree([], [], [], [], [0.5])]), seed) if missing else trees
-    own, model = query(seed, missing=missing), TreeModel(trees, WIDTH, "LambdaMART")
-    expected = against_background(trees.scores, np.asarray(own.features))
-    np.testing.assert_allclose(contributions(model, own, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-12)
-    assert_adds_up(model, own)
+    queries, model = query(seed, missing=missing), TreeModel(trees, WIDTH, "LambdaMART")
+    expected = against_background(trees.scores, np.asarray(queries.features))
+    np.testing.assert_allclose(contributions(model, queries, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-12)
+    assert_adds_up(model, queries)
 
 
 def test_of_trees_in_blocks_of_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, own = TreeModel(random_trees(1, features=WIDTH), WIDTH, "LambdaMART"), query()
-    whole = contributions(model, own, DOCUMENTS, BACKGROUND)
+    model, queries = TreeModel(random_trees(1, features=WIDTH), WIDTH, "LambdaMART"), query()
+    whole = contributions(model, queries, DOCUMENTS, BACKGROUND)
     monkeypatch.setattr(trees_module, "BLOCK", 1)
-    assert (contributions(model, own, DOCUMENTS, BACKGROUND) == whole).all()
+    assert (contributions(model, queries, DOCUMENTS, BACKGROUND) == whole).all()
 
 
 def test_of_long_trees_add_up() -> None:
@@ -122,16 +122,16 @@ def test_of_linear_models(missing: float, by_list: bool, dtype: Any, layout: Any
     weights, adds = generator.normal(size=WIDTH), generator.normal(size=WIDTH) if missing else None
     weights[2] = 0.0
     model = LinearModel(weights, "RankSVM", list_scaling=by_list, missing=adds)
-    own = query(2, missing=missing, layout=lambda X: layout(X.astype(dtype)))
-    assert_adds_up(model, own)
+    queries = query(2, missing=missing, layout=lambda X: layout(X.astype(dtype)))
+    assert_adds_up(model, queries)
     if not missing:
-        X = scaled_by_list(own.features, own.starts) if by_list else own.features
+        X = scaled_by_list(queries.features, queries.starts) if by_list else queries.features
         X = dense(X).astype(np.float64)
         expected = weights * (X[DOCUMENTS] - X[BACKGROUND].mean(axis=0))
-        np.testing.assert_allclose(contributions(model, own, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-12)
+        np.testing.assert_allclose(contributions(model, queries, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-12)
     elif not by_list:
-        expected = against_background(model.predict, dense(own.features))
-        np.testing.assert_allclose(contributions(model, own, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-6)
+        expected = against_background(model.predict, dense(queries.features))
+        np.testing.assert_allclose(contributions(model, queries, DOCUMENTS, BACKGROUND), expected, rtol=0, atol=1e-6)
 
 
 def test_of_a_blend_are_those_of_its_parts() -> None:
@@ -139,19 +139,19 @@ def test_of_a_blend_are_those_of_its_parts() -> None:
     weights, adds = np.random.default_rng(0).normal(size=(2, WIDTH))
     linear = LinearModel(weights, "RankSVM", missing=adds)
     scaled = LinearModel(adds, "ListNet", missing=weights, list_scaling=True)
-    own, blend = query(3, missing=0.2), BlendModel((linear, scaled, trees), "Blend")
-    assert_adds_up(blend, own)
-    parts = sum(contributions(part, own, DOCUMENTS, BACKGROUND) for part in blend.parts)
-    np.testing.assert_allclose(contributions(blend, own, DOCUMENTS, BACKGROUND), parts, rtol=0, atol=1e-12)
+    queries, blend = query(3, missing=0.2), BlendModel((linear, scaled, trees), "Blend")
+    assert_adds_up(blend, queries)
+    parts = sum(contributions(part, queries, DOCUMENTS, BACKGROUND) for part in blend.parts)
+    np.testing.assert_allclose(contributions(blend, queries, DOCUMENTS, BACKGROUND), parts, rtol=0, atol=1e-12)
     assert is_exact(blend)
 
 
 def test_two_documents_contribute_the_opposite_of_each_other() -> None:
-    model, own = TreeModel(random_trees(5, features=WIDTH), WIDTH, "LambdaMART"), query(4)
+    model, queries = TreeModel(random_trees(5, features=WIDTH), WIDTH, "LambdaMART"), query(4)
     one, other = np.array([0]), np.array([1])
-    forth, back = contributions(model, own, one, other), contributions(model, own, other, one)
+    forth, back = contributions(model, queries, one, other), contributions(model, queries, other, one)
     np.testing.assert_allclose(forth, -back, rtol=0, atol=1e-12)
-    assert (contributions(model, own, one, one) == 0.0).all()
+    assert (contributions(model, queries, one, one) == 0.0).all()
 
 
 @pytest.mark.parametrize(("leaves", "alike"), [(2, True), (8, False)])
@@ -165,21 +165,21 @@ def test_differences_are_those_of_lightgbm_where_trees_are_stumps(leaves: int, a
     booster = lightgbm.train(settings, lightgbm.Dataset(X, y), 40)
     theirs = np.asarray(booster.predict(X[:2], pred_contrib=True))
     model = TreeModel(trees_of_lightgbm(booster.model_to_string(), False), WIDTH, "LambdaMART")
-    own = Queries.from_arrays(X[:2], np.zeros(2))
-    ours = contributions(model, own, np.array([0]), np.array([1]))[0]
+    queries = Queries.from_arrays(X[:2], np.zeros(2))
+    ours = contributions(model, queries, np.array([0]), np.array([1]))[0]
     difference = theirs[0] - theirs[1]
     assert ours.sum() == pytest.approx(difference.sum(), abs=1e-9)
     assert np.allclose(ours, difference[:WIDTH], rtol=0, atol=1e-9) == alike
 
 
 def test_of_an_estimator_of_the_users_are_sampled_and_add_up() -> None:
-    model, own = CustomModel(Multiplied(), WIDTH, "Mine", "Mine", factor=2.0), query(6)
-    assert_adds_up(model, own)
+    model, queries = CustomModel(Multiplied(), WIDTH, "Mine", "Mine", factor=2.0), query(6)
+    assert_adds_up(model, queries)
     assert not is_exact(model)
-    result = contributions(model, own, DOCUMENTS, BACKGROUND)
-    assert (result == contributions(model, own, DOCUMENTS, BACKGROUND)).all()
+    result = contributions(model, queries, DOCUMENTS, BACKGROUND)
+    assert (result == contributions(model, queries, DOCUMENTS, BACKGROUND)).all()
     assert (result[:, 4:] == 0.0).all()
-    expected = against_background(model.predict, np.asarray(own.features))
+    expected = against_background(model.predict, np.asarray(queries.features))
     np.testing.assert_allclose(result, expected, rtol=0, atol=0.3 * np.abs(expected).max())
     np.testing.assert_allclose(result[:, 3], expected[:, 3], rtol=0, atol=1e-12)  # it adds by itself
 

@@ -32,10 +32,10 @@ def scipy_optimum(ranker: DominationRank, queries: Queries) -> tuple[float, Any]
 
     options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 1e-16, "gtol": 1e-10}
     start = np.full(2 * d, 0.01)
-    found = minimize(
+    result = minimize(
         value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=[(0, None)] * 2 * d, options=options
     )
-    return float(found.fun), found.x[:d] - found.x[d:]
+    return float(result.fun), result.x[:d] - result.x[d:]
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=repr)

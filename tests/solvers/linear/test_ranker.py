@@ -123,9 +123,9 @@ PRESETS: list[tuple[Any, Any, float]] = [
 @pytest.mark.parametrize(("preset", "point", "precision"), PRESETS, ids=lambda one: repr(one)[:40])
 def test_named_solvers_are_points(preset: Any, point: Any, precision: float) -> None:
     queries = graded()
-    expected, found = preset.fit(queries).coef_, point.fit(queries).coef_
+    expected, result = preset.fit(queries).coef_, point.fit(queries).coef_
     assert expected.any()
-    np.testing.assert_allclose(found, expected, rtol=precision, atol=precision)
+    np.testing.assert_allclose(result, expected, rtol=precision, atol=precision)
 
 
 def test_ridge_and_logistic_regression_are_points() -> None:

@@ -72,12 +72,12 @@ def test_the_loss_is_that_of_plain_python_and_the_gradient_is_its_with_weights_h
 def test_rankers_learn_by_them(name: str, optimizer: str) -> None:
     queries, fresh, metric = linear_queries(), linear_queries(seed=1), parse_metric("ndcg@10")
     ranker = Ranker(pair_weight=name, optimizer=optimizer, random_state=0)
-    found, same = ranker.fit(queries).predict(fresh), ranker.fit(queries).predict(fresh)
-    assert found.tobytes() == same.tobytes()
+    result, same = ranker.fit(queries).predict(fresh), ranker.fit(queries).predict(fresh)
+    assert result.tobytes() == same.tobytes()
     usual = Ranker(optimizer=optimizer, random_state=0).fit(queries).predict(fresh)
-    assert not np.array_equal(found, usual)
-    assert metric.mean(found, fresh) > metric.mean(usual, fresh) - 0.02
-    assert metric.mean(found, fresh) > metric.mean(np.zeros(fresh.n_documents), fresh) + 0.05
+    assert not np.array_equal(result, usual)
+    assert metric.mean(result, fresh) > metric.mean(usual, fresh) - 0.02
+    assert metric.mean(result, fresh) > metric.mean(np.zeros(fresh.n_documents), fresh) + 0.05
     odd = Queries.from_arrays(queries.features, queries.features[:, 0] - 0.3, group=queries.lengths)
     assert np.isfinite(ranker.fit(odd).coef_).all()
 

@@ -66,13 +66,13 @@ def by_metric(name: str, order: Any, queries: Queries) -> float:
 def pair_weights(name: str, order: Ints, queries: Queries) -> Floats:
     """The weight of each pair (better, worse) of one query in one ranking, by swapping the two."""
     n, grades = len(order), queries.grades
-    found = np.zeros((n, n))
+    result = np.zeros((n, n))
     if name == "neighbours":
         shares = 0.8 ** np.arange(4)
         for r, (i, j) in enumerate(pairwise(order[:5])):
             better, worse = (i, j) if grades[i] > grades[j] else (j, i)
-            found[better, worse] = shares[r] / shares.sum() * abs(grades[i] - grades[j])
-        return found
+            result[better, worse] = shares[r] / shares.sum() * abs(grades[i] - grades[j])
+        return result
     before = by_metric(name, order, queries)
     for r in range(n):
         for t in range(r + 1, n):
@@ -80,8 +80,8 @@ def pair_weights(name: str, order: Ints, queries: Queries) -> Floats:
             swapped[r], swapped[t] = order[t], order[r]
             i, j = (order[r], order[t]) if grades[order[r]] > grades[order[t]] else (order[t], order[r])
             if grades[i] != grades[j]:
-                found[i, j] = abs(by_metric(name, swapped, queries) - before)
-    return found
+                result[i, j] = abs(by_metric(name, swapped, queries) - before)
+    return result
 
 
 def naive(weights: Floats, scores: Floats) -> tuple[float, Floats, Floats]:
@@ -196,8 +196,8 @@ def test_threads_change_no_bit(name: str) -> None:
     scores, weights = np.random.default_rng(7).normal(size=queries.n_documents), weights_of(name, queries)
     expected = SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 1)
     for threads in (1, 2, 4):
-        found = SmoothedPairs(queries, weights, 10, 3, threads).derivatives(scores, 1)
-        assert all(map(np.array_equal, found, expected))
+        result = SmoothedPairs(queries, weights, 10, 3, threads).derivatives(scores, 1)
+        assert all(map(np.array_equal, result, expected))
 
 
 @pytest.mark.parametrize("name", ["neighbours", "ndcg@3"])

@@ -165,8 +165,8 @@ def test_the_line_search_meets_the_wolfe_conditions(queries: Queries) -> None:
 
 
 def test_the_shortest_subgradient() -> None:
-    found = shortest(np.array([0.0, 0.0, 0.0, 2.0, -2.0]), np.array([0.5, 3.0, -3.0, 1.0, 1.0]), 1.0)
-    np.testing.assert_array_equal(found, [0.0, 2.0, -2.0, 2.0, 0.0])
+    result = shortest(np.array([0.0, 0.0, 0.0, 2.0, -2.0]), np.array([0.5, 3.0, -3.0, 1.0, 1.0]), 1.0)
+    np.testing.assert_array_equal(result, [0.0, 2.0, -2.0, 2.0, 0.0])
 
 
 def test_parameters_that_cannot_be() -> None:

@@ -33,11 +33,11 @@ CS = np.geomspace(1e-4, 1e3, 12).tolist()
 
 def followed(ranker: RankSVM, queries: Queries, Cs: Sequence[float]) -> list[RankSVM]:
     """The rankers of the path of ranker, each kept as it was."""
-    found = []
+    results = []
     for C, fitted in ranker.fit_path(queries, Cs):
         assert fitted.get_params()["C"] == C
-        found.append(copy(fitted))
-    return found  # type: ignore[return-value]
+        results.append(copy(fitted))
+    return results  # type: ignore[return-value]
 
 
 @pytest.mark.parametrize("n_queries", [10, 300])  # without a sample, and with one

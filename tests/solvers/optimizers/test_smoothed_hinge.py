@@ -39,8 +39,8 @@ def by_the_dual(differences: Any, C: float) -> float:
 
     n = len(differences)
     options = {"maxiter": 20_000, "maxfun": 200_000, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 30}
-    found = minimize(negative, np.full(n, C / 2), jac=True, method="L-BFGS-B", bounds=[(0, C)] * n, options=options)
-    return -float(found.fun)
+    result = minimize(negative, np.full(n, C / 2), jac=True, method="L-BFGS-B", bounds=[(0, C)] * n, options=options)
+    return -float(result.fun)
 
 
 @pytest.mark.parametrize(("n_grades", "C"), [(2, 0.01), (3, 0.1), (3, 3.0), (60, 0.03)])
@@ -59,12 +59,12 @@ def test_a_strong_loss_approaches_the_linear_program() -> None:
     n, d = differences.shape
     costs = np.concatenate([np.zeros(d), np.ones(n)])
     A = np.hstack([-differences, -np.eye(n)])
-    found = linprog(costs, A_ub=A, b_ub=-np.ones(n), bounds=[(None, None)] * d + [(0, None)] * n, method="highs")
+    result = linprog(costs, A_ub=A, b_ub=-np.ones(n), bounds=[(None, None)] * d + [(0, None)] * n, method="highs")
     C = 1e4
     ranker = rank_svm(C=C, loss="l1", tol=1e-6, max_iterations=300).fit(X, y, qid=qid)
-    least_norm = 0.5 * found.x[:d] @ found.x[:d]
-    assert found.fun * C <= ranker.objective_ * (1 + 1e-9)
-    assert ranker.objective_ <= (found.fun * C + least_norm) * (1 + 1e-5)
+    least_norm = 0.5 * result.x[:d] @ result.x[:d]
+    assert result.fun * C <= ranker.objective_ * (1 + 1e-9)
+    assert ranker.objective_ <= (result.fun * C + least_norm) * (1 + 1e-5)
 
 
 @pytest.mark.parametrize("adjacent", [False, True])

@@ -82,7 +82,7 @@ def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[s
     ours = next(row for row in budget["rows"] if row["rival"] == OURS)
     assert ours["optimism"] == pytest.approx(0.9 - ours[METRIC]) and ours["inside_interval"] == 2
     assert [one["rival"] for one in budget["comparisons"]] == ["lightgbm", "lightgbm-defaults", "catboost", "flaml"]
-    assert not any(">= 0." in one["wanted"] for one in budget["verdicts"])  # no target for a set without a name
+    assert not any(">= 0." in verdict["wanted"] for verdict in budget["verdicts"])  # no target for a set without a name
     table = invoke(folder, "--seconds", 3, "--fold", "Fold2").stdout
     assert "ndcg@10:letor" in table and "better than flaml" in table and "1 of 1" in table
     assert max(map(len, table.splitlines())) <= 80
@@ -117,7 +117,7 @@ def test_the_report_tells_where_the_time_went(folder: Path, first_feature: list[
 def test_generated_tasks_are_compared(first_feature: list[str]) -> None:
     report = json.loads(invoke("--task", "few-0", "--rival", OURS, "--rival", "catboost", "--json").stdout)
     assert first_feature == ["ranktune few-0", "catboost few-0"]
-    assert [one["data"] for one in report["reports"][0]["comparisons"]] == ["few-0"]
+    assert [comparison["data"] for comparison in report["reports"][0]["comparisons"]] == ["few-0"]
     assert "there is nothing to compare on" in CliRunner().invoke(app, ["turnkey"]).stderr
 
 
@@ -129,11 +129,11 @@ def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
     assert first_feature == [f"{rival} {split}" for split in ("given", "dealt") for rival in PEERS]
     (budget,) = report["reports"]
     assert [(one["data"], one["letor"]) for one in budget["comparisons"][::4]] == [("n", False), ("whole", False)]
-    found = {one["what"]: one for one in budget["verdicts"]}
-    verdict, difference = found["n: not behind flaml"], budget["comparisons"][3]["difference"]
+    results = {verdict["what"]: verdict for verdict in budget["verdicts"]}
+    verdict, difference = results["n: not behind flaml"], budget["comparisons"][3]["difference"]
     assert verdict["wanted"] == ">= -0.002" and verdict["met"] == (difference >= -0.002)
-    assert found["whole: shortest run, seconds"]["wanted"] == ">= 54.0"
-    assert found["whole: longest run, seconds"]["wanted"] == "<= 62.2"
+    assert results["whole: shortest run, seconds"]["wanted"] == ">= 54.0"
+    assert results["whole: longest run, seconds"]["wanted"] == "<= 62.2"
 
 
 def test_what_is_kept_is_not_run_again(folder: Path, first_feature: list[str], tmp_path: Path) -> None:

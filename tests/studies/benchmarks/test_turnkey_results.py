@@ -26,12 +26,12 @@ def test_queries_of_all_folds_and_data_are_compared_together() -> None:
         *(finished("flaml", fold, b[k], data=data) for k, (data, fold) in enumerate(places)),
         finished("ranktune", "Fold3", a[0]),  # without its like: no part of the comparison
     )
-    found = compared(results, "flaml", ["d", "e"])
-    assert found is not None
-    assert found.p_value == randomisation_test(a.ravel(), b.ravel(), np.random.default_rng(0))
-    assert found.difference == pytest.approx(np.nanmean(a - b)) and found.queries == 55
+    comparison = compared(results, "flaml", ["d", "e"])
+    assert comparison is not None
+    assert comparison.p_value == randomisation_test(a.ravel(), b.ravel(), np.random.default_rng(0))
+    assert comparison.difference == pytest.approx(np.nanmean(a - b)) and comparison.queries == 55
     wins = [np.nanmean(x) > np.nanmean(y) for x, y in zip(a, b, strict=True)]
-    assert (found.wins, found.losses) == (sum(wins), 3 - sum(wins))
+    assert (comparison.wins, comparison.losses) == (sum(wins), 3 - sum(wins))
     assert compared(results, "lightgbm", ["d"]) is None
 
 
@@ -45,9 +45,9 @@ def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> Non
         return replace(one, cell=replace(one.cell, seed=seed))
 
     runs = [at("ranktune", a[k], k) for k in range(3)] + [at("flaml", b[k], k) for k in range(2)]
-    found = compared(by_key(*runs), "flaml", ["d"])
-    assert found is not None and found.queries == 29 and found.wins + found.losses == 1
-    assert found.difference == pytest.approx(np.nanmean(a[:2].mean(axis=0) - b[:2].mean(axis=0)))
+    comparison = compared(by_key(*runs), "flaml", ["d"])
+    assert comparison is not None and comparison.queries == 29 and comparison.wins + comparison.losses == 1
+    assert comparison.difference == pytest.approx(np.nanmean(a[:2].mean(axis=0) - b[:2].mean(axis=0)))
     row = summary(by_key(*runs), "d", "ranktune")
     assert (row["folds"], row["runs"]) == (1, 3)
     assert row[METRIC] == pytest.approx(np.mean([np.nanmean(values) for values in a]))
@@ -66,7 +66,7 @@ def test_verdicts_follow_the_targets() -> None:
         cells = [finished("ranktune", f"Fold{k}", [value], data="MQ2008", estimate=estimate) for k in range(folds)]
         results = by_key(replace(cells[0], used=used), *cells[1:])
         rows = [summary(results, "MQ2008", "ranktune")]
-        return {str(one["what"]): bool(one["met"]) for one in verdicts(rows, [], ["MQ2008"])}
+        return {str(verdict["what"]): bool(verdict["met"]) for verdict in verdicts(rows, [], ["MQ2008"])}
 
     quality, estimate = "MQ2008: mean test ndcg@10", "MQ2008: estimate less test"
     least, most = "MQ2008: shortest run, seconds", "MQ2008: longest run, seconds"
@@ -75,7 +75,7 @@ def test_verdicts_follow_the_targets() -> None:
     assert met(0.701, 0.715, folds=4, used=0.89) == {estimate: False, least: False, most: True}
     better = Comparison("flaml", 9, 0.01, 0.04, 5, 0)
     sides = [better, replace(better, difference=-0.01), replace(better, p_value=0.06)]
-    assert [one["met"] for one in verdicts([], sides, [])] == [True, False, False]
+    assert [verdict["met"] for verdict in verdicts([], sides, [])] == [True, False, False]
     near = replace(better, data="n", letor=False, p_value=1.0)
     sides = [replace(near, difference=difference) for difference in (0.0, -0.0019, -0.0021)]
-    assert [one["met"] for one in verdicts([], sides, [])] == [True, True, False]
+    assert [verdict["met"] for verdict in verdicts([], sides, [])] == [True, True, False]

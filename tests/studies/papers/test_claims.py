@@ -27,10 +27,10 @@ def test_a_claim_holds_where_all_of_its_cases_do() -> None:
 
 @pytest.mark.parametrize(("change", "holds"), [({"share": 0.5}, True), ({"by": -0.02}, True), ({"by": 0.2}, False)])
 def test_a_claim_may_leave_room(change: dict[str, Any], holds: bool) -> None:
-    found = verdict_on("Table 1", replace(CLAIM, **change), OURS, ["a", "b"])
-    assert found.holds is holds
+    result = verdict_on("Table 1", replace(CLAIM, **change), OURS, ["a", "b"])
+    assert result.holds is holds
     words = {-0.02: "A is at most 0.02 behind in 2 of 2", 0.2: "A is ahead by at least 0.2 in 0 of 2"}
-    assert words.get(change.get("by", 0.0), "A is ahead in 1 of 2") in found.reason
+    assert words.get(change.get("by", 0.0), "A is ahead in 1 of 2") in result.reason
 
 
 def test_less_is_better_of_mean_ranks() -> None:

@@ -62,12 +62,12 @@ def test_every_paper_has_figures() -> None:
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PAPERS)
 def test_a_paper_is_drawn(name: str, tmp_path: Path) -> None:
-    found = [dataset("OHSUMED"), dataset("MQ2008")]
+    results = [dataset("OHSUMED"), dataset("MQ2008")]
     paper = small(load_paper(name))
-    tables = reproduce(paper, found)
-    assert not [remark for one in tables for remark in one.remarks if "could not run" in remark]
+    tables = reproduce(paper, results)
+    assert not [remark for table in tables for remark in table.remarks if "could not run" in remark]
     sources: list[str] = []
-    drawn = draw(paper, found, tables, on_figure=sources.append)
+    drawn = draw(paper, results, tables, on_figure=sources.append)
     assert sources == PRINTED[name] == [figure.source for figure in drawn.figures]
     for figure in drawn.figures:
         assert figure.charts or figure.declared.missing

@@ -158,14 +158,14 @@ def test_pairs_are_listed_with_the_better_document_first() -> None:
 
 
 def test_features_are_scaled_by_the_training_queries() -> None:
-    found = ranksvm.scaled(split(1))
-    assert found.train.features.min() == 0.0 and found.train.features.max() == 1.0
-    assert found.test is not None and found.test.features.max() != 1.0
+    result = ranksvm.scaled(split(1))
+    assert result.train.features.min() == 0.0 and result.train.features.max() == 1.0
+    assert result.test is not None and result.test.features.max() != 1.0
 
 
 def test_grades_by_rank_are_all_different() -> None:
-    found = ranksvm.by_rank(ranksvm.scaled(split(1)))
-    for part in (found.train, found.test):
+    result = ranksvm.by_rank(ranksvm.scaled(split(1)))
+    for part in (result.train, result.test):
         assert part is not None
         for a, b in zip(part.starts[:-1], part.starts[1:], strict=True):
             assert sorted(part.grades[a:b]) == list(range(b - a))
@@ -186,8 +186,8 @@ def test_a_fold_study_measures_every_system() -> None:
 
     fold = split(1)
     fold = replace(fold, train=wide(fold.train), vali=wide(fold.vali), test=wide(fold.test))
-    found = adarank.fold_study(load_paper("adarank").systems, fold, 1)
-    assert tuple(name for name in adarank.SYSTEMS if name in found.test) == adarank.SYSTEMS
-    assert all(len(values) == 9 for own in found.test.values() for values in own.values())
-    assert set(found.errors) == set(found.training) == set(adarank.SYSTEMS[1:])
-    assert len(found.curve) <= 60 and found.curve.max() >= found.curve[0]
+    result = adarank.fold_study(load_paper("adarank").systems, fold, 1)
+    assert tuple(name for name in adarank.SYSTEMS if name in result.test) == adarank.SYSTEMS
+    assert all(len(values) == 9 for own in result.test.values() for values in own.values())
+    assert set(result.errors) == set(result.training) == set(adarank.SYSTEMS[1:])
+    assert len(result.curve) <= 60 and result.curve.max() >= result.curve[0]

@@ -48,7 +48,7 @@ def tiny() -> Dataset:
 
 
 def figures(found: list[Reproduced]) -> dict[tuple[str, str], float | None]:
-    return {(row.algorithm, row.metric): row.ours for one in found for row in one.rows}
+    return {(row.algorithm, row.metric): row.ours for result in found for row in result.rows}
 
 
 def by_hand(fold: Split, chooser: Measure, reported: Measure) -> float:
@@ -61,13 +61,13 @@ def by_hand(fold: Split, chooser: Measure, reported: Measure) -> float:
 
 @pytest.mark.parametrize("choose", ["map:letor", "each"])
 def test_a_figure_is_the_mean_over_folds_of_what_validation_chose(tiny: Dataset, choose: str) -> None:
-    (found,) = reproduce(paper(svm(choose=choose, published={"tiny": {"map": 0.5}}), tolerance=0.01), [tiny])
-    ours = figures([found])
+    (result,) = reproduce(paper(svm(choose=choose, published={"tiny": {"map": 0.5}}), tolerance=0.01), [tiny])
+    ours = figures([result])
     for measure in (NDCG, MAP):
         chooser = measure if choose == "each" else MAP
         expected = np.mean([by_hand(fold, chooser, measure) for fold in tiny.splits])
         assert ours["RankSVM", measure.label] == pytest.approx(expected)
-    ndcg, ap = found.rows
+    ndcg, ap = result.rows
     assert ndcg.published is None and ndcg.difference is None and ndcg.within is None
     assert ap.ours is not None and ap.difference == pytest.approx(ap.ours - 0.5)
     assert ap.difference is not None and ap.difference > 0.01 and ap.within is False
@@ -132,14 +132,14 @@ class Remembering:
 def test_progressive_goes_through_all_queries_in_random_orders(tiny: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fitting, "make", lambda *_: Remembering())
     entry = Entry("Remembering", "Remembering", (NDCG,))
-    (found,) = reproduce(paper(entry, protocol="progressive", permutations=4), [tiny])
+    (result,) = reproduce(paper(entry, protocol="progressive", permutations=4), [tiny])
     queries = protocols.all_queries(tiny.splits[0])
     assert queries.n_queries == 38
     assert NDCG.metric is not None
     good = NDCG.metric.per_query(queries.features[:, 0], queries)
     bad = NDCG.metric.per_query(-queries.features[:, 0], queries)
-    assert found.rows[0].ours is not None
-    assert bad.mean() < found.rows[0].ours < good.mean()
+    assert result.rows[0].ours is not None
+    assert bad.mean() < result.rows[0].ours < good.mean()
     orders = np.random.default_rng([0, 1]).permuted(np.tile(np.arange(38), (4, 1)), axis=1)
     alone = [protocols.one_order(entry, queries, order, 0) for order in orders]
     assert len({part.values[""]["ndcg@3"] for part in alone}) > 1  # so that averaging over orders means something
@@ -159,17 +159,17 @@ def test_pairs_weigh_queries_by_their_length() -> None:
 
 def test_a_system_that_cannot_run_is_reported_and_the_others_go_on(tiny: Dataset) -> None:
     broken = Entry("Broken", "RankSVM", (NDCG,), {"C": -1.0}, published={"tiny": {"ndcg@3": 0.4}})
-    (found,) = reproduce(paper(broken, svm()), [tiny])
-    first, *others = found.rows
+    (result,) = reproduce(paper(broken, svm()), [tiny])
+    first, *others = result.rows
     assert first.ours is None and first.published == 0.4 and first.difference is None
     assert all(row.ours is not None for row in others)
-    assert any("Broken could not run on tiny (Fold1): C=-1.0" in remark for remark in found.remarks)
+    assert any("Broken could not run on tiny (Fold1): C=-1.0" in remark for remark in result.remarks)
 
 
 def test_a_warning_is_reported(tiny: Dataset) -> None:
     hasty = Entry("Hasty", "RankSVM", (NDCG,), {"C": 100.0, "tol": 1e-12, "max_iterations": 1})
-    (found,) = reproduce(paper(hasty), [tiny])
-    assert any("Hasty on tiny: 2 warnings, the first: RankSVM stopped before" in remark for remark in found.remarks)
+    (result,) = reproduce(paper(hasty), [tiny])
+    assert any("Hasty on tiny: 2 warnings, the first: RankSVM stopped before" in remark for remark in result.remarks)
 
 
 class Dying:
@@ -196,15 +196,15 @@ def test_mean_ranks_over_data_sets() -> None:
     good = Entry("Good", "RankSVM", (NDCG,), {"C": 1.0}, ranks={"ndcg@3": 1.25})
     same = replace(good, name="Same", ranks={})
     bad = Entry("Bad", "BestFeature", (NDCG,))
-    found = reproduce(paper(good, bad, same), [Dataset("a", (split(1),)), Dataset("b", (split(2),))])
-    ranks = {row.algorithm: row for row in found[0].rows if row.dataset == "mean rank"}
+    result = reproduce(paper(good, bad, same), [Dataset("a", (split(1),)), Dataset("b", (split(2),))])
+    ranks = {row.algorithm: row for row in result[0].rows if row.dataset == "mean rank"}
     assert (ranks["Good"].ours, ranks["Bad"].ours, ranks["Same"].ours) == (1.5, 3.0, 1.5)
     assert ranks["Good"].published == 1.25 and ranks["Good"].metric == "rank by ndcg@3"
 
 
 def test_folds_without_test_are_refused() -> None:
-    found = reproduce(paper(svm()), [Dataset("half", (Split("Fold1", some_queries(20, 1)),))])[0]
-    assert any("Fold1 has no test.txt: the protocol of the papers needs" in remark for remark in found.remarks)
+    result = reproduce(paper(svm()), [Dataset("half", (Split("Fold1", some_queries(20, 1)),))])[0]
+    assert any("Fold1 has no test.txt: the protocol of the papers needs" in remark for remark in result.remarks)
     with pytest.raises(DataError, match=r"tiny has no Fold3, on which 'Table 1' was measured"):
         reproduce(paper(svm(), folds=("Fold3",)), [Dataset("tiny", (split(1),))])
 
@@ -273,10 +273,10 @@ def ranktune(*arguments: object) -> subprocess.CompletedProcess[str]:
 def test_the_command_prints_a_list_for_programs(folds: Path) -> None:
     done = ranktune("reproduce", "adarank", "--data", folds, "--dataset", "OHSUMED", "--json", "--jobs", 1)
     assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert {"dataset", "algorithm", "metric", "published", "ours"} <= set(found[0])
-    assert {row["dataset"] for row in found} == {"OHSUMED"}
-    assert all(isinstance(row["ours"], float) for row in found)
+    result = json.loads(done.stdout)
+    assert {"dataset", "algorithm", "metric", "published", "ours"} <= set(result[0])
+    assert {row["dataset"] for row in result} == {"OHSUMED"}
+    assert all(isinstance(row["ours"], float) for row in result)
     assert "of" in done.stderr and "Fold2" in done.stderr
 
 
@@ -354,8 +354,8 @@ def test_a_claim_of_a_table_is_checked_by_its_figures(tiny: Dataset) -> None:
     good = Entry("Good", "RankSVM", (NDCG,), {"C": 1.0})
     bad = Entry("Bad", "BestFeature", (NDCG,))
     claims = (Claim("Good leads", "Good", ("Bad",), ("ndcg@3",)), Claim("Bad leads", "Bad", ("Good",), ("ndcg@3",)))
-    (found,) = reproduce(paper(good, bad, claims=claims), [tiny])
-    assert [(one.source, one.claim, one.holds) for one in found.verdicts] == [
+    (result,) = reproduce(paper(good, bad, claims=claims), [tiny])
+    assert [(verdict.source, verdict.claim, verdict.holds) for verdict in result.verdicts] == [
         ("Table 1", "Good leads", True), ("Table 1", "Bad leads", False),
     ]  # fmt: skip
 
@@ -371,8 +371,8 @@ def test_rank_svm_reproduces_letor(letor_folds: dict[str, Path]) -> None:
     """The averages over five folds that LETOR 4.0 publishes for RankSVM on MQ2008."""
     declared = load_paper("ranksvm")
     first = replace(declared.tables[0], entries=declared.tables[0].entries[:1])
-    (found,) = reproduce(replace(declared, tables=(first,)), [load_dataset(letor_folds["MQ2008"])])
-    assert {row.dataset for row in found.rows} == {"MQ2008"}
-    compared = [row for row in found.rows if row.published is not None]
+    (result,) = reproduce(replace(declared, tables=(first,)), [load_dataset(letor_folds["MQ2008"])])
+    assert {row.dataset for row in result.rows} == {"MQ2008"}
+    compared = [row for row in result.rows if row.published is not None]
     assert len(compared) == 12
     assert all(row.within for row in compared), [row for row in compared if not row.within]

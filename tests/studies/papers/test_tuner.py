@@ -31,10 +31,10 @@ def height(point: Any) -> float:
 
 @pytest.mark.parametrize("sampler", ["thompson", "thompson:ei", "thompson:thompson", "random", "tpe", "grid"])
 def test_samplers_search_points_of_the_lattice_alone(sampler: str) -> None:
-    found = search(LATTICE, height, sampler=sampler, seed=3, evaluations=12)
-    assert found == search(LATTICE, height, sampler=sampler, seed=3, evaluations=12)
-    assert len(found) == (4 if sampler == "grid" else 12)
-    for point, value in found:
+    result = search(LATTICE, height, sampler=sampler, seed=3, evaluations=12)
+    assert result == search(LATTICE, height, sampler=sampler, seed=3, evaluations=12)
+    assert len(result) == (4 if sampler == "grid" else 12)
+    for point, value in result:
         assert all(point[name] in values for name, values in LATTICE.items()) and value == height(point)
 
 
@@ -62,15 +62,15 @@ def runs(sampler: str, evaluations: int = 6) -> PartResult:
 
 
 def test_regret_is_counted_from_the_best_point_of_the_lattice() -> None:
-    found = runs("random", evaluations=10)
-    regret = found.curves["regret"]
+    result = runs("random", evaluations=10)
+    regret = result.curves["regret"]
     assert regret.shape == (4, 10)
     assert (np.diff(regret, axis=1) <= 0.0).all() and (regret >= 0.0).all()
     values = [height(point) for point in entry("random").points]
-    assert found.curves["half"].tolist() == [1.0 - float(np.median(values))]
-    np.testing.assert_allclose(found.curves["test"], regret[:, -1] - 1.0)  # the best value is 1
+    assert result.curves["half"].tolist() == [1.0 - float(np.median(values))]
+    np.testing.assert_allclose(result.curves["test"], regret[:, -1] - 1.0)  # the best value is 1
     assert (runs("grid").curves["regret"][:, -1] == 0.0).all()  # the coarse grid holds the best point
-    assert figures([found], "ndcg@10")["regret@10"] == np.median(regret[:, 9])
+    assert figures([result], "ndcg@10")["regret@10"] == np.median(regret[:, 9])
 
 
 def test_a_fold_that_failed_fails_the_runs() -> None:
@@ -105,11 +105,11 @@ def test_the_tuner_fits_so_many_points_and_chooses_the_best_by_vali(tiny: Datase
 def test_the_tuner_protocol_counts_regret_from_the_best_of_the_grid(tiny: Dataset) -> None:
     common: dict[str, Any] = {"grid": {"C": GRID["C"], "loss": ("l2", "l1")}, "evaluations": 8, "choose": "ndcg@3"}
     entries = [Entry(name, "RankSVM", (), sampler=name, **common) for name in ("thompson", "random", "grid")]
-    (found,) = reproduce(paper(*entries, protocol="tuner", runs=3), [tiny])
-    assert {row.metric for row in found.rows} == {"test ndcg@3"}  # no mark up to 8 evaluations
-    assert len(found.verdicts) == 3 and not found.remarks
-    assert all(one.source == "Table 1" for one in found.verdicts)
-    thompson = np.concatenate([part.curves["regret"] for part in found.results["thompson", "tiny"]])
+    (result,) = reproduce(paper(*entries, protocol="tuner", runs=3), [tiny])
+    assert {row.metric for row in result.rows} == {"test ndcg@3"}  # no mark up to 8 evaluations
+    assert len(result.verdicts) == 3 and not result.remarks
+    assert all(verdict.source == "Table 1" for verdict in result.verdicts)
+    thompson = np.concatenate([part.curves["regret"] for part in result.results["thompson", "tiny"]])
     assert thompson.shape == (3, 8) and (thompson[:, -1] <= thompson[:, 0]).all()
     broken = replace(entries[0], parameters={"tol": -1.0})
     (failed,) = reproduce(paper(broken, protocol="tuner", runs=1), [tiny])

@@ -42,11 +42,11 @@ def limited(**limits: float) -> FeatureBudget:
 def test_the_order_is_the_window_by_one_score_and_the_rest_by_the_other(seed: int, window: int) -> None:
     queries, generator = sample(1), np.random.default_rng(seed)
     first, full = (np.round(generator.normal(size=queries.n_documents), 1) for _ in range(2))
-    found = staged(first, full, queries, window)
+    result = staged(first, full, queries, window)
     for begin, end in zip(queries.starts[:-1], queries.starts[1:], strict=True):
         order = sorted(range(begin, end), key=lambda k: -first[k])
         expected = sorted(order[:window], key=lambda k: -full[k]) + order[window:]
-        ours = sorted(order, key=lambda k: -found[k])
+        ours = sorted(order, key=lambda k: -result[k])
         assert ours == expected
     assert (staged(first, full, queries, 31) == full).all()
 
@@ -62,32 +62,32 @@ def model(queries: Queries) -> Any:
 
 
 def test_the_window_is_the_smallest_whose_loss_is_small(model: Any, queries: Queries) -> None:
-    found = two_stages(model, queries, limited(features=2.0))
-    assert found.metric == "ndcg@5"
-    assert found.first.model.nonzeros == 2
-    assert found.first.model.n_features == 6
-    sizes = [own.window for own in found.windows]
+    result = two_stages(model, queries, limited(features=2.0))
+    assert result.metric == "ndcg@5"
+    assert result.first.model.nonzeros == 2
+    assert result.first.model.n_features == 6
+    sizes = [window.window for window in result.windows]
     assert sizes == sorted(sizes)
     assert sizes[-1] == queries.lengths.max()
-    for own in found.windows:
-        assert own.loss.low <= own.loss.mean <= own.loss.high
-        assert (own.loss.high <= MAX_LOSS) >= (own.window == found.chosen)
-        assert own.window >= found.chosen or own.loss.high > MAX_LOSS
-    assert found.windows[-1].loss.mean == 0.0
-    assert found.windows[0].loss.high > MAX_LOSS  # else this shows nothing
-    assert found.by_mean <= found.by_interval == found.chosen
-    times = [own.microseconds for own in found.windows]
+    for window in result.windows:
+        assert window.loss.low <= window.loss.mean <= window.loss.high
+        assert (window.loss.high <= MAX_LOSS) >= (window.window == result.chosen)
+        assert window.window >= result.chosen or window.loss.high > MAX_LOSS
+    assert result.windows[-1].loss.mean == 0.0
+    assert result.windows[0].loss.high > MAX_LOSS  # else this shows nothing
+    assert result.by_mean <= result.by_interval == result.chosen
+    times = [window.microseconds for window in result.windows]
     assert times == sorted(times)
     chosen = two_stages(model, queries, limited(features=2.0), 7)
-    assert (chosen.chosen, chosen.by_interval) == (7, found.chosen)
-    assert 7 in [own.window for own in chosen.windows]
+    assert (chosen.chosen, chosen.by_interval) == (7, result.chosen)
+    assert 7 in [window.window for window in chosen.windows]
 
 
 def test_a_first_stage_of_all_features_of_a_linear_model_loses_nothing(queries: Queries) -> None:
     linear = LinearModel(np.array([1.0, 0.5, 0.0, 2.0, 0.0, -1.0]), "RankSVM")
-    found = two_stages(linear, queries, limited(features=6.0))
-    np.testing.assert_array_equal(found.first.model.used_features, linear.used_features)
-    assert all(own.loss.high <= MAX_LOSS for own in found.windows if own.window >= 10)
+    result = two_stages(linear, queries, limited(features=6.0))
+    np.testing.assert_array_equal(result.first.model.used_features, linear.used_features)
+    assert all(window.loss.high <= MAX_LOSS for window in result.windows if window.window >= 10)
 
 
 def test_costs_decide_the_features_of_the_first_stage(model: Any, queries: Queries) -> None:

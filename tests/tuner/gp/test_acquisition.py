@@ -70,10 +70,10 @@ def test_improvement_is_the_mean_over_draws_of_the_row_and_of_the_best_trial(noi
     gained = np.maximum(draws[:, :-1] - draws[:, -1:] - margin, 0)
     tolerance = 5 * gained.std(axis=0) / np.sqrt(len(draws)) + 1e-5
     improvement = ExpectedImprovement.over((some,), E, margin)
-    found = np.exp(improvement.values(asked))
+    result = np.exp(improvement.values(asked))
     np.testing.assert_allclose(improvement.mean(asked), np.exp(ExpectedImprovement.over((some,), E).values(asked)))
-    np.testing.assert_array_less(np.abs(found - gained.mean(axis=0)), tolerance)
-    assert found[-1] < 1e-5 < found[:5].max()  # the best is no improvement on itself, however little is known of it
+    np.testing.assert_array_less(np.abs(result - gained.mean(axis=0)), tolerance)
+    assert result[-1] < 1e-5 < result[:5].max()  # the best is no improvement on itself, however little is known of it
 
 
 def test_improvement_of_several_posteriors_is_their_mean() -> None:

@@ -36,8 +36,8 @@ def test_it_stays_between_the_cheapest_and_the_dearest() -> None:
     rows, seconds = sampled(8)
     cost = LogCost.of(CUBE.embed(rows), seconds)
     assert cost is not None
-    found = cost.values(CUBE.embed(sampled(500, 1)[0]))
-    assert found.min() >= np.log(seconds.min()) - 1e-12 and found.max() <= np.log(seconds.max()) + 1e-12
+    result = cost.values(CUBE.embed(sampled(500, 1)[0]))
+    assert result.min() >= np.log(seconds.min()) - 1e-12 and result.max() <= np.log(seconds.max()) + 1e-12
 
 
 def test_few_or_strange_seconds() -> None:

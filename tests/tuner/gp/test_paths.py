@@ -110,8 +110,8 @@ def test_what_breaks_a_constraint_is_no_improvement() -> None:
     allowed = constraint.values(E) >= 0
     best = np.where(allowed, objective.values(E), objective.values(E).min(axis=0)).max(axis=0)
     gained = np.maximum(objective.values(asked) - best, 0) * (constraint.values(asked) >= 0)
-    found = SOFTNESS * np.sqrt(1.2) * np.exp(acquisition_function.values(asked))
-    np.testing.assert_allclose(found, gained.mean(axis=1), atol=4 * SOFTNESS)
+    result = SOFTNESS * np.sqrt(1.2) * np.exp(acquisition_function.values(asked))
+    np.testing.assert_allclose(result, gained.mean(axis=1), atol=4 * SOFTNESS)
 
 
 def test_two_objectives_measure_the_hypervolume() -> None:

@@ -181,10 +181,10 @@ def test_the_search_finds_what_is_best_in_it(seed: int) -> None:
     """Of a bowl, which adds up over parameters: the number nearest to the top's, and the categories of the top."""
     top, region = rows_of(CUBE, 1, seed + 50)[0], region_of(CUBE, 0.3, seed)
     bowl, generator = Bowl(CUBE.embed(top[None])[0]), np.random.default_rng(seed)
-    found = maximise(bowl, CUBE, region.centre[None], None, generator, region)
-    np.testing.assert_allclose(found[:2], np.clip(top, region.low, region.high)[:2], atol=1e-4)
-    assert (found != region.centre)[3:].sum() == min(region.changes, int((top != region.centre)[3:].sum()))
-    assert region.holds(found[None])[0] or abs(found[2] - np.clip(top[2], region.low[2], region.high[2])) <= 1 / 201
+    result = maximise(bowl, CUBE, region.centre[None], None, generator, region)
+    np.testing.assert_allclose(result[:2], np.clip(top, region.low, region.high)[:2], atol=1e-4)
+    assert (result != region.centre)[3:].sum() == min(region.changes, int((top != region.centre)[3:].sum()))
+    assert region.holds(result[None])[0] or abs(result[2] - np.clip(top[2], region.low[2], region.high[2])) <= 1 / 201
 
 
 def test_where_all_of_it_is_taken_the_search_goes_on_elsewhere() -> None:

@@ -91,7 +91,7 @@ def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(
     options: dict[str, Any] = {"solvers": ("RidgeRanker", "GBDTRanker"), "timeout": 6.0, "jobs": 1, "home": tmp_path}
     with pytest.raises(KeyboardInterrupt):
         ranktune.tune(TRAIN, vali=VALI, test=TEST, name="x", progress=_Interrupting(), **options)
-    found = ranktune.resume("x", home=tmp_path, jobs=1)
+    result = ranktune.resume("x", home=tmp_path, jobs=1)
     assert (tmp_path / "x" / SCORED).read_text() == "once"
-    assert len(found.trials_frame()) >= 2
-    assert found.best_model.fingerprint == concatenate([TRAIN, VALI]).fingerprint
+    assert len(result.trials_frame()) >= 2
+    assert result.best_model.fingerprint == concatenate([TRAIN, VALI]).fingerprint

@@ -79,13 +79,13 @@ def test_the_model_was_learnt_again_on_train_and_validation(result: Result) -> N
 
 
 def test_the_json_is_complete(result: Result) -> None:
-    found = json.loads((Path(result.folder) / "result.json").read_text())
-    assert found == json.loads(json.dumps(result.as_dict()))
-    assert {"study", "metric", "best", "leaderboard", "trials", "seconds", "model"} <= set(found)
+    actual = json.loads((Path(result.folder) / "result.json").read_text())
+    assert actual == json.loads(json.dumps(result.as_dict()))
+    assert {"study", "metric", "best", "leaderboard", "trials", "seconds", "model"} <= set(actual)
     best = {"solver", "params", "vali", "test", "test_interval", "test_metrics", "nonzeros"}
-    assert best <= set(found["best"])
-    assert found["trials"] == 9
-    assert found["best"]["test_interval"][0] <= found["best"]["test"] <= found["best"]["test_interval"][1]
+    assert best <= set(actual["best"])
+    assert actual["trials"] == 9
+    assert actual["best"]["test_interval"][0] <= actual["best"]["test"] <= actual["best"]["test_interval"][1]
 
 
 def test_the_workers_data_is_gone_after_the_end(result: Result) -> None:
@@ -192,7 +192,7 @@ def test_a_damaged_file_is_told_and_spares_the_other_studies(
 
 def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path: Path) -> None:
     data = graded(60, 0)
-    found = ranktune.tune(
+    result = ranktune.tune(
         data, test=graded(30, 2), plan="progressive", permutations=3, solvers=["ElasticRank"],
         space={"ElasticRank.passes": 1, "ElasticRank.scaling": ["none", "list"]}, trials=2, sampler="random",
         name="online", home=tmp_path, jobs=1,
@@ -218,7 +218,7 @@ def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path:
         assert np.array_equal(learned, 3.0 * np.arange(20) + 1.0)  # 20 blocks of 3 queries
         assert np.allclose(following, np.nanmean(np.reshape(visited, (3, 20, 3)), axis=(0, 2)), rtol=0, atol=1e-12)
     record.close()
-    assert found.best.test is not None and found.best.test.mean > 0.6
+    assert result.best.test is not None and result.best.test.mean > 0.6
 
 
 def test_a_metric_that_is_the_same_for_all_is_told(tmp_path: Path) -> None:
@@ -266,16 +266,16 @@ def test_one_name_needs_no_list_and_jobs_are_a_count(tmp_path: Path) -> None:
 
 def test_a_timeout_ends_the_search_and_the_rest_is_done(tmp_path: Path) -> None:
     options = {"solvers": SOLVERS, "sampler": "random", "home": tmp_path, "jobs": 1, "name": "short"}
-    found = ranktune.tune(graded(40, 0), timeout=0.01, **options)  # type: ignore[arg-type]
-    assert found.trials == 1  # the first always runs
-    assert found.best.test is not None
+    result = ranktune.tune(graded(40, 0), timeout=0.01, **options)  # type: ignore[arg-type]
+    assert result.trials == 1  # the first always runs
+    assert result.best.test is not None
     assert ranktune.tune(graded(40, 0), trials=4, **options).trials == 4  # type: ignore[arg-type]
 
 
 def test_without_refitting_trees_are_those_of_the_trial(tmp_path: Path) -> None:
     train, vali = graded(40, 0), graded(20, 1)
     options = {"trials": 1, "home": tmp_path, "jobs": 1, "solvers": ["LambdaMART"], "test": "none"}
-    found = ranktune.tune(train, vali=vali, refit=False, name="as", **options)  # type: ignore[arg-type]
+    result = ranktune.tune(train, vali=vali, refit=False, name="as", **options)  # type: ignore[arg-type]
     bagged = ranktune.tune(train, vali=vali, name="bag", **options)  # type: ignore[arg-type]
-    assert "seeds" not in (found.best.params or {})
+    assert "seeds" not in (result.best.params or {})
     assert "seeds" in (bagged.best.params or {})

@@ -67,8 +67,8 @@ def test_workers_join_over_a_database(folder: Path, postgres: Server) -> None:
     assert owner.returncode == 0, errors
     _, ran = worker.communicate(timeout=60)
     assert worker.returncode == 0, ran
-    found = json.loads(out)
-    assert found["trials"] == 120
+    result = json.loads(out)
+    assert result["trials"] == 120
     assert postgres.password not in errors + out + ran
     assert "worker joined" in errors
     workers = {json.loads(line)["worker"] for line in log(folder, "n") if '"finished"' in line}
@@ -100,8 +100,8 @@ def api_show(folder: Path, name: str) -> dict[str, object]:
         text=True,
         check=True,
     )
-    found: dict[str, object] = json.loads(done.stdout)
-    return found
+    result: dict[str, object] = json.loads(done.stdout)
+    return result
 
 
 def test_a_second_launch_is_refused_and_with_join_helps(folder: Path) -> None:

@@ -51,9 +51,9 @@ def test_a_study_whose_model_uses_no_feature_ends_and_is_resumed(data: Path) -> 
     result = tuned(data, solvers=["ElasticRank"], space=LIST_SCALED)
     model = result.best_model
     assert isinstance(model, LinearModel) and model.list_scaling and model.nonzeros == 0
-    found = read_explanations(data.parent / "s" / EXPLANATIONS)
-    assert (found.importance, found.effects, found.closely) == ((), (), ())
-    assert found.spreads == {"ElasticRank": {"list": {}}}
+    actual = read_explanations(data.parent / "s" / EXPLANATIONS)
+    assert (actual.importance, actual.effects, actual.closely) == ((), (), ())
+    assert actual.spreads == {"ElasticRank": {"list": {}}}
     assert write_report(data.parent / "s", data.parent / "out.html").exists()
     assert ranktune.resume("s", trials=3, home=data.parent, jobs=1).trials == 3
     assert ranktune.explain(model, data)["features"] == []

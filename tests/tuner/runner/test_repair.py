@@ -62,13 +62,13 @@ def resumed(interrupted: Path, home: Path, damage: Callable[[Path], object]) -> 
     shutil.copytree(interrupted, home / "home")
     damage(home / "home" / "s")
     heard = Heard()
-    found = found_by(ranktune.resume("s", home=home / "home", jobs=1, progress=heard))
-    return found, [line for line in heard.lines if "damaged" in line or "cannot read" in line]
+    result = found_by(ranktune.resume("s", home=home / "home", jobs=1, progress=heard))
+    return result, [line for line in heard.lines if "damaged" in line or "cannot read" in line]
 
 
 def data_file(study: Path, name: str) -> Path:
-    (found,) = study.glob(f"data/all-*/{name}")
-    return found
+    (result,) = study.glob(f"data/all-*/{name}")
+    return result
 
 
 @pytest.mark.parametrize(
@@ -83,16 +83,16 @@ def data_file(study: Path, name: str) -> Path:
 def test_damaged_data_are_read_again(
     interrupted: tuple[Path, dict[str, Any]], tmp_path: Path, name: str, damage: Callable[[Path], object]
 ) -> None:
-    found, lines = resumed(interrupted[0], tmp_path, lambda study: damage(data_file(study, name)))
-    assert found == interrupted[1]
+    result, lines = resumed(interrupted[0], tmp_path, lambda study: damage(data_file(study, name)))
+    assert result == interrupted[1]
     (line,) = lines
     assert name in line
     assert line.endswith("The data are read again.")
 
 
 def test_undamaged_data_are_not_read_again(interrupted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
-    found, lines = resumed(interrupted[0], tmp_path, lambda study: study)
-    assert (found, lines) == (interrupted[1], [])
+    result, lines = resumed(interrupted[0], tmp_path, lambda study: study)
+    assert (result, lines) == (interrupted[1], [])
 
 
 def test_damaged_data_whose_source_changed_are_refused(

@@ -76,8 +76,8 @@ def test_the_stages_of_a_study_are_in_order_and_timed(tmp_path: Path) -> None:
 
 def test_a_stage_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def single(state: State) -> Choice:
-        found = state[RESCORE]
-        best = best_by_solver(found)
+        result = state[RESCORE]
+        best = best_by_solver(result)
         return Choice(best, best[0], best)
 
     stages = replaced(STAGES, Stage("blending", single, BLEND.needs))

@@ -27,14 +27,14 @@ def space_of(*solvers: str) -> UnionSpace:
 
 def observations_of(count: int, *solvers: str, failing: int = 0, seed: int = 0) -> list[Observation]:
     generator = np.random.default_rng(seed)
-    found = []
+    results = []
     for k in range(count):
         solver = (solvers or SOLVERS)[k % len(solvers or SOLVERS)]
-        own = sampled(solver, generator)
-        flat = {"solver": solver} | {f"{solver}.{name}": value for name, value in own.items()}
-        value = None if failing and k % failing == 1 else simulated_metric(own, generator)
-        found.append(Observation(flat, value, None if value is None else 1e-4 * (1 + k % 3)))
-    return found
+        queries = sampled(solver, generator)
+        flat = {"solver": solver} | {f"{solver}.{name}": value for name, value in queries.items()}
+        value = None if failing and k % failing == 1 else simulated_metric(queries, generator)
+        results.append(Observation(flat, value, None if value is None else 1e-4 * (1 + k % 3)))
+    return results
 
 
 def history_of(space: UnionSpace, observed: list[Observation]) -> Any:
@@ -55,9 +55,9 @@ def history_of(space: UnionSpace, observed: list[Observation]) -> Any:
 
 
 def fitted(space: UnionSpace, observed: list[Observation], most: int = MAX_TRIALS_IN_BELIEF) -> Belief:
-    found = fit_belief(space, observed, most)
-    assert found is not None
-    return found
+    result = fit_belief(space, observed, most)
+    assert result is not None
+    return result
 
 
 @pytest.mark.parametrize("failing", [0, 5])
@@ -128,15 +128,15 @@ def test_a_slice_passes_through_the_configuration_it_starts_from() -> None:
     here, here_sd = belief.mean_and_sd(belief.encoding.masked(belief.full(start)[None]))
     for name in start:
         if name.count(".") and not space.distributions[name].single():
-            found = belief.slice(start, name)
-            if not found.is_number:
-                at = list(found.values).index(start[name])
-                assert found.mean[at] == pytest.approx(here[0])
-                assert found.sd[at] == pytest.approx(here_sd[0])
+            result = belief.slice(start, name)
+            if not result.is_number:
+                at = list(result.values).index(start[name])
+                assert result.mean[at] == pytest.approx(here[0])
+                assert result.sd[at] == pytest.approx(here_sd[0])
             else:
-                assert found.mean.min() <= here[0] + 1e-3
-                assert found.mean.max() >= here[0] - 1e-3
-                low, high = min(found.values), max(found.values)
+                assert result.mean.min() <= here[0] + 1e-3
+                assert result.mean.max() >= here[0] - 1e-3
+                low, high = min(result.values), max(result.values)
                 assert low <= start[name] <= high
 
 
@@ -154,7 +154,7 @@ def test_dependence_is_the_mean_over_rows_with_the_uncertainty_of_that_mean() ->
     belief = fitted(space_of("ElasticRank"), observations_of(30, "ElasticRank"))
     others = belief.encoding.from_unit(np.random.default_rng(0).random((12, len(belief.encoding.axes))))
     name = "ElasticRank.l1"  # active with some optimizers only
-    found = belief.dependence(name, others, 5)
+    result = belief.dependence(name, others, 5)
     j = belief.axis(name)
     kept = others[~np.isnan(belief.encoding.masked(others)[:, j])]
     assert 0 < len(kept) < len(others)
@@ -162,9 +162,9 @@ def test_dependence_is_the_mean_over_rows_with_the_uncertainty_of_that_mean() ->
         rows = kept.copy()
         rows[:, j] = place
         E = belief.encoding.embed(belief.encoding.masked(rows))
-        assert found.mean[i] == pytest.approx(belief.centre + belief.spread * belief.posterior.mean(E).mean())
+        assert result.mean[i] == pytest.approx(belief.centre + belief.spread * belief.posterior.mean(E).mean())
         variance = belief.posterior.covariance(E).mean()
-        assert found.sd[i] == pytest.approx(belief.spread * np.sqrt(variance), rel=1e-6)
+        assert result.sd[i] == pytest.approx(belief.spread * np.sqrt(variance), rel=1e-6)
 
 
 def test_of_many_trials_a_choice_with_the_best_stands_for_all() -> None:

@@ -20,17 +20,17 @@ def test_every_first_configuration_of_boosting_uses_all_features() -> None:
 
 
 def test_both_kinds_of_boosting_come_before_the_second_of_any() -> None:
-    found = [params[SOLVER] for params in first_configurations(Study().union_space())]
-    first = [found.index(solver) for solver in BOOSTED]
-    seconds = [place for place, solver in enumerate(found) if solver in found[:place]]
+    results = [params[SOLVER] for params in first_configurations(Study().union_space())]
+    first = [results.index(solver) for solver in BOOSTED]
+    seconds = [place for place, solver in enumerate(results) if solver in results[:place]]
     assert max(first) < min(seconds)
 
 
 def test_small_trees_and_those_of_lightgbm_are_among_the_first() -> None:
-    found = first_configurations(Study(solvers=BOOSTED).union_space())
+    result = first_configurations(Study(solvers=BOOSTED).union_space())
     for solver in BOOSTED:
         own = {
-            name.removeprefix(f"{solver}."): [params[name] for params in found if name in params]
+            name.removeprefix(f"{solver}."): [params[name] for params in result if name in params]
             for name in (f"{solver}.leaves", f"{solver}.learning_rate", f"{solver}.min_documents")
         }
         assert set(own["leaves"]) == {8, 31}
@@ -39,10 +39,10 @@ def test_small_trees_and_those_of_lightgbm_are_among_the_first() -> None:
 
 def test_what_lies_outside_the_space_is_left_out_and_each_solver_has_one() -> None:
     space = Study(space={"GBDTRanker.start": ["none"], "LambdaMART.leaves": [4]}).union_space()
-    found = first_configurations(space)
-    assert {params[SOLVER] for params in found} == {params[SOLVER] for params in space.defaults()}
-    assert not any(params.get("GBDTRanker.start") == "linear" for params in found)
-    assert [params["LambdaMART.leaves"] for params in found if params[SOLVER] == "LambdaMART"] == [4]
+    result = first_configurations(space)
+    assert {params[SOLVER] for params in result} == {params[SOLVER] for params in space.defaults()}
+    assert not any(params.get("GBDTRanker.start") == "linear" for params in result)
+    assert [params["LambdaMART.leaves"] for params in result if params[SOLVER] == "LambdaMART"] == [4]
 
 
 def test_a_configuration_is_the_same_whatever_its_rounds() -> None:

@@ -83,13 +83,13 @@ class Program:
         """Return how many configurations the program has, at most that many."""
         if any(question.kind == "float" for question in self.questions):
             return most
-        replay, found = Replay(), 0
-        while found < most:
+        replay, result = Replay(), 0
+        while result < most:
             self(replay)
-            found += 1
+            result += 1
             if not replay.advance():
                 break
-        return found
+        return result
 
 
 @dataclass

@@ -19,8 +19,8 @@ SPACE = UnionSpace(
 
 
 def test_a_configuration_is_the_default_with_some_values_changed() -> None:
-    found = SPACE.configuration("A", {"rate": 0.2, "start": "linear"})
-    assert found == {SOLVER: "A", "A.trees": 100, "A.rate": 0.2, "A.start": "linear", "A.share": 0.5}
+    result = SPACE.configuration("A", {"rate": 0.2, "start": "linear"})
+    assert result == {SOLVER: "A", "A.trees": 100, "A.rate": 0.2, "A.start": "linear", "A.share": 0.5}
     assert SPACE.configuration("A", {"start": "linear", "share": 0.2}) == {
         **SPACE.defaults()[0],
         "A.start": "linear",

@@ -111,12 +111,12 @@ class Place:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    found = Place(tmp_path)
-    yield found
-    found.events.close()
-    found.leases.disconnect()
-    found.theirs.disconnect()
-    found.record.close()
+    result = Place(tmp_path)
+    yield result
+    result.events.close()
+    result.leases.disconnect()
+    result.theirs.disconnect()
+    result.record.close()
 
 
 def requested(number: int) -> Running:
@@ -227,12 +227,12 @@ def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -
     again = place.claim("near:1/joined")
     assert (again.number, again.attempt, again.params) == (1, 2, first.params)
     assert not place.theirs.deliver(1, first.token, DONE), "it is not theirs any more"
-    found: list[tuple[Running, Outcome]] = []
-    while not found:
-        found = dispatcher.completed()
+    result: list[tuple[Running, Outcome]] = []
+    while not result:
+        result = dispatcher.completed()
         assert place.clock.time < 1000.0 + 5.0 * place.leases.period
-    assert (found[0][0].number, found[0][1].restarts) == (1, 1)
-    assert "near:1/joined sent no heartbeat" in str(found[0][1].error)
+    assert (result[0][0].number, result[0][1].restarts) == (1, 1)
+    assert "near:1/joined sent no heartbeat" in str(result[0][1].error)
 
 
 def test_stopping_returns_what_finishes_and_puts_the_rest_back(place: Place) -> None:
@@ -241,11 +241,11 @@ def test_stopping_returns_what_finishes_and_puts_the_rest_back(place: Place) -> 
     begun = place.clock.time
     place.clock.agenda.append((begun + 1.0, lambda: place.lanes.futures[1].set_result(DONE)))
     place.clock.agenda.append((begun + GRACE + 1.0, lambda: place.lanes.futures[2].set_result(DONE)))
-    found = []
+    results = []
     for trial, _ in dispatcher.stop(GRACE):
-        found.append(trial.number)
+        results.append(trial.number)
         dispatcher.recorded(trial.number)
-    assert found == [1]
+    assert results == [1]
     assert place.clock.time == pytest.approx(begun + GRACE)
     assert sorted(place.lanes.stopped) == [0, 2]
     assert dispatcher.put_back == 2
@@ -282,11 +282,11 @@ def test_stopping_leaves_what_joined_workers_have(place: Place) -> None:
 def left(place: Place, *wanted: int, jobs: int = 1) -> dict[int, Any]:
     """Return what another coordinator finds, having resumed it."""
     dispatcher = place.dispatcher(jobs)
-    found = dict(dispatcher.unfinished(wanted))
-    for number in found:
+    results = dict(dispatcher.unfinished(wanted))
+    for number in results:
         dispatcher.resume(requested(number))
     place.lanes.after = dispatcher
-    return found
+    return results
 
 
 def test_lanes_of_a_coordinator_that_is_gone_cost_no_attempt(place: Place) -> None:
@@ -314,13 +314,13 @@ def test_what_ran_in_a_coordinator_that_is_gone_costs_no_attempt_and_gets_its_ow
     assert list(dispatcher.unfinished([3])) == [3]
     dispatcher.resume(requested(3))
     for attempt in (1, 2):
-        found = dispatcher.completed()
-        assert not found
+        result = dispatcher.completed()
+        assert not result
         assert [row.attempt for row in place.rows().values()] == [attempt]
         apart.futures[3].set_exception(WorkerLost("it died"))
-        found = dispatcher.completed()
-    assert found[0][0].number == 3
-    assert "lost twice" in str(found[0][1].error)
+        result = dispatcher.completed()
+    assert result[0][0].number == 3
+    assert "lost twice" in str(result[0][1].error)
     dispatcher.start(requested(4))
     assert [trial.number for trial, _ in dispatcher.completed()] == [4]
     assert set(apart.futures) == {3}
@@ -340,9 +340,9 @@ def test_a_process_of_its_own_ends_with_the_trials(place: Place) -> None:
             dispatcher.resume(requested(3))
         else:
             dispatcher.start(requested(4))
-        while not (found := dispatcher.completed()):
+        while not (result := dispatcher.completed()):
             pass
-        assert (found[0][1].worker != str(os.getpid())) == (number == 3)
+        assert (result[0][1].worker != str(os.getpid())) == (number == 3)
     dispatcher.close()
 
 

@@ -47,14 +47,14 @@ def looked(folder: Path, seconds: float, *, linear: bool) -> Look:
 
 
 def test_who_cannot_win_is_found_on_samples(tmp_path: Path) -> None:
-    found = looked(tmp_path / "x", 400.0, linear=False)
-    assert found.standings[0].solver == "GBDTRanker"
-    assert {"RidgeRanker", "BestFeature"} == found.hopeless
-    assert [params[SOLVER] for params in found.first()] == ["GBDTRanker"]
-    found = looked(tmp_path / "y", 400.0, linear=True)
-    assert found.standings[0].solver == "RidgeRanker"
-    assert "RidgeRanker" not in found.hopeless
-    assert "BestFeature" in found.hopeless
+    result = looked(tmp_path / "x", 400.0, linear=False)
+    assert result.standings[0].solver == "GBDTRanker"
+    assert {"RidgeRanker", "BestFeature"} == result.hopeless
+    assert [params[SOLVER] for params in result.first()] == ["GBDTRanker"]
+    result = looked(tmp_path / "y", 400.0, linear=True)
+    assert result.standings[0].solver == "RidgeRanker"
+    assert "RidgeRanker" not in result.hopeless
+    assert "BestFeature" in result.hopeless
 
 
 def opposed(seed: int) -> Queries:
@@ -68,30 +68,30 @@ def opposed(seed: int) -> Queries:
 def test_a_look_compares_by_the_weights_of_queries(tmp_path: Path) -> None:
     study = Study(name="x", solvers=SOLVERS[:2], trials=2, timeout=60.0, test="none", refit=False)
     write_split(assemble(Split("", opposed(0), opposed(2)), study), study, tmp_path)
-    (own,) = tmp_path.iterdir()
+    (folder,) = tmp_path.iterdir()
     with InProcess() as executor:
-        found = look(Problem.open(own, ""), study.union_space(), Tasks(study, own), executor, 40.0)
+        result = look(Problem.open(folder, ""), study.union_space(), Tasks(study, folder), executor, 40.0)
     # Half of the queries are ranked the wrong way round: their plain mean would be near 0.6.
-    assert min(standing.values[-1] for standing in found.standings) > 0.75
+    assert min(standing.values[-1] for standing in result.standings) > 0.75
 
 
 def test_samples_grow_by_doubling_and_end_with_their_time(tmp_path: Path) -> None:
-    found = looked(tmp_path, 40.0, linear=False)
-    for own in found.standings:
+    result = looked(tmp_path, 40.0, linear=False)
+    for own in result.standings:
         assert len(own.sizes) == len(own.values) == len(own.seconds)
-        assert all(large in (2 * small, found.queries) for small, large in zip(own.sizes, own.sizes[1:], strict=False))
-        assert own.sizes[-1] <= found.queries == 300
-    assert sum(sum(own.seconds) for own in found.standings) < 2.0 * SHARE * 40.0
+        assert all(large in (2 * small, result.queries) for small, large in zip(own.sizes, own.sizes[1:], strict=False))
+        assert own.sizes[-1] <= result.queries == 300
+    assert sum(sum(own.seconds) for own in result.standings) < 2.0 * SHARE * 40.0
     short = looked(tmp_path / "short", 0.5, linear=False)
-    assert max(own.sizes[-1] for own in short.standings) < max(own.sizes[-1] for own in found.standings)
+    assert max(own.sizes[-1] for own in short.standings) < max(own.sizes[-1] for own in result.standings)
 
 
 def test_a_look_survives_being_written(tmp_path: Path) -> None:
-    found = looked(tmp_path, 2.0, linear=False)
-    again = Look.parse(found.text())
-    assert again.text() == found.text()
-    assert again.first() == found.first()
-    assert again.hopeless == found.hopeless
+    result = looked(tmp_path, 2.0, linear=False)
+    again = Look.parse(result.text())
+    assert again.text() == result.text()
+    assert again.first() == result.first()
+    assert again.hopeless == result.hopeless
 
 
 def standing(solver: str, seconds: float, growth: float = math.nan, *, hopeless: bool = False) -> Standing:
@@ -126,9 +126,9 @@ def test_a_solver_that_gains_more_from_queries_may_be_behind_on_a_sample() -> No
 def test_the_estimate_of_a_trial_that_was_stopped_on_a_sample_is_paired() -> None:
     generator = np.random.default_rng(0)
     incumbent, in_sample = generator.random(50), generator.random(50)
-    found = estimate_by_sample(in_sample - 0.1, incumbent, in_sample)
-    assert found.value == pytest.approx(incumbent.mean() - 0.1)
-    assert found.variance == pytest.approx(0.0, abs=1e-30)
+    result = estimate_by_sample(in_sample - 0.1, incumbent, in_sample)
+    assert result.value == pytest.approx(incumbent.mean() - 0.1)
+    assert result.variance == pytest.approx(0.0, abs=1e-30)
     noise = generator.normal(size=50)
     error = noise.std(ddof=1) / np.sqrt(50)
     assert estimate_by_sample(in_sample + noise, incumbent, in_sample).variance == pytest.approx(error**2)
@@ -137,8 +137,8 @@ def test_the_estimate_of_a_trial_that_was_stopped_on_a_sample_is_paired() -> Non
 def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: Path) -> None:
     study = Study(name="x", solvers=SOLVERS, trials=3, test="none")
     write_split(assemble(Split("", crossed(40, 0)), study), study, tmp_path)
-    (own,) = tmp_path.iterdir()
-    problem = Problem.open(own, "")
+    (folder,) = tmp_path.iterdir()
+    problem = Problem.open(folder, "")
     assert not worth_a_look(problem, SOLVERS, 60.0)
     assert not worth_a_look(problem, SOLVERS, math.inf)
     assert not worth_a_look(problem, SOLVERS[:1], 0.1)
@@ -148,15 +148,15 @@ def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: P
 def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranktune.tuner.search.look.TOO_LONG", 0.1)  # as for forty times as many documents
     train, vali, test = (crossed(count, seed, features=120) for seed, count in enumerate((900, 310, 100)))
-    found = ranktune.tune(train, vali=vali, test=test, solvers=SOLVERS, timeout=8.0, name="x", home=tmp_path, jobs=1)
+    result = ranktune.tune(train, vali=vali, test=test, solvers=SOLVERS, timeout=8.0, name="x", home=tmp_path, jobs=1)
     kept = json.loads((tmp_path / "x" / "look.json").read_text())
     assert kept["parts"] == 1
     assert (tmp_path / "x" / "scored.json").read_text() == "once"
     stages = [event["name"] for event in read_events(tmp_path / "x") if event["event"] == "stage"]
     assert stages[:3] == ["reading", "look", "search"]
-    assert found.best.test is not None
-    assert found.best.test.mean > 0.5
-    assert found.best.solver != "BestFeature"
+    assert result.best.test is not None
+    assert result.best.test.mean > 0.5
+    assert result.best.solver != "BestFeature"
 
 
 @pytest.mark.thorough

@@ -35,15 +35,15 @@ def taken(
     scheduler: SearchScheduler, count: int, left: float = float("inf"), first: int = 0, behind: str = ""
 ) -> list[dict[str, Value]]:
     """Suggestions one after the other, each run in the seconds that its solver takes; one may be plainly worse."""
-    found = []
+    results = []
     for number in range(first, first + count):
         params = scheduler.next(number, left)
         if params is None:
             break
-        found.append(params)
+        results.append(params)
         solver = str(params["solver"])
         scheduler.tell(number, finished(params), SECONDS[solver], ALIKE - 0.1 * (solver == behind))
-    return found
+    return results
 
 
 def solvers(found: list[dict[str, Value]]) -> list[object]:
@@ -52,9 +52,9 @@ def solvers(found: list[dict[str, Value]]) -> list[object]:
 
 def test_solvers_share_the_time_not_the_trials() -> None:
     scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
-    found = taken(scheduler, 21)
-    counts = Counter(solvers(found))
-    assert found[:3] == STUDY.union_space().defaults()
+    result = taken(scheduler, 21)
+    counts = Counter(solvers(result))
+    assert result[:3] == STUDY.union_space().defaults()
     assert counts["BestFeature"] == 1  # there is nothing to tune
     assert abs(counts["RankSVM"] * 8.0 - counts["RidgeRanker"]) <= 8.0
 
@@ -112,10 +112,10 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
 
 def test_together_the_sampler_chooses_the_solver() -> None:
     scheduler = SearchScheduler(STUDY, STUDY.union_space(), SearchOptions(per_solver=False), clock=standing)
-    found = taken(scheduler, 40)
-    assert len(found) == 40
-    assert found[:3] == STUDY.union_space().defaults()
-    assert Counter(solvers(found))["BestFeature"] > 1
+    result = taken(scheduler, 40)
+    assert len(result) == 40
+    assert result[:3] == STUDY.union_space().defaults()
+    assert Counter(solvers(result))["BestFeature"] > 1
 
 
 def test_parameters_are_the_solvers_own() -> None:
@@ -155,10 +155,10 @@ def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
 
 def test_what_was_tried_first_is_not_tried_again_after_an_interruption() -> None:
     begun = shared(1.0)
-    found = taken_of(begun, 6)
+    result = taken_of(begun, 6)
     scheduler = shared(1.0)
-    scheduler.remember((finished_of(params), None) for params in found[:4])
-    assert taken_of(scheduler, 2) == found[4:]
+    scheduler.remember((finished_of(params), None) for params in result[:4])
+    assert taken_of(scheduler, 2) == result[4:]
 
 
 def finished_of(params: dict[str, Value]) -> FrozenTrial:
@@ -167,5 +167,5 @@ def finished_of(params: dict[str, Value]) -> FrozenTrial:
 
 
 def taken_of(scheduler: SearchScheduler, count: int) -> list[dict[str, Value]]:
-    found = [scheduler.next(number, float("inf")) for number in range(count)]
-    return [params for params in found if params is not None]
+    results = [scheduler.next(number, float("inf")) for number in range(count)]
+    return [params for params in results if params is not None]

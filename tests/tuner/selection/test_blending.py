@@ -34,7 +34,7 @@ def noisy(seed: int, noise: float = 1.0) -> Floats:
 
 
 def scaled(*scores: Floats) -> Floats:
-    return np.stack([own / scale(own, QUERIES) for own in scores])
+    return np.stack([score / scale(score, QUERIES) for score in scores])
 
 
 def test_scale_is_the_spread_within_queries() -> None:
@@ -130,7 +130,7 @@ def test_heavy_queries_choose_the_model_that_is_good_on_them() -> None:
     noise = np.random.default_rng(1).normal(size=len(TRUTH))
     models = scaled(np.where(first, TRUTH, noise), np.where(first, noise, TRUTH))
     heavy = np.where(np.arange(QUERIES.n_queries) < QUERIES.n_queries // 2, 30.0, 1.0)
-    per_query = np.stack([METRIC.per_query(own, QUERIES) for own in models])
+    per_query = np.stack([METRIC.per_query(model, QUERIES) for model in models])
     for k, weights in enumerate((heavy, heavy[::-1])):
         own = QUERIES.weighted_by(weights)
         blend = choose_blend(models, APART[:2], own, METRIC, query_folds(own, 5, 0))
@@ -145,10 +145,10 @@ def test_integer_weights_choose_as_repeated_queries() -> None:
     numbers = np.repeat(np.arange(QUERIES.n_queries), weights)
     rows = np.concatenate([np.arange(QUERIES.starts[q], QUERIES.starts[q + 1]) for q in numbers])
     repeated = QUERIES.select(numbers)
-    found = []
+    results = []
     for own, scores in ((QUERIES.weighted_by(weights.astype(float)), models), (repeated, models[:, rows])):
         everything = np.arange(own.n_queries)
         blend = choose_blend(scores, APART[:3], own, METRIC, [Fold(everything, everything)])
-        found.append((blend.shares, mean_or_zero(blend.per_query, own.query_weights)))
-    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-12)
-    assert found[0][1] == pytest.approx(found[1][1], abs=1e-12)
+        results.append((blend.shares, mean_or_zero(blend.per_query, own.query_weights)))
+    np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)
+    assert results[0][1] == pytest.approx(results[1][1], abs=1e-12)

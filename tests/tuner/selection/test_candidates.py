@@ -36,13 +36,13 @@ def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> No
         record.append(number, params, space.distributions, Outcome({STUDY.metric: np.full(4, value)}))
     record.append(6, space.defaults()[1], space.distributions, Outcome({STUDY.metric: np.full(4, 0.85)}))
     record.append(7, space.defaults()[1], space.distributions, Outcome(error="x"))
-    found = best_candidates(record, space)
+    result = best_candidates(record, space)
     record.close()
-    assert [(c.solver, c.value) for c in found] == [
+    assert [(c.solver, c.value) for c in result] == [
         ("RankSVM", 0.9), ("RankSVM", 0.9), ("RidgeRanker", 0.85), ("RankSVM", 0.8),
     ]  # fmt: skip
-    assert [c.params["C"] for c in found[:2]] == [0.02, 0.04]
-    assert [c.trials for c in found] == [6, 6, 1, 6]
+    assert [c.params["C"] for c in result[:2]] == [0.02, 0.04]
+    assert [c.trials for c in result] == [6, 6, 1, 6]
     assert PER_SOLVER == 3
 
 
@@ -56,9 +56,9 @@ def test_with_few_queries_what_beats_the_defaults_by_noise_is_no_candidate(tmp_p
             params = space.defaults()[0] | {"RankSVM.C": 0.01 * (number + 1)}
             record.append(number, params, space.distributions, Outcome({STUDY.metric: own}))
         assert best_candidates(record, space)[0].number != 0
-        found = best_candidates(record, space, believed=True)
+        result = best_candidates(record, space, believed=True)
         record.close()
-        assert [c.number for c in found] == ([0] if beyond == "noise" else [2, 0])
+        assert [c.number for c in result] == ([0] if beyond == "noise" else [2, 0])
 
 
 def test_of_many_trials_that_are_noise_chance_seldom_replaces_the_defaults(tmp_path: Path) -> None:
@@ -87,14 +87,14 @@ def test_contenders_are_those_within_the_noise() -> None:
     best = GENERATOR.random(60)
     alike = best - 0.01 + 0.2 * GENERATOR.normal(size=60)
     worse = best - 0.3
-    found = [candidate(solver, vali) for solver, vali in (("A", best), ("A", alike), ("A", worse), ("B", worse))]
-    assert finalists(found, GENERATOR) == [0, 1]
+    results = [candidate(solver, vali) for solver, vali in (("A", best), ("A", alike), ("A", worse), ("B", worse))]
+    assert finalists(results, GENERATOR) == [0, 1]
 
 
 def test_every_solvers_best_comes_before_anyones_second() -> None:
     vali = GENERATOR.random(20)
-    found = [candidate(solver, vali) for solver in "AAABBBCCCDDDEEEFFF"]
-    order = finalists(found, GENERATOR)
+    results = [candidate(solver, vali) for solver in "AAABBBCCCDDDEEEFFF"]
+    order = finalists(results, GENERATOR)
     assert order[:6] == [0, 3, 6, 9, 12, 15]
     assert len(order) == MAX_FINALISTS
 
@@ -119,10 +119,10 @@ def test_choosing_the_maximum_of_noise_is_what_fresh_folds_prevent() -> None:
         difficulty = generator.normal(0.5, 0.2, 100)
         truths = [0.50] * 12 + [0.52]
         scored = [difficulty + truth - 0.5 + 0.15 * generator.normal(size=100) for truth in truths]
-        found = sorted(
+        results = sorted(
             (candidate(f"S{k}", own[:20], own + 0.05 * generator.normal(size=100)) for k, own in enumerate(scored)),
             key=lambda c: -c.value,
         )
-        by_maximum.append(truths[int(found[0].solver[1:])])
-        by_fresh.append(truths[int(best_by_solver(found)[0].solver[1:])])
+        by_maximum.append(truths[int(results[0].solver[1:])])
+        by_fresh.append(truths[int(best_by_solver(results)[0].solver[1:])])
     assert np.mean(by_fresh) > np.mean(by_maximum) + 0.002

@@ -164,8 +164,8 @@ def test_every_division_of_eight_queries_by_brute_force(stages: int) -> None:
     mean = np.mean(half) + 0.75 * gain
     reach = stats.t.ppf(0.975, 7) * np.sqrt(np.mean(variance) / 8 + 1.5 * gain**2)
     assert gain > 0.05 and mean < final[chosen].mean() - 0.05  # nothing is at a limit of the formula
-    found = chosen_estimate(values, chosen, generator(), again=again if stages == 2 else None, splits=20_000)
-    close(found, Interval(mean, mean - reach, mean + reach), within=0.03)
+    estimate = chosen_estimate(values, chosen, generator(), again=again if stages == 2 else None, splits=20_000)
+    close(estimate, Interval(mean, mean - reach, mean + reach), within=0.03)
 
 
 def test_luck_of_the_best_of_equals_is_removed() -> None:
@@ -187,9 +187,9 @@ def test_luck_of_the_best_of_equals_is_removed() -> None:
 def test_a_clear_winner_needs_no_correction() -> None:
     values = generator(4).uniform(0.0, 0.4, (20, 80))
     values[7] += 0.5
-    found = chosen_estimate(values, 7, generator())
-    assert found.mean == pytest.approx(values[7].mean(), rel=1e-12)
-    close(found, bootstrap_interval(values[7], generator()), within=0.01)
+    estimate = chosen_estimate(values, 7, generator())
+    assert estimate.mean == pytest.approx(values[7].mean(), rel=1e-12)
+    close(estimate, bootstrap_interval(values[7], generator()), within=0.01)
 
 
 def test_a_single_candidate_has_nothing_to_correct() -> None:
@@ -202,11 +202,11 @@ def test_order_of_candidates_and_copies_of_losers_do_not_matter(bounded: bool) -
     values = generator(6).random((6, 50)) * (1.0 if bounded else 10.0)
     scale = 1.0 if bounded else 10.0
     chosen = int(values.mean(axis=1).argmax())
-    found = chosen_estimate(values, chosen, generator())
+    estimate = chosen_estimate(values, chosen, generator())
     order = generator(7).permutation(6)
     shuffled = chosen_estimate(values[order], int(np.flatnonzero(order == chosen)[0]), generator())
-    close(found, shuffled, within=1e-9 * scale)
-    close(found, chosen_estimate(np.vstack([values, values]), chosen, generator()), within=1e-9 * scale)
+    close(estimate, shuffled, within=1e-9 * scale)
+    close(estimate, chosen_estimate(np.vstack([values, values]), chosen, generator()), within=1e-9 * scale)
 
 
 def test_shift_and_scale_of_unbounded_scores_carry_over() -> None:
@@ -233,9 +233,9 @@ def test_never_above_the_score_that_was_seen_and_always_inside_its_limits() -> N
         n, K = source.integers(2, 30), source.integers(1, 12)
         values = np.clip(source.normal(0.8, 0.5, (K, n)), 0, 1)  # many exact ones
         chosen = int(values.mean(axis=1).argmax())
-        found = chosen_estimate(values, chosen, source, splits=20)
-        assert 0.0 <= found.low <= found.mean <= found.high <= 1.0
-        assert found.mean <= values[chosen].mean() + 1e-12
+        estimate = chosen_estimate(values, chosen, source, splits=20)
+        assert 0.0 <= estimate.low <= estimate.mean <= estimate.high <= 1.0
+        assert estimate.mean <= values[chosen].mean() + 1e-12
 
 
 def test_skipped_queries_do_not_count() -> None:
@@ -313,31 +313,31 @@ def test_equal_weights_change_no_estimate_nor_does_their_scale(rescored: bool) -
     again = np.where(np.arange(6)[:, None] < 3, np.clip(values + 0.05, 0.0, 1.0), np.nan) if rescored else None
     place = int(np.nanmean(values if again is None else again[:3], axis=1).argmax())
     w = generator(1).random(80) + 0.1
-    found = [
+    results = [
         vars(chosen_estimate(values, place, generator(), again=again, weights=own))
         for own in (None, np.full(80, 0.7), w, 1e-3 * w)
     ]
-    assert found[1] == pytest.approx(found[0], rel=1e-9)
-    assert found[3] == pytest.approx(found[2], rel=1e-9)
+    assert results[1] == pytest.approx(results[0], rel=1e-9)
+    assert results[3] == pytest.approx(results[2], rel=1e-9)
 
 
 def test_a_single_candidate_has_its_weighted_mean_and_the_interval_of_a_ratio() -> None:
     values, w = generator().normal(size=(1, 50)), generator(1).random(50) + 0.1
-    found = chosen_estimate(values, 0, generator(), weights=w)
+    estimate = chosen_estimate(values, 0, generator(), weights=w)
     mean = np.average(values[0], weights=w)
     error = np.sqrt(50 / 49 * (w**2 * (values[0] - mean) ** 2).sum()) / w.sum()
     half_width = stats.t.ppf(0.975, 49) * error
-    assert (found.mean, found.low, found.high) == pytest.approx((mean, mean - half_width, mean + half_width))
+    assert (estimate.mean, estimate.low, estimate.high) == pytest.approx((mean, mean - half_width, mean + half_width))
 
 
 def test_weighted_estimates_of_equal_candidates_are_unbiased_and_cover() -> None:
     """Noise alone: the truth of the chosen one is 0.5 whatever was chosen, and the weights are heavy."""
-    drawn, found = generator(5), []
+    drawn, results = generator(5), []
     for k in range(120):
         w = np.exp(drawn.normal(size=120))
         values = np.clip(0.5 + 0.2 * drawn.normal(size=(20, 120)), 0.0, 1.0)
         chosen = int(np.average(values, axis=1, weights=w).argmax())
-        found.append(chosen_estimate(values, chosen, generator(k), weights=w, splits=40))
-    means = np.array([own.mean for own in found])
+        results.append(chosen_estimate(values, chosen, generator(k), weights=w, splits=40))
+    means = np.array([result.mean for result in results])
     assert abs(means.mean() - 0.5) < 3.0 * means.std(ddof=1) / np.sqrt(120) + 0.003
-    assert np.mean([own.low <= 0.5 <= own.high for own in found]) > 0.9
+    assert np.mean([result.low <= 0.5 <= result.high for result in results]) > 0.9

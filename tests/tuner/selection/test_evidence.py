@@ -50,11 +50,11 @@ def test_the_worst_and_the_most_disputed_queries_are_looked_at() -> None:
     generator = np.random.default_rng(0)
     values = np.stack([generator.random(500), generator.random(500)])
     values[:, 7] = np.nan
-    found = select_queries(values)
-    assert len(found) == len(set(found)) == MAX_EXAMPLES
-    assert 7 not in found
-    assert int(np.nanargmin(values[0])) in found
-    assert int(np.nanargmax(np.abs(values[0] - values[1]))) in found
+    result = select_queries(values)
+    assert len(result) == len(set(result)) == MAX_EXAMPLES
+    assert 7 not in result
+    assert int(np.nanargmin(values[0])) in result
+    assert int(np.nanargmax(np.abs(values[0] - values[1]))) in result
 
 
 def test_of_a_long_query_what_models_rank_first_is_kept() -> None:

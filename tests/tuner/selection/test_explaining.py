@@ -35,16 +35,16 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
 
 def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
     folder = Path(result.folder)
-    found = read_explanations(folder / EXPLANATIONS)
-    assert (found.label, found.part, found.metric) == (result.best.solver, "test", "ndcg@10")
-    assert (found.queries, found.total) == (30, 30)
-    losses = {one.feature: one.loss.mean for one in found.importance}
+    actual = read_explanations(folder / EXPLANATIONS)
+    assert (actual.label, actual.part, actual.metric) == (result.best.solver, "test", "ndcg@10")
+    assert (actual.queries, actual.total) == (30, 30)
+    losses = {one.feature: one.loss.mean for one in actual.importance}
     assert set(list(losses)[:2]) == {"feature 1", "feature 2"}  # those of the truth
     assert list(losses.values()) == sorted(losses.values(), reverse=True)
     model, test = load_model(result.model), graded(30, 2)
-    assert set(found.spreads) == {row.solver for row in result.leaderboard}
+    assert set(actual.spreads) == {row.solver for row in result.leaderboard}
     worst = read_evidence(folder / "evidence.npz").closely[0]
-    own = next(one for one in found.closely if one.query == worst.query)
+    own = next(one for one in actual.closely if one.query == worst.query)
     one = test.select([int(worst.query)])
     scores = model.predict(one)
     assert list(own.scores) == pytest.approx([sorted(scores, reverse=True)[rank - 1] for rank in own.ranks])
@@ -54,31 +54,31 @@ def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
     assert own.mean == pytest.approx(scores.mean())
     for score, row in zip(own.scores, own.contributions, strict=True):
         assert sum(row) == pytest.approx(score - own.mean, abs=1e-9)
-    assert len(found.effects) == 5
-    assert all(np.diff(effect.values).min() > 0.0 for effect in found.effects)
+    assert len(actual.effects) == 5
+    assert all(np.diff(effect.values).min() > 0.0 for effect in actual.effects)
 
 
 def test_the_spread_of_a_linear_model_is_weight_times_deviation() -> None:
-    own = graded(20, 1)
+    queries = graded(20, 1)
     model = LinearModel(np.array([2.0, 0.0, -1.0, 0.5, 0.0]), "RankSVM")
-    found = contribution_spread(model, own, np.random.default_rng(0), 1.0)
-    X = np.split(np.asarray(own.features), own.starts[1:-1])
+    actual = contribution_spread(model, queries, np.random.default_rng(0), 1.0)
+    X = np.split(np.asarray(queries.features), queries.starts[1:-1])
     expected = np.abs(model.weights) * np.sqrt(np.mean([part.var(axis=0) for part in X], axis=0))
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
-    assert np.isnan(contribution_spread(model, own, np.random.default_rng(0), 0.0)).all()
-    assert linear_terms(model, own).shape == (own.n_documents, 3)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
+    assert np.isnan(contribution_spread(model, queries, np.random.default_rng(0), 0.0)).all()
+    assert linear_terms(model, queries).shape == (queries.n_documents, 3)
 
 
 def test_the_spread_of_stumps_is_the_deviation_of_each() -> None:
-    own = graded(20, 1)
-    short = Queries.from_arrays(np.asarray(own.features)[:100], own.grades[:100], group=[10] * 10)
+    queries = graded(20, 1)
+    short = Queries.from_arrays(np.asarray(queries.features)[:100], queries.grades[:100], group=[10] * 10)
     model = TreeModel(stumps([0, 3], [0.0, 0.5], [1.0, 3.0]), 5, "RankBoost")
-    found = contribution_spread(model, short, np.random.default_rng(0), 1.0)
+    actual = contribution_spread(model, short, np.random.default_rng(0), 1.0)
     X = np.asarray(short.features).reshape(10, 10, 5)
     for j, threshold, weight in ((0, 0.0, 1.0), (3, 0.5, 3.0)):
         values = weight * (X[:, :, j] > threshold)
-        assert found[j] == pytest.approx(np.sqrt(values.var(axis=1).mean()))
-    assert (found[[1, 2, 4]] == 0.0).all()
+        assert actual[j] == pytest.approx(np.sqrt(values.var(axis=1).mean()))
+    assert (actual[[1, 2, 4]] == 0.0).all()
 
 
 def test_the_time_is_a_small_share_of_that_of_the_study() -> None:
@@ -90,10 +90,10 @@ def test_the_time_is_a_small_share_of_that_of_the_study() -> None:
 
 
 def test_what_is_written_is_read_back(result: Result, tmp_path: Path) -> None:
-    found = read_explanations(Path(result.folder) / EXPLANATIONS)
-    write_explanations(found, tmp_path / EXPLANATIONS)
-    assert read_explanations(tmp_path / EXPLANATIONS) == found
-    empty = replace(found, importance=(), effects=(), spreads={}, closely=())
+    actual = read_explanations(Path(result.folder) / EXPLANATIONS)
+    write_explanations(actual, tmp_path / EXPLANATIONS)
+    assert read_explanations(tmp_path / EXPLANATIONS) == actual
+    empty = replace(actual, importance=(), effects=(), spreads={}, closely=())
     write_explanations(empty, tmp_path / EXPLANATIONS)
     assert read_explanations(tmp_path / EXPLANATIONS) == empty
 

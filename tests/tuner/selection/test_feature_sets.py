@@ -40,16 +40,16 @@ def tuned(home: Path, solvers: tuple[Any, ...], **given: Any) -> Any:
 
 def test_the_cheap_copy_is_chosen_and_groups_are_paid_once(tmp_path: Path) -> None:
     ranktune.register_solver("Power", PowerRidge)
-    found = tuned(tmp_path, ("RidgeRanker", "AdaRank", "Power"), within="cost<=5")
-    assert len(found.leaderboard) > 3  # each solver, and blends
-    for row in found.leaderboard:
+    result = tuned(tmp_path, ("RidgeRanker", "AdaRank", "Power"), within="cost<=5")
+    assert len(result.leaderboard) > 3  # each solver, and blends
+    for row in result.leaderboard:
         assert row.cost <= 5.0
-        model = ranktune.load_model(Path(found.folder) / "models" / f"{row.solver}.json")
+        model = ranktune.load_model(Path(result.folder) / "models" / f"{row.solver}.json")
         assert not np.isin(1, model.used_features)
-    full = [row for row in found.leaderboard if (row.params or {}).get(FEATURE_SET) == LEVELS]
+    full = [row for row in result.leaderboard if (row.params or {}).get(FEATURE_SET) == LEVELS]
     assert all(row.nonzeros == 3 and row.cost == 5.0 for row in full)  # text and the vectors
-    assert found.best_model.n_features == 6
-    assert FEATURE_SET not in found.best_model.parameters
+    assert result.best_model.n_features == 6
+    assert FEATURE_SET not in result.best_model.parameters
 
 
 def test_without_limits_of_features_the_space_is_as_it_was() -> None:
@@ -73,21 +73,21 @@ def test_features_are_chosen_by_the_training_queries_of_the_part_alone(tmp_path:
     budget = FeatureBudget(Study(costs=COSTS).budget.costs, FeatureLimits(features=2.0))  # type: ignore[union-attr]
     shuffled = np.array(queries.features)
     shuffled[100:] = shuffled[100:, ::-1]  # in the validation queries other features matter
-    found = []
+    results = []
     for name, features in (("one", np.asarray(queries.features)), ("two", shuffled)):
         folder = tmp_path / name
         write_problem(queries.with_features(features), {PLAN: (Fold(*half), Fold(*half[::-1]))}, folder)
         read_development.cache_clear()
         parts = [selected_columns(str(folder), part, budget, {FEATURE_SET: LEVELS}) for part in half]
-        found.append([None if own is None else own.tolist() for own in parts])
-    assert found[0][0] == found[1][0] == [0, 3]
-    assert found[1][1] == [2, 4]
+        results.append([None if part is None else part.tolist() for part in parts])
+    assert results[0][0] == results[1][0] == [0, 3]
+    assert results[1][1] == [2, 4]
     assert selected_columns(str(tmp_path / "one"), half[0], budget, {}) is None
 
 
 def test_a_given_split_keeps_the_limits_too(tmp_path: Path) -> None:
-    found = tuned(tmp_path, ("RidgeRanker", "AdaRank"), vali=sample(3), plan="split", refit=False, within="cost<=2")
-    assert all(row.cost <= 2.0 for row in found.leaderboard)
+    result = tuned(tmp_path, ("RidgeRanker", "AdaRank"), vali=sample(3), plan="split", refit=False, within="cost<=2")
+    assert all(row.cost <= 2.0 for row in result.leaderboard)
 
 
 @pytest.mark.parametrize(

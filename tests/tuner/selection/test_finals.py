@@ -52,23 +52,23 @@ def test_the_evidence_is_what_the_models_score(result: Result) -> None:
 
 
 def test_the_estimate_is_of_what_was_chosen(result: Result) -> None:
-    found = result.as_dict()
-    low, high = found["estimate_interval"]
-    assert low < found["estimate"] < high
+    actual = result.as_dict()
+    low, high = actual["estimate_interval"]
+    assert low < actual["estimate"] < high
     assert low <= on_test(result.best) <= high
-    assert {row["verdict"] for row in found["leaderboard"][1:]} <= {"not told apart", "worse", "better"}
-    assert set(found["alternatives"]) == {"smallest", "fastest", "knee"}
+    assert {row["verdict"] for row in actual["leaderboard"][1:]} <= {"not told apart", "worse", "better"}
+    assert set(actual["alternatives"]) == {"smallest", "fastest", "knee"}
 
 
 def test_a_strict_plan_keeps_to_the_given_validation_queries(tmp_path: Path) -> None:
-    found = ranktune.tune(
+    result = ranktune.tune(
         graded(40, 0), vali=graded(20, 1), test=graded(9, 2), solvers=SOLVERS, plan="split", trials=3,
         sampler="random", home=tmp_path, jobs=1,
     )  # fmt: skip
-    assert {row.solver for row in found.leaderboard} == set(SOLVERS)
-    assert all(row.again is None for row in found.leaderboard)
+    assert {row.solver for row in result.leaderboard} == set(SOLVERS)
+    assert all(row.again is None for row in result.leaderboard)
     ranker = make("RidgeRanker", {}, 0)
-    row = next(row for row in found.leaderboard if row.solver == "RidgeRanker")
+    row = next(row for row in result.leaderboard if row.solver == "RidgeRanker")
     ranker.set_params(**(row.params or {})).fit(graded(40, 0))
     assert row.vali is not None
     vali = graded(20, 1)
@@ -76,30 +76,30 @@ def test_a_strict_plan_keeps_to_the_given_validation_queries(tmp_path: Path) -> 
 
 
 def test_without_test_queries_nothing_is_set_aside(tmp_path: Path) -> None:
-    found = ranktune.tune(
+    result = ranktune.tune(
         graded(40, 0), test="none", solvers=SOLVERS, trials=3, sampler="random", home=tmp_path, jobs=1
     )
-    assert found.best.test is None
-    assert found.test_metrics == {}
-    evidence = read_evidence(Path(found.folder) / "evidence.npz")
+    assert result.best.test is None
+    assert result.test_metrics == {}
+    evidence = read_evidence(Path(result.folder) / "evidence.npz")
     assert (evidence.part, len(evidence.queries)) == ("vali", 40)
     assert evidence.values["ndcg@10"].shape == (4, 40)
 
 
 def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_path: Path) -> None:
-    found = ranktune.tune(
+    result = ranktune.tune(
         graded(30, 0), plan="nested", outer=3, solvers=("RidgeRanker",), trials=2, sampler="random",
         home=tmp_path, jobs=1,
     )  # fmt: skip
-    assert [fold.name for fold in found.folds] == ["outer1", "outer2", "outer3", "all"]
-    assert found.folds[-1].best.test is None
-    means = [on_test(fold.best) for fold in found.folds[:-1]]
-    assert on_test(found.best) == pytest.approx(float(np.mean(means)))
-    assert Path(found.model) == Path(found.folder).resolve() / "all" / "model.json"
-    row = next(row for row in found.folds[-1].leaderboard if row.solver == "RidgeRanker")
+    assert [fold.name for fold in result.folds] == ["outer1", "outer2", "outer3", "all"]
+    assert result.folds[-1].best.test is None
+    means = [on_test(fold.best) for fold in result.folds[:-1]]
+    assert on_test(result.best) == pytest.approx(float(np.mean(means)))
+    assert Path(result.model) == Path(result.folder).resolve() / "all" / "model.json"
+    row = next(row for row in result.folds[-1].leaderboard if row.solver == "RidgeRanker")
     ranker = make("RidgeRanker", dict(row.params or {}), 0)
     assert isinstance(ranker, LinearRanker)
-    own = load_model(Path(found.folder) / "all" / "models" / "RidgeRanker.json")
+    own = load_model(Path(result.folder) / "all" / "models" / "RidgeRanker.json")
     np.testing.assert_allclose(weights(own), ranker.fit(graded(30, 0)).coef_, rtol=1e-12)
 
 
@@ -120,10 +120,10 @@ def test_plans_that_contradict_themselves_are_refused(tmp_path: Path, fields: di
 
 def test_the_chosen_keeps_within_limits(tmp_path: Path) -> None:
     options = {"solvers": SOLVERS, "trials": 4, "sampler": "random", "home": tmp_path, "jobs": 1}
-    found = ranktune.tune(graded(40, 0), within="features<=2", **options)  # type: ignore[arg-type]
-    assert {row.solver for row in found.leaderboard} >= {*SOLVERS, "LinearBlend"}  # no trial was in vain
-    assert all(row.nonzeros <= 2 for row in found.leaderboard)
-    assert found.best_model.n_features == graded(40, 0).n_features
+    result = ranktune.tune(graded(40, 0), within="features<=2", **options)  # type: ignore[arg-type]
+    assert {row.solver for row in result.leaderboard} >= {*SOLVERS, "LinearBlend"}  # no trial was in vain
+    assert all(row.nonzeros <= 2 for row in result.leaderboard)
+    assert result.best_model.n_features == graded(40, 0).n_features
     with pytest.raises(StudyError, match="none of 4 trials keeps within bytes<=1"):
         ranktune.tune(graded(40, 0), within="bytes<=1", **options)  # type: ignore[arg-type]
     with pytest.raises(ParameterError, match="is not a limit"):

@@ -62,11 +62,11 @@ def test_verdicts_are_against_the_chosen_and_corrected() -> None:
 
 
 def test_without_test_queries_fresh_folds_are_compared() -> None:
-    found: list[Entry] = []
+    results: list[Entry] = []
     for name, mean in (("A", 0.7), ("B", 0.4)):
         model = LinearModel(weights=np.ones(2), solver=name)
-        found.append(Entry(candidate(name, np.full(3, 0.5), spread(mean, len(found))), {}, None, model, 0.01, 0.1))
-    rows = leaderboard([found], "map", np.random.default_rng(0))
+        results.append(Entry(candidate(name, np.full(3, 0.5), spread(mean, len(results))), {}, None, model, 0.01, 0.1))
+    rows = leaderboard([results], "map", np.random.default_rng(0))
     assert rows[1].verdict == WORSE
     assert rows[1].difference is not None
     assert rows[1].difference.mean == pytest.approx(-0.3, abs=0.02)
@@ -85,12 +85,12 @@ def test_a_blend_has_no_validation_score_of_trials() -> None:
 def test_the_smallest_and_the_fastest_are_among_those_not_told_apart() -> None:
     sizes = {"A": (5, 3.0), "B": (1, 0.1), "C": (2, 2.0), "D": (4, 1.0)}
     tests = {"A": 0.5, "B": 0.3, "C": 0.5, "D": 0.5}
-    found: list[Entry] = []
+    results: list[Entry] = []
     for name, (nonzeros, microseconds) in sizes.items():
         model = LinearModel(weights=np.repeat([1.0, 0.0], [nonzeros, 6 - nonzeros]), solver=name)
         own = spread(tests[name], nonzeros)
-        found.append(Entry(candidate(name, own, own), {"map": own}, None, model, microseconds, 0.1))
-    taken = alternatives(leaderboard([found], "map", np.random.default_rng(0)))
+        results.append(Entry(candidate(name, own, own), {"map": own}, None, model, microseconds, 0.1))
+    taken = alternatives(leaderboard([results], "map", np.random.default_rng(0)))
     assert (taken["smallest"], taken["fastest"]) == ("C", "D")
 
 
@@ -100,19 +100,19 @@ def test_the_estimate_of_the_luckiest_of_many_equals_is_lower_than_its_score() -
     trials = {k: np.clip(difficulty + 0.2 * generator.normal(size=60), 0, 1) for k in range(40)}
     best = max(trials, key=lambda k: float(trials[k].mean()))
     chosen = candidate("A", trials[best], number=best)
-    found = estimate(chosen, [chosen], trials, dict.fromkeys(trials, "A"), np.random.default_rng(1))
-    assert found.low < found.mean < chosen.value - 0.01
-    assert found.low < float(np.mean([values.mean() for values in trials.values()])) < found.high
+    result = estimate(chosen, [chosen], trials, dict.fromkeys(trials, "A"), np.random.default_rng(1))
+    assert result.low < result.mean < chosen.value - 0.01
+    assert result.low < float(np.mean([values.mean() for values in trials.values()])) < result.high
 
 
 def test_the_estimate_of_a_blend_is_among_what_was_scored_again() -> None:
     trials = {k: spread(0.5, k) for k in range(6)}
     single = candidate("A", trials[0], spread(0.5, 10), number=0)
     blend = candidate(BLEND, np.empty(0), spread(0.55, 11))
-    found = estimate(blend, [single, blend], trials, dict.fromkeys(trials, "A"), np.random.default_rng(0))
-    assert found.low < 0.55 < found.high
+    result = estimate(blend, [single, blend], trials, dict.fromkeys(trials, "A"), np.random.default_rng(0))
+    assert result.low < 0.55 < result.high
     assert blend.again is not None
-    assert found.mean == pytest.approx(float(blend.again.mean()), abs=0.01)
+    assert result.mean == pytest.approx(float(blend.again.mean()), abs=0.01)
 
 
 def test_the_estimate_of_a_blend_of_trials_is_that_of_its_members_luck() -> None:
@@ -127,7 +127,7 @@ def test_the_estimate_of_a_blend_of_trials_is_that_of_its_members_luck() -> None
         members = tuple(candidate(solvers[k], trials[k], number=k) for k in best)
         values = np.mean([trials[k] for k in best], axis=0)
         blend = Candidate(BLEND, {"A": 0.5, "B": 0.5}, float(values.mean()), values, 0, members=members)
-        found = estimate(blend, [*members, blend], trials, solvers, np.random.default_rng(0))
-        assert found.mean < float(values.mean())
-        off.append(found.mean - float(difficulty.mean()))
+        result = estimate(blend, [*members, blend], trials, solvers, np.random.default_rng(0))
+        assert result.mean < float(values.mean())
+        off.append(result.mean - float(difficulty.mean()))
     assert abs(float(np.mean(off))) < 0.005

@@ -62,9 +62,9 @@ def test_a_copy_that_fails_is_left_out(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(serving, "copy_loss", failing)
     with pytest.warns(RankTuneWarning, match=r"^the copy for solr failed and is left out: .*: by design\."):
-        found = tuned(tmp_path, "solr")
-    assert found.restriction is not None and not found.restriction.distilled and found.best.is_served
-    assert export(found.best_model, "solr")
+        result = tuned(tmp_path, "solr")
+    assert result.restriction is not None and not result.restriction.distilled and result.best.is_served
+    assert export(result.best_model, "solr")
 
 
 def test_without_systems_nothing_is_said_of_them(free: Result) -> None:
@@ -82,12 +82,12 @@ def test_what_is_delivered_can_be_loaded(home: Path, systems: tuple[str, ...]) -
             model = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
             assert row.is_served == all(FORMATS[name].holds(parts_of(model)) for name in systems)
     rows = {row.solver: row for row in result.leaderboard}
-    found = result.restriction
-    assert found is not None and found.systems == systems and found.best == BLEND and not found.untried
+    actual = result.restriction
+    assert actual is not None and actual.systems == systems and actual.best == BLEND and not actual.untried
     assert not rows[BLEND].is_served and {DISTILLED, TREE_BLEND} <= set(rows)
-    assert result.best.solver == DISTILLED and found.distilled
-    assert found.cost is not None and found.loss is not None
-    assert found.cost.mean == pytest.approx(-found.loss.mean, abs=1e-12) and abs(found.loss.mean) < 0.005
+    assert result.best.solver == DISTILLED and actual.distilled
+    assert actual.cost is not None and actual.loss is not None
+    assert actual.cost.mean == pytest.approx(-actual.loss.mean, abs=1e-12) and abs(actual.loss.mean) < 0.005
     assert result.best.params == rows[BLEND].params
     blend, copy = (load_model(Path(result.folder) / "models" / f"{name}.json") for name in (BLEND, DISTILLED))
     test = graded(40, 1)
@@ -96,13 +96,13 @@ def test_what_is_delivered_can_be_loaded(home: Path, systems: tuple[str, ...]) -
     said = conclusion(result.as_dict())
     assert f"Distilled is a copy of Blend *, which {' and '.join(systems)} cannot load: " in said
     kept = load_result(Path(result.folder) / "result.json")
-    assert kept["restriction"]["cost_interval"] == [found.cost.low, found.cost.high]
+    assert kept["restriction"]["cost_interval"] == [actual.cost.low, actual.cost.high]
 
 
 def test_what_all_can_load_costs_nothing(for_solr: Result) -> None:
-    found = for_solr.restriction
-    assert found is not None and found.cost is None and found.loss is None and not found.distilled
-    assert {"RankSVM", "RidgeRanker"} <= set(found.untried)
+    result = for_solr.restriction
+    assert result is not None and result.cost is None and result.loss is None and not result.distilled
+    assert {"RankSVM", "RidgeRanker"} <= set(result.untried)
     assert isinstance(for_solr.best_model, TreeModel)
     said = conclusion(for_solr.as_dict())
     assert "solr and lightgbm can load the best model of all: nothing is lost." in said
@@ -162,16 +162,16 @@ def blend() -> BlendModel:
 
 def test_the_loss_is_of_queries_that_a_copy_was_not_made_from() -> None:
     queries = graded(50, 3)
-    found = copied(blend(), queries, ["solr"])
+    result = copied(blend(), queries, ["solr"])
     lost = copy_loss(blend(), queries, ["solr"], "ndcg@10", 0)
-    assert found.metric == "ndcg@10" and found.loss.mean == pytest.approx(float(np.nanmean(lost)))
+    assert result.metric == "ndcg@10" and result.loss.mean == pytest.approx(float(np.nanmean(lost)))
     metric = parse_metric("ndcg@10")
     before = metric.per_query(blend().predict(queries), queries)
     assert len(lost) == queries.n_queries and (lost[~np.isnan(lost)] <= before[~np.isnan(lost)]).all()
-    assert found.bytes_before == blend().bytes < found.model.bytes
+    assert result.bytes_before == blend().bytes < result.model.bytes
     linear = copied(blend(), queries, ["liblinear"])
     assert isinstance(linear.model, LinearModel)
-    assert linear.loss.high - linear.loss.low > 5 * (found.loss.high - found.loss.low)  # it ranks otherwise
+    assert linear.loss.high - linear.loss.low > 5 * (result.loss.high - result.loss.low)  # it ranks otherwise
 
 
 def test_a_loss_is_kept_unless_it_is_significantly_too_high() -> None:

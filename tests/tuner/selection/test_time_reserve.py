@@ -51,7 +51,7 @@ def test_without_a_deadline_everything_is_affordable() -> None:
 
 
 def test_where_time_is_short_the_best_of_each_solver_come_first() -> None:
-    costs = [1.1 * 1.25 * one.seconds for one in FOUND]  # scored again, and refitted
+    costs = [1.1 * 1.25 * result.seconds for result in FOUND]  # scored again, and refitted
     fixed = reporting(PROBLEM) + 1e-9
     assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + costs[0] + costs[1] + costs[3])) == [0, 1, 3]
     assert fit_in_time([0, 1, 3, 2], FOUND, PROBLEM, 1, within(fixed + sum(costs))) == [0, 1, 3, 2]

@@ -28,15 +28,15 @@ def test_the_gain_is_that_over_the_best_default_on_the_test_queries(tmp_path: Pa
         train, test=test, solvers=("RidgeRanker", "RankSVM"), trials=8, sampler="random", name="s", home=tmp_path,
         jobs=1,
     )  # fmt: skip
-    found = result.tuning
-    assert found is not None and found.gain is not None
-    default = make(found.default, {}, 0).fit(train)
+    actual = result.tuning
+    assert actual is not None and actual.gain is not None
+    default = make(actual.default, {}, 0).fit(train)
     metric = parse_metric("ndcg@10")
     ours, theirs = (metric.per_query(own.predict(test), test) for own in (result.best_model, default))
-    assert found.gain.mean == pytest.approx(np.nanmean(ours - theirs), abs=1e-9)
-    assert found.gain.low <= found.gain.mean <= found.gain.high
+    assert actual.gain.mean == pytest.approx(np.nanmean(ours - theirs), abs=1e-9)
+    assert actual.gain.low <= actual.gain.mean <= actual.gain.high
     saved = load_result(Path(result.folder) / "result.json")["tuning"]
-    assert saved["gain"] == found.gain.mean and saved["gain_interval"] == [found.gain.low, found.gain.high]
+    assert saved["gain"] == actual.gain.mean and saved["gain_interval"] == [actual.gain.low, actual.gain.high]
 
 
 def test_a_default_gains_nothing_over_itself(tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ def test_over_splits_it_is_the_mean_and_needs_all_of_them() -> None:
     generator = np.random.default_rng(0)
     chosen = [np.array([0.5, 0.7]), np.array([0.9, 0.1, 0.2])]
     defaults = [DefaultModel("A", np.array([0.4, 0.7]), False), DefaultModel("A", chosen[1], True)]
-    found = tuning_gain(defaults, chosen, generator)
-    assert found is not None and found.gain is not None and found.gain.mean == pytest.approx(0.025)
+    result = tuning_gain(defaults, chosen, generator)
+    assert result is not None and result.gain is not None and result.gain.mean == pytest.approx(0.025)
     assert tuning_gain([*defaults[:1], None], chosen, generator) is None
     none = tuning_gain([DefaultModel("A", own, True) for own in chosen], chosen, generator)
     assert none is not None and none.gain is None

@@ -37,11 +37,11 @@ def test_parts_without_shared_queries_stay_as_they_are() -> None:
 
 
 def test_test_queries_leave_the_other_parts_whatever_their_form() -> None:
-    own, common, vali = graded(30, 0), graded(5, 1), graded(8, 2)
-    split = Split("s", concatenate([own, common]), concatenate([vali, common]), shuffled(common, 3))
+    queries, common, vali = graded(30, 0), graded(5, 1), graded(8, 2)
+    split = Split("s", concatenate([queries, common]), concatenate([vali, common]), shuffled(common, 3))
     with pytest.warns(RankTuneWarning) as warned:
         kept = without_shared(split)
-    assert kept.train.fingerprint == own.fingerprint
+    assert kept.train.fingerprint == queries.fingerprint
     assert kept.vali is not None and kept.vali.fingerprint == vali.fingerprint
     assert [str(one.message).split(" queries are")[0] for one in warned] == ["5 of 13 validation", "5 of 35 training"]
 

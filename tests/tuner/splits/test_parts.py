@@ -77,7 +77,7 @@ def test_a_plan_that_another_process_has_replaced_is_read_anew(folder: str) -> N
     assert isinstance(plan, tuple) and len(plan) == 3
     one = Fold(np.arange(20), np.arange(20, 30))
     save_plan((one,), Path(folder) / f"{PLAN}.npz")
-    found = read_plan(folder, PLAN)
-    assert isinstance(found, tuple) and len(found) == 1
+    result = read_plan(folder, PLAN)
+    assert isinstance(result, tuple) and len(result) == 1
     np.testing.assert_array_equal(training_numbers(folder), np.arange(20))
     assert read_plan(folder, "none") == ()

@@ -91,13 +91,13 @@ def test_an_archive_with_a_wrong_bit_is_refused_or_says_the_same(save: Callable[
         wrong = bytearray(content)
         wrong[bit // 8] ^= 1 << bit % 8
         try:
-            found = read_archive(bytes(wrong))
+            result = read_archive(bytes(wrong))
         except Damaged as error:
             assert "\n" not in str(error)
             refused += 1
         else:
-            assert found.keys() == arrays.keys()
-            assert all(np.array_equal(found[name], array) for name, array in arrays.items())
+            assert result.keys() == arrays.keys()
+            assert all(np.array_equal(result[name], array) for name, array in arrays.items())
     assert refused > 4 * (len(content) - directory)
     for length in range(len(content)):
         with pytest.raises(Damaged):

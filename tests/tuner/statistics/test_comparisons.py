@@ -62,36 +62,36 @@ def test_sampled_signs_agree_with_all_of_them(n: int) -> None:
     difference = np.random.default_rng(3).normal(0.6, 1.0, n)
     signs = 1 - 2 * ((np.arange(2**n)[:, None] >> np.arange(n)) & 1)
     expected = np.mean(np.abs(signs @ difference) >= abs(difference.sum()) - 1e-12)
-    found = compare(difference, np.zeros(n), generator()).p_randomisation
+    comparison = compare(difference, np.zeros(n), generator()).p_randomisation
     assert 0.02 < expected < 0.5
-    assert found == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 10_000))
+    assert comparison == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 10_000))
 
 
 @pytest.mark.parametrize(
     "difference", [np.zeros(0), np.zeros(5), np.array([0.4])], ids=["no query", "no difference", "one query"]
 )
 def test_nothing_told_is_a_p_value_of_one(difference: np.ndarray) -> None:
-    found = compare(difference, np.zeros_like(difference), generator())
-    assert (found.p_randomisation, found.p_t, found.p_wilcoxon) == (1.0, 1.0, 1.0)
+    comparison = compare(difference, np.zeros_like(difference), generator())
+    assert (comparison.p_randomisation, comparison.p_t, comparison.p_wilcoxon) == (1.0, 1.0, 1.0)
 
 
 def test_the_same_difference_everywhere_is_certain_and_without_effect_size() -> None:
-    found = compare(np.full(30, 0.1) + np.linspace(0, 1, 30), np.linspace(0, 1, 30), generator())
-    assert found.p_t == 0.0 and found.p_wilcoxon < 1e-8 and found.p_randomisation < 1e-3
-    assert math.isnan(found.effect)  # in standard deviations of zero
+    comparison = compare(np.full(30, 0.1) + np.linspace(0, 1, 30), np.linspace(0, 1, 30), generator())
+    assert comparison.p_t == 0.0 and comparison.p_wilcoxon < 1e-8 and comparison.p_randomisation < 1e-3
+    assert math.isnan(comparison.effect)  # in standard deviations of zero
 
 
 def test_parts_of_a_comparison_add_up() -> None:
     a = np.array([0.5, 0.2, np.nan, 0.9, 0.4, 0.1])
     b = np.array([0.1, 0.2, 0.3, np.nan, 0.6, 0.0])  # counted differences 0.4, 0, -0.2, 0.1
-    found = compare(a, b, generator())
-    assert (found.wins, found.ties, found.losses) == (2, 1, 1)
-    assert found.difference == pytest.approx(0.3 / 4)
-    assert found.effect == pytest.approx((0.3 / 4) / np.std([0.4, 0.0, -0.2, 0.1], ddof=1))
+    comparison = compare(a, b, generator())
+    assert (comparison.wins, comparison.ties, comparison.losses) == (2, 1, 1)
+    assert comparison.difference == pytest.approx(0.3 / 4)
+    assert comparison.effect == pytest.approx((0.3 / 4) / np.std([0.4, 0.0, -0.2, 0.1], ddof=1))
     interval = bootstrap_interval(a - b, generator())
-    assert (found.low, found.high) == (interval.low, interval.high)
-    assert found.low < found.difference < found.high
-    assert (found.mean_a, found.mean_b, found.queries) == pytest.approx((1.2 / 4, 0.9 / 4, 4))
+    assert (comparison.low, comparison.high) == (interval.low, interval.high)
+    assert comparison.low < comparison.difference < comparison.high
+    assert (comparison.mean_a, comparison.mean_b, comparison.queries) == pytest.approx((1.2 / 4, 0.9 / 4, 4))
 
 
 def test_swapping_sides_mirrors() -> None:
@@ -113,11 +113,11 @@ def test_a_higher_level_is_a_wider_interval() -> None:
 def test_splits_count_equally_in_the_difference_and_by_query_in_the_tests() -> None:
     large = generator().random((2, 100))
     a, b = [np.array([1.0, 0.5]), large[0]], [np.zeros(2), large[1]]
-    found = compare_splits(a, b, generator())
-    assert found.difference == pytest.approx((0.75 + large[0].mean() - large[1].mean()) / 2)
+    comparison = compare_splits(a, b, generator())
+    assert comparison.difference == pytest.approx((0.75 + large[0].mean() - large[1].mean()) / 2)
     pooled = np.concatenate(a) - np.concatenate(b)
-    assert found.p_t == paired_t(pooled) and found.p_wilcoxon == signed_rank(pooled)
-    assert found.wins + found.ties + found.losses == 102
+    assert comparison.p_t == paired_t(pooled) and comparison.p_wilcoxon == signed_rank(pooled)
+    assert comparison.wins + comparison.ties + comparison.losses == 102
     assert compare_splits([a[1]], [b[1]], generator()) == compare(a[1], b[1], generator())
 
 
@@ -143,14 +143,14 @@ def test_holm_is_the_closure_of_bonferroni(p_values: list[float | None]) -> None
     """An hypothesis' adjusted p is the largest Bonferroni p over all sets of hypotheses that it is in."""
     known = {k: p for k, p in enumerate(p_values) if p is not None and not math.isnan(p)}
     adjusted = holm(p_values)
-    for k, found in enumerate(adjusted):
+    for k, result in enumerate(adjusted):
         if k not in known:
-            assert found is p_values[k]
+            assert result is p_values[k]
             continue
         others = [j for j in known if j != k]
         sets = [{k, *more} for size in range(len(others) + 1) for more in itertools.combinations(others, size)]
         expected = max(min(1.0, len(chosen) * min(known[j] for j in chosen)) for chosen in sets)
-        assert found == pytest.approx(expected, rel=1e-12, abs=0)
+        assert result == pytest.approx(expected, rel=1e-12, abs=0)
 
 
 @given(st.lists(st.tuples(st.integers(-3, 3), st.integers(1, 4)), min_size=1, max_size=8))
@@ -159,10 +159,10 @@ def test_weighted_queries_are_tested_sign_by_sign(drawn: list[tuple[int, int]]) 
     weights = np.array([weight for _, weight in drawn], dtype=float)
     observed = abs(np.dot(weights, difference))
     sums = [abs(np.dot(weights * difference, signs)) for signs in itertools.product((-1, 1), repeat=len(drawn))]
-    found = compare(difference, np.zeros_like(difference), generator(), weights=weights)
-    assert found.p_randomisation == pytest.approx(np.mean([own >= observed - 1e-9 for own in sums]), rel=1e-12)
-    assert found.difference == pytest.approx(np.repeat(difference, weights.astype(int)).mean(), abs=1e-12)
-    assert found.mean_a == found.difference and found.mean_b == 0.0
+    comparison = compare(difference, np.zeros_like(difference), generator(), weights=weights)
+    assert comparison.p_randomisation == pytest.approx(np.mean([total >= observed - 1e-9 for total in sums]), rel=1e-12)
+    assert comparison.difference == pytest.approx(np.repeat(difference, weights.astype(int)).mean(), abs=1e-12)
+    assert comparison.mean_a == comparison.difference and comparison.mean_b == 0.0
 
 
 def test_equal_weights_change_nothing() -> None:
@@ -195,12 +195,12 @@ def test_the_t_test_of_weighted_differences_is_that_of_a_ratio() -> None:
     difference, w = untied(40), np.random.default_rng(2).random(40) + 0.1
     mean = np.average(difference, weights=w)
     error = np.sqrt(40 / 39 * (w**2 * (difference - mean) ** 2).sum()) / w.sum()
-    found = compare(difference, np.zeros(40), generator(), weights=w)
-    assert found.p_t == pytest.approx(2.0 * stats.t.sf(abs(mean) / error, 39), rel=1e-9)
-    assert found.p_wilcoxon == pytest.approx(stats.wilcoxon(w * difference, method="exact").pvalue, rel=1e-9)
+    comparison = compare(difference, np.zeros(40), generator(), weights=w)
+    assert comparison.p_t == pytest.approx(2.0 * stats.t.sf(abs(mean) / error, 39), rel=1e-9)
+    assert comparison.p_wilcoxon == pytest.approx(stats.wilcoxon(w * difference, method="exact").pvalue, rel=1e-9)
 
 
 def test_a_split_may_have_no_weights() -> None:
     a, b = [np.array([0.5, 0.1]), np.array([0.9, 0.4])], [np.zeros(2), np.zeros(2)]
-    found = compare_splits(a, b, generator(), weights=[None, np.array([1.0, 4.0])])
-    assert found.difference == pytest.approx((0.3 + 0.5) / 2)
+    comparison = compare_splits(a, b, generator(), weights=[None, np.array([1.0, 4.0])])
+    assert comparison.difference == pytest.approx((0.3 + 0.5) / 2)

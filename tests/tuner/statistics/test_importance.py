@@ -15,9 +15,9 @@ def rows_of(n: int, d: int, seed: int = 0) -> np.ndarray:
 
 
 def known(rows: np.ndarray, values: np.ndarray, seed: int = 0, **options: Any) -> Importance:
-    found = importance(rows, values, np.random.default_rng(seed), **options)
-    assert found is not None
-    return found
+    result = importance(rows, values, np.random.default_rng(seed), **options)
+    assert result is not None
+    return result
 
 
 def noise(n: int, seed: int = 1) -> np.ndarray:
@@ -28,24 +28,24 @@ def noise(n: int, seed: int = 1) -> np.ndarray:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_the_only_parameter_that_matters_is_found_and_a_dummy_may_not_matter(n: int, seed: int) -> None:
     rows = rows_of(n, 5, seed)
-    found = known(rows, np.sin(3 * rows[:, 2]) + noise(n, seed), seed)
-    assert int(np.argmax(found.mean)) == 2
-    assert found.mean[2] > 0.3
-    assert found.low[2] > 0.05
+    result = known(rows, np.sin(3 * rows[:, 2]) + noise(n, seed), seed)
+    assert int(np.argmax(result.mean)) == 2
+    assert result.mean[2] > 0.3
+    assert result.low[2] > 0.05
     for dummy in (0, 1, 3, 4):
-        assert found.low[dummy] <= 0.0
-        assert found.mean[dummy] < 0.1
-    assert (found.low <= found.mean).all()
-    assert (found.mean <= found.high).all()
+        assert result.low[dummy] <= 0.0
+        assert result.mean[dummy] < 0.1
+    assert (result.low <= result.mean).all()
+    assert (result.mean <= result.high).all()
 
 
 def test_shares_are_those_of_an_additive_function() -> None:
     rows = rows_of(MAX_TRIALS, 3)
     values = 3 * rows[:, 0] + rows[:, 1]  # variances 9 : 1
-    found = known(rows, values)
-    assert found.mean[0] == pytest.approx(0.9, abs=0.25)
-    assert found.mean[1] == pytest.approx(0.1, abs=0.08)
-    assert abs(found.mean[2]) < 0.03
+    result = known(rows, values)
+    assert result.mean[0] == pytest.approx(0.9, abs=0.25)
+    assert result.mean[1] == pytest.approx(0.1, abs=0.08)
+    assert abs(result.mean[2]) < 0.03
 
 
 def test_the_unit_of_the_values_does_not_matter() -> None:
@@ -62,10 +62,10 @@ def test_a_parameter_that_is_active_sometimes_matters_only_there() -> None:
     rows[:, 0] = switch
     values = np.where(switch > 0, 5 * rows[:, 1], 2.5) + noise(150)
     rows[switch == 0, 1] = np.nan
-    found = known(rows, values)
-    assert int(np.argmax(found.mean)) == 1
-    assert found.low[1] > 0.1
-    assert found.low[2] <= 0.0
+    result = known(rows, values)
+    assert int(np.argmax(result.mean)) == 1
+    assert result.low[1] > 0.1
+    assert result.low[2] <= 0.0
 
 
 def conditional(rows: np.ndarray) -> np.ndarray:
@@ -92,9 +92,9 @@ def test_a_choice_counts_with_the_parameters_below_it() -> None:
     full = np.column_stack([generator.integers(0, 2, 150), *generator.random((3, 150))])
     rows = conditional(full)
     values = np.where(full[:, 0] == 0, full[:, 1], full[:, 2]) + 3.0 * (full[:, 0] == 1) + noise(150)
-    found = known(rows, values, masked=conditional)
+    result = known(rows, values, masked=conditional)
     exact = np.array([2.25 + 1 / 24, 1 / 24, 1 / 24, 0.0]) / values.var()  # half the mean squared differences
-    np.testing.assert_allclose(found.mean, exact, atol=0.12)
+    np.testing.assert_allclose(result.mean, exact, atol=0.12)
     chosen = known(rows, values, columns=np.array([3, 0]), masked=conditional)
     assert chosen.mean.shape == (2,) and chosen.mean[1] > 0.8 and abs(chosen.mean[0]) < 0.05
 

@@ -10,25 +10,25 @@ from ranktune.tuner.statistics.comparisons import compare_splits, holm, pairwise
 
 def splits_of(models: int, *sizes: int) -> list[np.ndarray]:
     generator = np.random.default_rng(0)
-    found = [np.round(generator.random((models, n)) - 0.08 * np.arange(models)[:, None], 1) for n in sizes]
-    for values in found:
+    results = [np.round(generator.random((models, n)) - 0.08 * np.arange(models)[:, None], 1) for n in sizes]
+    for values in results:
         values[:, 1] = np.nan
-    return found
+    return results
 
 
 @pytest.mark.parametrize(("sizes", "is_weighted"), [((30,), False), ((20, 35), False), ((20, 35), True)])
 def test_pairs_are_what_comparing_them_alone_gives(sizes: tuple[int, ...], is_weighted: bool) -> None:
     splits = splits_of(4, *sizes)
     weights = [np.linspace(0.1, 2.0, values.shape[1]) for values in splits] if is_weighted else None
-    found = pairwise(splits, np.random.default_rng(1), weights)
-    assert [(pair.a, pair.b) for pair in found] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
-    for pair in found:
+    result = pairwise(splits, np.random.default_rng(1), weights)
+    assert [(pair.a, pair.b) for pair in result] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+    for pair in result:
         sides = [v[pair.a] for v in splits], [v[pair.b] for v in splits]
         own = compare_splits(*sides, np.random.default_rng(2), weights=weights)
         assert pair.difference == pytest.approx(own.difference)
         assert (pair.wins, pair.ties, pair.losses) == (own.wins, own.ties, own.losses)
         assert pair.p == pytest.approx(own.p_randomisation, abs=0.025)
-    assert [pair.p_holm for pair in found] == holm([pair.p for pair in found])
+    assert [pair.p_holm for pair in result] == holm([pair.p for pair in result])
 
 
 def test_equal_models_are_never_told_apart_and_clear_ones_always_are() -> None:

@@ -54,11 +54,11 @@ def test_front_is_what_nobody_beats(options: list[Option]) -> None:
 @BRIEFLY
 @given(OPTIONS)
 def test_knee_is_of_the_front(options: list[Option]) -> None:
-    kept, found = front(options, "nonzeros"), knee(options, "nonzeros")
-    assert (found is None) == (not kept)
-    assert found is None or any(found is option for option in kept)
+    kept, result = front(options, "nonzeros"), knee(options, "nonzeros")
+    assert (result is None) == (not kept)
+    assert result is None or any(result is option for option in kept)
     if 0 < len(kept) < 3:
-        assert found is kept[-1]
+        assert result is kept[-1]
 
 
 def test_an_infinite_cost_is_on_no_front() -> None:
@@ -89,8 +89,8 @@ def test_knee_lies_farthest_from_the_chord() -> None:
 def test_knee_does_not_depend_on_units() -> None:
     options = curve([1, 5, 20, 80, 300], [0.30, 0.42, 0.48, 0.49, 0.495])
     scaled = [Option(o.label, 100 * o.quality - 7, nonzeros=1_000 * (o.nonzeros or 0)) for o in options]
-    found, other = knee(options, "nonzeros"), knee(scaled, "nonzeros")
-    assert found is not None and other is not None and found.label == other.label == "20"
+    result, other = knee(options, "nonzeros"), knee(scaled, "nonzeros")
+    assert result is not None and other is not None and result.label == other.label == "20"
 
 
 def test_a_front_that_pays_more_and_more_has_its_knee_at_the_best() -> None:
@@ -109,14 +109,14 @@ def test_best_within_limits_is_the_best_of_those_that_keep_them(options: list[Op
         for option in options
         if not math.isnan(option.quality) and all(option.amount(name) <= most for name, most in limits.items())
     ]
-    found = best_within(options, limits)
-    assert (found is None) == (not allowed)
-    if found is not None:
-        assert any(found is option for option in allowed)
-        assert found.quality == max(option.quality for option in allowed)
-        rivals = [option for option in allowed if option.quality == found.quality]
+    result = best_within(options, limits)
+    assert (result is None) == (not allowed)
+    if result is not None:
+        assert any(result is option for option in allowed)
+        assert result.quality == max(option.quality for option in allowed)
+        rivals = [option for option in allowed if option.quality == result.quality]
         costs = [[option.amount(name) for name in limits] for option in rivals]
-        assert [found.amount(name) for name in limits] == min(costs)
+        assert [result.amount(name) for name in limits] == min(costs)
 
 
 @pytest.mark.parametrize(

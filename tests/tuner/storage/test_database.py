@@ -35,7 +35,7 @@ def refused(url: str | Path, secret: str = SECRET) -> str:
     with warnings.catch_warnings(record=True) as notices, pytest.raises(RankTuneError) as caught:
         warnings.simplefilter("always")
         open_storage(url, patience=0.3)
-    shown = "".join(traceback.format_exception(caught.value)) + "".join(str(one.message) for one in notices)
+    shown = "".join(traceback.format_exception(caught.value)) + "".join(str(notice.message) for notice in notices)
     context: BaseException | None = caught.value
     while context is not None:
         shown += str(context)
@@ -176,9 +176,9 @@ def test_a_damaged_database(tmp_path: Path) -> None:
 
 def version(path: Path) -> str:
     with sqlite3.connect(path) as connection:
-        (found,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        (result,) = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     connection.close()
-    return str(found)
+    return str(result)
 
 
 def set_version(path: Path, name: str, *more: str) -> None:
@@ -245,16 +245,16 @@ def test_what_passes_is_waited_for_with_a_warning_before_and_after() -> None:
     clock, notices = Time(), []
     engine = create_engine("sqlite://")
     with pytest.warns(RankTuneWarning) as warned:
-        found = retrying(
+        result = retrying(
             failing(9, "database is locked"),
             engine,
             on_event=lambda *w: notices.append(w),
             clock=clock,
             sleep=clock.sleep,
         )
-    assert found == "done"
+    assert result == "done"
     assert [event for event, _ in notices] == [AWAY, BACK]
-    assert [str(one.message) for one in warned] == [sentence for _, sentence in notices]
+    assert [str(warning.message) for warning in warned] == [sentence for _, sentence in notices]
     assert "answers again after" in notices[1][1]
 
 

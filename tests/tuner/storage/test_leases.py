@@ -124,7 +124,7 @@ def test_what_was_interrupted_keeps_its_attempt(leases: Leases) -> None:
         if number:
             leases.reissue(1, lease.token)
             lease = leases.give(1, PARAMS, "lane")
-    leases.give_back([one.token for one in leases.rows()])
+    leases.give_back([row.token for row in leases.rows()])
     assert states(leases) == {0: "waiting 1", 1: "waiting 2"}
     assert lease is not None and leases.renew([lease.token]) == set()
     mine = leases.claim("w")
@@ -164,12 +164,12 @@ def test_who_was_given_up_cannot_hand_in(leases: Leases, clock: Clock) -> None:
 
 def lapse(leases: Leases, clock: Clock, seconds: float = PERIOD, step: float = PERIOD / 10) -> list[tuple[int, bool]]:
     """Let time pass with the looks of an owner in between."""
-    found, until = [], clock.now + seconds
-    found += [(lease.number, again) for lease, again in leases.expired()]
+    result, until = [], clock.now + seconds
+    result += [(lease.number, again) for lease, again in leases.expired()]
     while clock.now < until - 1e-6:
         clock.now += step
-        found += [(lease.number, again) for lease, again in leases.expired()]
-    return found
+        result += [(lease.number, again) for lease, again in leases.expired()]
+    return result
 
 
 def test_a_worker_that_dies_right_after_its_claim_is_found_within_a_period(leases: Leases, clock: Clock) -> None:

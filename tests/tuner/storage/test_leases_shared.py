@@ -72,9 +72,9 @@ def check(said: list[list[str]], record: Record, trials: int) -> None:
     """Check that each trial was claimed once, handed in once and is in the record once, as it should be."""
     assert Counter(int(number) for number, _, _ in said) == Counter(range(trials))
     assert {(attempt, done) for _, attempt, done in said} == {("1", "True")}
-    found = record.trials()
-    assert [number_of(trial) for trial in found] == list(range(trials))
-    for trial in found:
+    result = record.trials()
+    assert [number_of(trial) for trial in result] == list(range(trials))
+    for trial in result:
         assert (record.per_query(trial)["map"] == outcome_of(number_of(trial)).per_query["map"]).all()
     assert record.leases.rows() == [] and record.leases.workers() == []
     record.close()
@@ -97,10 +97,10 @@ def test_a_server_that_crashes_and_is_away_costs_a_warning_only(postgres: Server
         warnings.simplefilter("always")
         said, record = run_shared(tmp_path, postgres.new_database(), trials, third=outage.start, pause=0.02)
         outage.join()
-    assert any("answers again after" in str(one.message) for one in notices)
+    assert any("answers again after" in str(notice.message) for notice in notices)
     assert all(
-        postgres.password not in str(one.message) and "the record postgresql://tester@" in str(one.message)
-        for one in notices
+        postgres.password not in str(notice.message) and "the record postgresql://tester@" in str(notice.message)
+        for notice in notices
     )
     again = Counter(int(number) for number, _, _ in said)
     assert set(again) == set(range(trials))

@@ -179,9 +179,9 @@ def test_a_parameter_that_comes_or_goes_or_changes_its_condition_is_no_widening(
         ((loss, Float("size", 1, 9, 3, when=size.when)), "'A.size' is 1 to 9 where"),
         ((Choice("loss", (True, "x", "y"), "x"), replace(size, low=2)), "'A.size' is 1 to 9"),
     ):
-        found = space_differences(noted(loss, size), noted(*other))
-        assert said in found[-1].text
-        assert not found[-1].keeps_trials
+        result = space_differences(noted(loss, size), noted(*other))
+        assert said in result[-1].text
+        assert not result[-1].keeps_trials
     (changed,) = space_differences(noted(Choice("n", (1, 2), 1)), noted(Choice("n", (True, 2), True)))
     assert not changed.keeps_trials  # which Python takes for the same
 
@@ -207,9 +207,9 @@ def test_the_trials_of_a_record_get_the_wider_space_in_one_go(tmp_path: Path, st
     assert migrate_space(storage, "mine", wide) == 0
     fresh = open_storage(where)
     for name, space in (("mine", wide), ("other", narrow)):
-        found = optuna.load_study(study_name=name, storage=fresh)
-        assert [trial.params for trial in found.trials] == before
-        assert all(trial.distributions == {n: space.distributions[n] for n in trial.params} for trial in found.trials)
+        result = optuna.load_study(study_name=name, storage=fresh)
+        assert [trial.params for trial in result.trials] == before
+        assert all(trial.distributions == {n: space.distributions[n] for n in trial.params} for trial in result.trials)
     with pytest.raises(StudyError, match=r"trials with 'B\.\w' .* here\. Choose another name"):
         migrate_space(storage, "mine", narrow)
     with pytest.raises(StudyError, match="it is not searched here"):
@@ -250,9 +250,9 @@ def test_names_of_earlier_versions_become_those_of_today(tmp_path: Path) -> None
     study.optimize(lambda trial: float(len(former.suggest(trial))), n_trials=12)
     before = [trial.params for trial in study.trials]
     assert migrate_space(storage, "s", today) == 24
-    found = optuna.load_study(study_name="s", storage=storage).trials
-    assert [former_names(trial.params) for trial in found] == before
-    for trial, old in zip(found, before, strict=True):
+    result = optuna.load_study(study_name="s", storage=storage).trials
+    assert [former_names(trial.params) for trial in result] == before
+    for trial, old in zip(result, before, strict=True):
         assert trial.params == current_names(old) and trial.params["ElasticRank.loss"].startswith("pairwise_")
         assert trial.distributions == {name: today.distributions[name] for name in trial.params}
         attributes = {DIGEST: trial_digest("COMPLETE", 0.5, old, {})}
@@ -283,8 +283,8 @@ def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: P
     more = ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, extend=True, **options)
     assert (first.trials, more.trials) == (12, trials)
     storage = RDBStorage(f"sqlite:///{tmp_path / 's' / 'record.db'}")
-    found = optuna.load_study(study_name="s", storage=storage)
-    every = found.trials
+    result = optuna.load_study(study_name="s", storage=storage)
+    every = result.trials
     assert [(trial.params, trial.value) for trial in every[:12]] == before
     assert every[12].params["solver"] == "ListNet"  # a new solver begins with its defaults
     space = StudyFolder(tmp_path / "s").study().union_space()
@@ -295,7 +295,7 @@ def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: P
     strengths = [params["RankSVM.C"] for params in new if "RankSVM.C" in params]
     assert any(not 0.1 <= value <= 10.0 for value in strengths)
     assert any(params.get("RankSVM.loss") == "l1" for params in new)
-    assert found.best_value == max(trial.value or 0.0 for trial in every)
+    assert result.best_value == max(trial.value or 0.0 for trial in every)
     declared = StudyFolder(tmp_path / "s").study()
     again = ranktune.tune(data, solvers=declared.solvers, trials=trials + 1, space=declared.space, **options)
     assert again.trials == trials + 1  # what was extended is the study now
@@ -350,6 +350,6 @@ def test_a_space_is_noted_completely() -> None:
         "A.k": {"choices": ["p", None]},
         "A.n": {"low": 1, "high": 5, "log": False, "whole": True},
     }
-    assert {type(one) for one in space.distributions.values()} == {
+    assert {type(distribution) for distribution in space.distributions.values()} == {
         FloatDistribution, IntDistribution, CategoricalDistribution,
     }  # fmt: skip

@@ -39,11 +39,11 @@ def test_what_is_written_is_read_in_order(tmp_path: Path) -> None:
     with Events(tmp_path, study="mine") as events:
         for number, kind in enumerate(Event):
             events.write(kind, trial=number, split="Fold1")
-    found = list(read_events(tmp_path))
-    assert [event["event"] for event in found] == [kind.value for kind in Event]
-    assert all(event["study"] == "mine" and event["split"] == "Fold1" for event in found)
-    assert [list(event)[:3] for event in found] == [["at", "event", "study"]] * len(found)
-    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", event["at"]) for event in found)
+    results = list(read_events(tmp_path))
+    assert [event["event"] for event in results] == [kind.value for kind in Event]
+    assert all(event["study"] == "mine" and event["split"] == "Fold1" for event in results)
+    assert [list(event)[:3] for event in results] == [["at", "event", "study"]] * len(results)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", event["at"]) for event in results)
 
 
 def test_the_moment_is_now_or_given_in_utc(tmp_path: Path) -> None:
@@ -67,9 +67,9 @@ def test_every_value_becomes_json_and_none_hides_what_names_the_event(tmp_path: 
     with Events(tmp_path, study="s") as events:
         events.write(Event.STEP, **values)
     line = (tmp_path / FILE).read_text()
-    found = json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
-    del found["at"]
-    assert found == {
+    result = json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    del result["at"]
+    assert result == {
         "event": "step", "study": "s", "nan": None, "inf": [None, 1.0], "one": 0.5, "many": [1.0, None], "whole": 3,
         "path": "a", "nested": {"1": {"x": [True, None]}},
     }  # fmt: skip
@@ -80,9 +80,9 @@ def test_a_text_is_one_line_however_hostile_or_long(tmp_path: Path) -> None:
     with Events(tmp_path) as events:
         events.write(Event.FAILED, reason=hostile, name="x" * 1_000_000)
     assert (tmp_path / FILE).read_bytes().count(b"\n") == 1
-    (found,) = read_events(tmp_path)
-    assert found["reason"] == hostile
-    assert len(found["name"]) == LONGEST + 3
+    (result,) = read_events(tmp_path)
+    assert result["reason"] == hostile
+    assert len(result["name"]) == LONGEST + 3
 
 
 @pytest.mark.parametrize("tail", [b"", b"\0" * 5000, b"\xff\xfe{", b'{"at": 1}\n\n[[[', b"[" * 100_000, b"1" * 9000])
@@ -142,8 +142,8 @@ def test_the_log_is_rotated_and_read_across_files(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(module, "BYTES", 2000)
     written(tmp_path, 60)
     assert 2 < len(list(tmp_path.glob(f"{FILE}*"))) <= KEPT + 1
-    found = numbers(tmp_path)
-    assert found == list(range(found[0], 60))
+    result = numbers(tmp_path)
+    assert result == list(range(result[0], 60))
     assert all(file.stat().st_size <= 2000 for file in tmp_path.glob(f"{FILE}*"))
 
 
@@ -159,9 +159,9 @@ def test_reading_while_another_process_writes_and_rotates(tmp_path: Path) -> Non
         writer.start()
     lengths = []
     while writer.is_alive():
-        found = numbers(tmp_path)
-        assert found == list(range(found[0], found[0] + len(found))) if found else True
-        lengths.append(len(found))
+        result = numbers(tmp_path)
+        assert result == list(range(result[0], result[0] + len(result))) if result else True
+        lengths.append(len(result))
     writer.join()
     assert writer.exitcode == 0
     assert len(lengths) > 3

@@ -82,8 +82,8 @@ def test_a_dead_holder_is_not_named_and_its_study_is_taken_over(folder: Path) ->
         assert (folder / LOCK).read_text() != ""
         assert holder(folder) is None
         with owning(folder):
-            found = holder(folder)
-            assert found is not None and found.pid == os.getpid()
+            result = holder(folder)
+            assert result is not None and result.pid == os.getpid()
     assert holder(folder) is None
     assert (folder / LOCK).read_text() == ""
 

@@ -78,8 +78,8 @@ def test_systems_are_checked_and_kept(tmp_path: Path) -> None:
 def test_a_study_for_other_systems_is_another_study() -> None:
     old = {name: value for name, value in Study().as_dict().items() if name != "serve"}  # before there was the setting
     assert setting_differences(old, Study().as_dict()) == []
-    (found,) = setting_differences(old, Study(serve=["onnx"]).as_dict())
-    assert found.text == "serve is [] there, ['onnx'] here" and not found.keeps_trials
+    (result,) = setting_differences(old, Study(serve=["onnx"]).as_dict())
+    assert result.text == "serve is [] there, ['onnx'] here" and not result.keeps_trials
 
 
 def test_a_solver_of_all_kinds_can_be_made_in_the_served_space() -> None:

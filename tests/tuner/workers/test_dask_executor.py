@@ -79,13 +79,13 @@ def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -
         os.kill(victim, signal.SIGKILL)
         out, errors = study.communicate(timeout=8 * SOON)
     assert study.returncode == 0, errors
-    found = json.loads(out)
+    result = json.loads(out)
     here = json.loads(subprocess.run([*command, "--jobs", "1", "--name", "here"], check=True, **pipes).stdout)  # type: ignore[call-overload]
-    assert found["trials"] == here["trials"] == trials
-    assert found["failures"] == []
+    assert result["trials"] == here["trials"] == trials
+    assert result["failures"] == []
     for name in ("estimate", "test_metrics"):
-        assert found[name] == here[name]
-    assert [(row["solver"], row["params"], row["vali"]) for row in found["leaderboard"]] == [
+        assert result[name] == here[name]
+    assert [(row["solver"], row["params"], row["vali"]) for row in result["leaderboard"]] == [
         (row["solver"], row["params"], row["vali"]) for row in here["leaderboard"]
     ]
     finished = [event["trial"] for event in read_events(log.parent) if event["event"] == "finished"]

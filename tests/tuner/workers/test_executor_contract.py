@@ -81,9 +81,9 @@ def test_results_warnings_and_exceptions_come_back(executor: Executor) -> None:
     def own(number: int) -> tuple[int, int]:
         return number * number, os.getpid()
 
-    found = [future.result(SOON) for future in [executor.submit(own, number) for number in range(12)]]
-    assert [square for square, _ in found] == [number * number for number in range(12)]
-    assert os.getpid() not in {pid for _, pid in found}
+    results = [future.result(SOON) for future in [executor.submit(own, number) for number in range(12)]]
+    assert [square for square, _ in results] == [number * number for number in range(12)]
+    assert os.getpid() not in {pid for _, pid in results}
     with pytest.raises(ZeroDivisionError) as caught:
         executor.submit(divmod, 1, 0).result(SOON)
     assert "In the worker process" in caught.value.__notes__[0]
@@ -202,8 +202,8 @@ def test_the_data_are_mapped_once_a_worker(executor: Executor, tmp_path: Path) -
     queries: Queries = graded(20, 0)
     folder = tmp_path / "home" / "all-0123"
     write_problem(queries, {PLAN: query_folds(queries, 3, 0)}, folder)
-    found = [future.result(SOON) for future in [executor.submit(mapped, str(folder)) for _ in range(10)]]
-    assert {misses for _, misses in found} == {1}
+    results = [future.result(SOON) for future in [executor.submit(mapped, str(folder)) for _ in range(10)]]
+    assert {misses for _, misses in results} == {1}
 
 
 @pytest.mark.parametrize("kind", CLUSTERS)
