@@ -89,10 +89,10 @@ class OnePassTuning:
 
     def _learn(self) -> None:
         """Score the next block by all configurations, and learn from it."""
-        begun, look = self._done, self._looks[self._look]
-        _, count = next(query_ranges(self._queries.starts[begun : look.after + 1], BLOCK_ROWS))
+        look = self._looks[self._look]
+        _, count = next(query_ranges(self._queries.starts[self._done : look.after + 1], BLOCK_ROWS))
+        block = block_of(self._queries, self._done, self._done + count)
         self._done += count
-        block = block_of(self._queries, begun, self._done)
         judgements = Judgements.of(block)
         numbers = np.array(self.learners.numbers)
         scores = self.learners.learn(block)
@@ -111,13 +111,13 @@ class OnePassTuning:
         values = np.array([self._metric.per_query(row, judgements) for row in scores])
         for number, row in zip(numbers, values, strict=True):
             self._entries[number].add(row)
-        if (skipped := look.after - look.counted - begun) < count:
-            self._window.append(values[:, max(skipped, 0) :].copy())
+        if self._done > look.after - look.counted:
+            self._window.append(values)
 
     def _decide(self) -> None:
         """Look: drop configurations, let fresh ones join, and begin a new window."""
         look, numbers = self._looks[self._look], self.learners.numbers
-        values = np.concatenate(self._window, axis=1)[:, -look.counted :]  # earlier releases kept more
+        values = np.concatenate(self._window, axis=1)[:, -look.counted :]
         standing = race.Standing.of(values, len(self._looks))
         best, kept = standing.best, sorted(numbers[row] for row in standing.going_on(look.survivors))
         for row, number in enumerate(numbers):

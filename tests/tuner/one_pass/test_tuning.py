@@ -81,7 +81,7 @@ def test_an_interrupted_pass_ends_as_a_whole_one(
     monkeypatch.setattr(checkpoint, "SHARE_OF_WRITING", 1e9)
     queries, path = linear_queries(300, 7, is_sparse=is_sparse), tmp_path / "checkpoint.npz"
     whole = tuned(queries).run()
-    learn, blocks = OnePassTuning._learn, 0
+    learn, blocks, widths = OnePassTuning._learn, 0, [0]
 
     def interrupted(self: OnePassTuning) -> None:
         nonlocal blocks
@@ -98,7 +98,10 @@ def test_an_interrupted_pass_ends_as_a_whole_one(
         except KeyboardInterrupt:
             if is_earlier:
                 as_in_earlier_releases(path)
+            else:
+                widths.append(np.load(path)["state-window"].shape[1])
     assert blocks > 20
+    assert max(widths) <= 75 + 64 / 2, "of the last 150 queries half count, and a block has up to 64 documents"
     assert found.as_dict() == whole.as_dict()
     np.testing.assert_array_equal(found.best_model.weights, whole.best_model.weights)
 
