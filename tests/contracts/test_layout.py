@@ -56,7 +56,7 @@ LAYERS = {
     "studies": (("benchmarks",), ("papers",), ("rankings",), ("api_search",)),
     "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
 }
-"""From top to bottom: a package may import those of the lines below its own, and none beside it. A package inside of
+"""From top to bottom: a package may import those of the lines below it, and none beside it. A package inside of
 another that is not listed belongs to it."""
 
 MAY_IMPORT = {

@@ -1,9 +1,9 @@
 """
-Documents that nobody judged
-============================
+Documents without a judgement
+=============================
 
-Judges see what old rankings showed them. A new ranking finds others, which have no grade. Counting them as irrelevant, as
-most tools do, punishes the new ranking; leaving them out compares both on what is known.
+Documents that old rankings showed have been judged. A new ranking shows others, which have no grade. Counting them as
+irrelevant, as most tools do, lowers the value of the new ranking; leaving them out compares both on known grades.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,8 @@
 The winner of validation is not the winner of test
 ==================================================
 
-Many models are compared on the same validation queries, and the best one is taken. Its validation score is partly luck, and
-on other queries the luck is gone.
+Many models are compared on the same validation queries, and the best one is chosen. Its validation score is too high on
+average, and on other queries it is lower.
 """
 
 import matplotlib.pyplot as plt
