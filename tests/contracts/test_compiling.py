@@ -32,7 +32,7 @@ MOST_SIGNATURES = 2
 """Of one kernel: numba compiles a helper that is called with the constant 0 once more."""
 
 MOST_KERNELS = 55
-"""Of one solver, numba's own among them."""
+"""Of one solver, those of numba included."""
 
 
 @pytest.mark.thorough

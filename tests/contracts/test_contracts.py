@@ -1,4 +1,4 @@
-"""What every solver promises, whatever it learns: tested on all of them alike.
+"""Properties of every solver, tested on all of them.
 
 A solver is left out of a contract only by name and with the reason.
 """
@@ -39,7 +39,7 @@ PRECISE: Mapping[str, Mapping[str, Any]] = {
 ways is asked for."""
 
 FEATURES_NOT_ENOUGH = {"BestFeature"}
-"""Solvers that one feature must do for."""
+"""Solvers that are fitted to one feature."""
 
 
 def graded(seed: int = 0, queries: int = 30, noise: float = 0.5) -> Queries:
@@ -61,7 +61,7 @@ def fitted(name: str, queries: Queries, **parameters: Any) -> BaseRanker:
 
 
 def trained(name: str, queries: Queries, parameters: Mapping[str, Any]) -> BaseRanker:
-    """A solver with these parameters, fitted; what it warns of is not the question here."""
+    """Return a fitted solver with these parameters; its warnings are ignored."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankTuneWarning)
         return make(name, parameters, seed=0).fit(queries)

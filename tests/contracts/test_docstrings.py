@@ -51,7 +51,7 @@ def parameters(value: Any) -> list[str]:
 
 
 def examples(value: Any) -> Iterator[doctest.DocTest]:
-    """The examples of a function, or of a class and its own methods."""
+    """The examples of a function, or of a class and its methods."""
     for test in doctest.DocTestFinder(recurse=True).find(value, module=inspect.getmodule(value)):
         if test.examples:
             yield test

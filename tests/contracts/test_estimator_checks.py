@@ -1,4 +1,4 @@
-"""scikit-learn's own checks on every solver, whose rows without qid are one query."""
+"""scikit-learn's checks of every solver, whose rows without qid are one query."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.registry import SOLVERS, make
 
 ALL_AT_ONCE = {"Ranker": {"check_fit_score_takes_y", "check_n_features_in_after_fitting"}}
-"""Checks that call partial_fit where there is one; with an optimizer of all queries it says what to do instead."""
+"""Checks that call partial_fit; with an optimizer of all queries it raises an error with a remedy."""
 
 
 def failed_checks(ranker: BaseRanker) -> dict[str, str]:

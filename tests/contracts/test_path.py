@@ -1,4 +1,4 @@
-"""What every solver promises that has a path: one fit yields the models for many values of one parameter."""
+"""Properties of every solver that has a path: one fit yields the models for many values of one parameter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The recipes of CONTRIBUTING.md, each done as it is written there on a copy of the files that it changes."""
+"""The recipes of CONTRIBUTING.md, each applied as it is written to a copy of the files that it changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every table of named things promises: its entries can be used, say what they are, and are found by name."""
+"""Properties of every table: its entries can be imported, have a description, and are looked up by name."""
 
 from __future__ import annotations
 

@@ -189,12 +189,12 @@ class Encoding:
         return np.stack([axis.from_unit(uniform[:, j]) for j, axis in enumerate(self.axes)], axis=1)
 
     def filled(self, rows: Floats, generator: np.random.Generator) -> Floats:
-        """Return rows with a random value wherever there was none."""
+        """Return rows with random values in place of NaN."""
         return np.where(np.isnan(rows), self.from_unit(generator.random(rows.shape)), rows)
 
     @cached_property
     def is_small(self) -> bool:
-        """Whether there are so few configurations that a search goes through all of them."""
+        """Whether a search can evaluate all configurations."""
         return bool(np.prod([axis.count for axis in self.axes]) <= MAX_ENUMERATED)
 
     def all_rows(self) -> Floats | None:
@@ -224,7 +224,7 @@ class Encoding:
 
 
 def covered(rows: Floats, taken: Floats) -> NDArray[np.bool_]:
-    """Return which full rows, (m, d), agree with one of taken, (t, d), on all that it asked for: where it is not NaN.
+    """Return which full rows, (m, d), agree with a row of taken, (t, d), wherever that row is not NaN.
 
     A program that gets such a row asks for the same parameters and gets the same values: it is the same configuration,
     whatever the conditions are.

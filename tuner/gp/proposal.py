@@ -1,7 +1,7 @@
-"""The optimiser's decision: from trials to the configuration to try next, in arrays and without Optuna.
+"""The proposal of the next configuration from the finished trials, in arrays and without Optuna.
 
 thompson    One set of hyperparameters is drawn from their posterior, and one sample path from the posterior given them
-            and the finished trials. The configuration that maximises the path is proposed, whatever it costs. With
+            and the finished trials. The configuration that maximises the path is proposed, without regard to its cost. With
             several objectives there is a path of each, and one random direction in which they are weighed.
 ei          The expected improvement in closed form (ranktune.tuner.gp.acquisition), averaged over a few sets of
             hyperparameters.
@@ -12,9 +12,9 @@ mixed       For one objective without constraints, at random either that or the 
 A single path explores more than short studies can afford. More than MAX_SAMPLED_TRIALS trials have the most probable
 hyperparameters.
 
-For ei and mixed running trials are fantasies at their posterior mean. Drawing a fantasy for each path instead leaves
-only improbable improvements: the more trials run at a time, the fewer good regions were explored. Paths of thompson
-need none: they differ by themselves.
+For ei and mixed, running trials count with their posterior mean as value. A value drawn for each path instead leaves
+only improbable improvements: the more trials ran at a time, the fewer good regions were explored. thompson needs no
+such values, since its paths differ.
 """
 
 from __future__ import annotations

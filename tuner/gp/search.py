@@ -236,7 +236,7 @@ Both = Callable[[Floats], tuple[Floats, Floats]]
 """Rows (c, D) -> values (c,) and gradients (c, D)."""
 
 FIRST_STEP_LENGTH = 0.1
-"""Length of the first step, before there is a curvature estimate."""
+"""Length of the first step, without an estimate of the curvature."""
 ARMIJO = 1e-4
 """Share of the linear prediction that a step must gain to be accepted (Armijo's rule)."""
 

@@ -83,13 +83,13 @@ def test_studies_are_compared_by_the_weights_of_their_queries(tmp_path: Path) ->
         assert bool(panels["chosen"].table.rows) is bool(panels["pairs"].table.rows)
         return panels["chosen"].note, [number(row[2]) for row in panels["chosen"].table.rows]
 
-    ones, heavy = np.ones(40), np.linspace(0.1, 9.0, 40)
+    ones, weights = np.ones(40), np.linspace(0.1, 9.0, 40)
     _, plain = chosen(None, None)
     assert chosen(ones, None)[1] == plain
     a, b = (read_evidence(tmp_path / name / EVIDENCE).values["ndcg@10"][0] for name in ("one", "two"))
     known = ~np.isnan(a - b)
-    assert chosen(heavy, heavy)[1] == pytest.approx([np.average((a - b)[known], weights=heavy[known])], rel=1e-4)
-    note, rows = chosen(heavy, None)
+    assert chosen(weights, weights)[1] == pytest.approx([np.average((a - b)[known], weights=weights[known])], rel=1e-4)
+    note, rows = chosen(weights, None)
     assert not rows and "other weights in one study than in another" in note
 
 

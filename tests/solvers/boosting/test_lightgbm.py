@@ -273,10 +273,10 @@ def test_a_query_of_weight_two_stands_for_two(name: str) -> None:
         params["centre"] = "none"  # sums of grades are exact, so that equally good splits stay so
     weights = np.ones(40)
     weights[chosen] = 2.0
-    heavy = THREE[name](**params).fit(queries.weighted_by(weights)).predict(queries)
+    weighted = THREE[name](**params).fit(queries.weighted_by(weights)).predict(queries)
     twice = THREE[name](**params).fit(concatenate([queries, queries.select(chosen)])).predict(queries)
-    assert np.abs(heavy - twice).max() < 1e-4 * np.ptp(twice)
-    assert np.abs(heavy - THREE[name](**params).fit(queries).predict(queries)).max() > 1e-2 * np.ptp(twice)
+    assert np.abs(weighted - twice).max() < 1e-4 * np.ptp(twice)
+    assert np.abs(weighted - THREE[name](**params).fit(queries).predict(queries)).max() > 1e-2 * np.ptp(twice)
 
 
 @pytest.mark.parametrize("name", ["GBDTRanker", "RandomForestRanker"])

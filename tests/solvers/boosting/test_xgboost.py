@@ -154,11 +154,11 @@ def test_a_query_of_weight_two_stands_for_two(scale: float) -> None:
     weights = np.ones(40)
     weights[chosen] = 2.0
     params: dict[str, Any] = {"trees": 12, "row_share": 1.0}
-    heavy = XGBoostRanker(**params, l2=1.0 * scale, min_weight=0.5 * scale).fit(queries.weighted_by(weights * scale))
+    weighted = XGBoostRanker(**params, l2=1.0 * scale, min_weight=0.5 * scale).fit(queries.weighted_by(weights * scale))
     twice = XGBoostRanker(**params, l2=1.0, min_weight=0.5).fit(concatenate([queries, queries.select(chosen)]))
     even = XGBoostRanker(**params, l2=1.0, min_weight=0.5).fit(queries)
     expected = twice.predict(queries)
-    assert np.abs(heavy.predict(queries) - expected).max() < 1e-3 * np.ptp(expected)
+    assert np.abs(weighted.predict(queries) - expected).max() < 1e-3 * np.ptp(expected)
     assert np.abs(even.predict(queries) - expected).max() > 1e-2 * np.ptp(expected)
 
 

@@ -126,9 +126,9 @@ def test_weights_of_queries_decide_between_features(count: int) -> None:
     right, wrong = [[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]
     X = np.concatenate([wrong if q % 4 == 0 else right for q in range(count)])
     queries = Queries.from_arrays(X, [1, 0] * count, group=[2] * count)
-    heavy = queries.weighted_by(np.where(np.arange(count) % 4 == 0, 10.0, 1.0))
+    weighted = queries.weighted_by(np.where(np.arange(count) % 4 == 0, 10.0, 1.0))
     assert BestFeature().fit(queries).feature_ == 0
-    ranker = BestFeature().fit(heavy)
+    ranker = BestFeature().fit(weighted)
     assert ranker.coef_.tolist() in ([0.0, 1.0], [-1.0, 0.0])
     discount = 1.0 / np.log2(3.0)
     assert ranker.score_ == pytest.approx((10.0 + 3.0 * discount) / 13.0)

@@ -181,8 +181,8 @@ def test_a_query_of_weight_two_is_the_query_twice_and_others_do_not_matter() -> 
     weights = weights_of("ndcg@3", queries)
     plain = SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 7)
     weighted = SmoothedPairs(queries.weighted_by(np.array([2.0, 1.0, 0.5])), weights, 10, 3).derivatives(scores, 7)
-    for one, heavy in zip(plain, weighted, strict=True):
-        assert np.array_equal(heavy, one * np.repeat([2.0, 1.0, 0.5], [6, 8, 5]))
+    for gradient, actual in zip(plain, weighted, strict=True):
+        assert np.array_equal(actual, gradient * np.repeat([2.0, 1.0, 0.5], [6, 8, 5]))
     assert not np.array_equal(SmoothedPairs(queries, weights, 10, 3).derivatives(scores, 8)[0], plain[0])
     first = queries.select(np.array([0]))
     alone = SmoothedPairs(first, weights_of("ndcg@3", first), 10, 3).derivatives(scores[:6], 7)

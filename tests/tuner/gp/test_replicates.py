@@ -76,7 +76,7 @@ def test_a_trial_is_made_again_only_where_noise_asks_for_it(acquisition: str) ->
         assert not covered(never[None], taken)[0]
 
 
-def test_a_repeat_that_is_at_work_is_accounted_for() -> None:
+def test_a_running_repeat_is_accounted_for() -> None:
     trials = noisy(0.5)
     row = propose(SQUARE, trials, None, np.random.default_rng(0), replicates=True).row
     busy = noisy(0.5, np.repeat(row[None], 30, axis=0))

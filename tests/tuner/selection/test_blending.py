@@ -129,9 +129,9 @@ def test_heavy_queries_choose_the_model_that_is_good_on_them() -> None:
     first = np.arange(len(TRUTH)) < len(TRUTH) // 2
     noise = np.random.default_rng(1).normal(size=len(TRUTH))
     models = scaled(np.where(first, TRUTH, noise), np.where(first, noise, TRUTH))
-    heavy = np.where(np.arange(QUERIES.n_queries) < QUERIES.n_queries // 2, 30.0, 1.0)
+    weights_of = np.where(np.arange(QUERIES.n_queries) < QUERIES.n_queries // 2, 30.0, 1.0)
     per_query = np.stack([METRIC.per_query(model, QUERIES) for model in models])
-    for k, weights in enumerate((heavy, heavy[::-1])):
+    for k, weights in enumerate((weights_of, weights_of[::-1])):
         own = QUERIES.weighted_by(weights)
         blend = choose_blend(models, APART[:2], own, METRIC, query_folds(own, 5, 0))
         assert blend.shares[k] > 0.9

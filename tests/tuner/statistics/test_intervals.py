@@ -100,8 +100,8 @@ def test_weights_of_one_change_no_test_and_heavy_queries_decide() -> None:
     assert z_score(one, other, np.full(40, 4.0)) == pytest.approx(z_score(one, other), rel=1e-12)
     same = [randomisation_test(one, other, np.random.default_rng(0), weights=w) for w in (None, np.ones(40))]
     assert same[0] == same[1]
-    heavy = np.where(one > other, 50.0, 1.0)
-    assert z_score(one, other, heavy) > 3.0 > -3.0 > z_score(one, other, 1.0 / heavy)
+    weights = np.where(one > other, 50.0, 1.0)
+    assert z_score(one, other, weights) > 3.0 > -3.0 > z_score(one, other, 1.0 / weights)
 
 
 def test_the_z_score_of_weighted_queries_is_that_of_a_ratio() -> None:

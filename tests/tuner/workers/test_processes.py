@@ -313,7 +313,7 @@ def test_the_first_call_has_the_other_lanes_load_their_libraries() -> None:
         futures = [executor.submit(loaded) for _ in range(2)]
         answers = dict(future.result(SOON) for future in futures)
         assert answers[pid] is False or len(answers) == 1
-        assert all(heavy for worker, heavy in answers.items() if worker != pid)
+        assert all(is_loaded for worker, is_loaded in answers.items() if worker != pid)
 
 
 def loaded() -> tuple[int, bool]:
