@@ -1,8 +1,8 @@
 """The proposal of the next configuration from the finished trials, in arrays and without Optuna.
 
 thompson    One set of hyperparameters is drawn from their posterior, and one sample path from the posterior given them
-            and the finished trials. The configuration that maximises the path is proposed, without regard to its cost. With
-            several objectives there is a path of each, and one random direction in which they are weighed.
+            and the finished trials. The configuration that maximises the path is proposed, without regard to its cost.
+            With several objectives there is a path of each, and one random direction in which they are weighed.
 ei          The expected improvement in closed form (ranktune.tuner.gp.acquisition), averaged over a few sets of
             hyperparameters.
 mixed       For one objective without constraints, at random either that or the mean improvement over DRAWS sample paths

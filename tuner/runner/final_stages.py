@@ -119,7 +119,7 @@ DEFAULT = Stage("default", _default, (LOOK, SERVE), lambda state: None)
 def _baseline(state: State) -> Scored | None:
     if state.study.baseline is None:
         return None
-    rescored = state[SERVE].entries[0].candidate.again is not None
+    rescored = state[SERVE].entries[0].candidate.rescored is not None
     return state.session.executor.call(baseline_scores, state.study, state[LOOK].problem, rescored)
 
 

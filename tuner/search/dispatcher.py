@@ -130,18 +130,18 @@ class Dispatcher:
         A trial that an earlier coordinator ran waits again, in the same attempt: that process may have been killed. If
         the trial ran in that process, it may also be what ended it, so that it now gets a process of its own.
         """
-        found: dict[int, Mapping[str, Value]] = {}
+        resumed: dict[int, Mapping[str, Value]] = {}
         for lease in self._leases.rows():
             if lease.number not in wanted:
                 self._leases.close(lease.number)
                 continue
-            found[lease.number] = lease.params
+            resumed[lease.number] = lease.params
             if lease.state == LEASED and not lease.joined:
                 self._leases.give_back([lease.token])
                 if not lease.worker.endswith(LANES):
                     self._suspects.add(lease.number)
                 self._log(Event.REQUEUED, lease.number, worker=lease.worker)
-        return found
+        return resumed
 
     def resume(self, trial: Running) -> None:
         """Begin an unfinished trial in a worker process or on a worker that joined."""
@@ -158,9 +158,9 @@ class Dispatcher:
         done = self._clock.wait(self._on_lanes, seconds) if self._on_lanes else set()
         if not self._on_lanes:
             self._clock.sleep(seconds)
-        found = [ended for future in done if (ended := self._returned(future)) is not None]
+        outcomes = [ended for future in done if (ended := self._returned(future)) is not None]
         failed, self._failed = self._failed, []
-        return found + failed + (self._delivered() if self._offered else [])
+        return outcomes + failed + (self._delivered() if self._offered else [])
 
     def recorded(self, number: int) -> None:
         """End the lease of a trial that is not written into the record by `Record.append`."""
@@ -184,11 +184,11 @@ class Dispatcher:
             self._on_lanes.clear()
             self.close()
             held = [lease for lease in self._leases.rows() if lease.state == LEASED and not lease.joined]
-            own = [lease for lease in held if lease.worker == self._name]
-            self._leases.give_back([lease.token for lease in own])  # they wait again, without counting an attempt
-            for lease in own:
+            leases = [lease for lease in held if lease.worker == self._name]
+            self._leases.give_back([lease.token for lease in leases])  # they wait again, without counting an attempt
+            for lease in leases:
                 self._log(Event.REQUEUED, lease.number)
-            self.put_back += len(own)
+            self.put_back += len(leases)
 
     def close(self) -> None:
         """End the process of the trials that get one of their own."""
@@ -231,15 +231,15 @@ class Dispatcher:
 
     def _delivered(self) -> list[tuple[Running, Outcome]]:
         """Return the trials that workers that joined have delivered, with their outcomes."""
-        found = []
+        outcomes = []
         for lease, outcome in self._leases.collect():
             trial = self._offered.pop(lease.number, None)
             if trial is not None:
                 at = outcome.begun or None
                 self._log(Event.STARTED, lease.number, at=at, attempt=lease.attempt, worker=lease.worker)
                 worker = f"{lease.worker.rpartition(':')[0]}:{outcome.worker}"
-                found.append((trial, replace(outcome, worker=worker, restarts=lease.attempt - 1)))
-        return found
+                outcomes.append((trial, replace(outcome, worker=worker, restarts=lease.attempt - 1)))
+        return outcomes
 
     def _poll_workers(self) -> None:
         """Renew the leases of this host, and note which workers have joined or are lost, once every WORKERS_POLL."""
@@ -261,14 +261,14 @@ class Dispatcher:
 
     def _expired(self) -> list[tuple[Running, Outcome]]:
         """Offer the trials of lost workers again, and return those that were lost for the second time."""
-        found = []
+        outcomes = []
         for lease, again in self._leases.expired():
             reason = f"{lease.worker} sent no heartbeat"
             if again:
                 self._log(Event.REISSUED, lease.number, reason=reason)
             elif (trial := self._offered.pop(lease.number, None)) is not None:
-                found.append((trial, lost_twice(WorkerLost(reason))))
-        return found
+                outcomes.append((trial, lost_twice(WorkerLost(reason))))
+        return outcomes
 
 
 def own_name() -> str:

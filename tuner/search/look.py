@@ -2,7 +2,7 @@
 
 A study with a time limit on very large data cannot afford a trial of every solver, nor one boosted fit to its end. So
 the default configuration of each is fitted on a sample, then those that may still win on samples of twice the size,
-with further configurations of the leaders. What is known then is who leads, what a trial on all queries will cost, and
+with further configurations of the leaders. The result is which solver leads, what a trial on all queries will cost, and
 how much each solver gains from twice the queries. A solver that is significantly behind the leader, its gain up to all
 queries included, gets no trial.
 """
@@ -57,7 +57,7 @@ ONE_PART = 0.1
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of one configuration.
+    """The results of a configuration on samples.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class Look:
-    """What the look has shown.
+    """The result of the look.
 
     Attributes
     ----------
@@ -112,40 +112,40 @@ class Look:
     @property
     def hopeless(self) -> frozenset[str]:
         """The solvers none of whose configurations may still win."""
-        promising = {own.solver for own in self.standings if not own.hopeless}
-        return frozenset(own.solver for own in self.standings) - promising
+        promising = {s.solver for s in self.standings if not s.hopeless}
+        return frozenset(s.solver for s in self.standings) - promising
 
     def first(self) -> list[dict[str, Value]]:
         """Return what to try first: the best configuration of each promising cheap solver, and that of the leader."""
         best: dict[str, Standing] = {}
-        for own in self._promising:
-            best.setdefault(own.solver, own)
+        for standing in self._promising:
+            best.setdefault(standing.solver, standing)
         leader, *others = best.values() or [None]
         if leader is None:
             return []
-        cheap = [own for own in others if own is not None and self._is_cheap(own)]
-        return [dict(own.params) for own in ([leader, *cheap] if self._is_cheap(leader) else [*cheap, leader])]
+        cheap = [s for s in others if s is not None and self._is_cheap(s)]
+        return [dict(s.params) for s in ([leader, *cheap] if self._is_cheap(leader) else [*cheap, leader])]
 
     def then(self) -> list[dict[str, Value]]:
         """Return the other promising configurations of the expensive solvers: the best of each solver, then others."""
         first = self.first()
-        others = [own for own in self._promising if not self._is_cheap(own) and dict(own.params) not in first]
+        others = [s for s in self._promising if not self._is_cheap(s) and dict(s.params) not in first]
         seen = {params[SOLVER] for params in first}
-        news = {own.solver: own for own in reversed(others) if own.solver not in seen}
-        ordered = [own for own in others if own is news.get(own.solver)]
-        return [dict(own.params) for own in (*ordered, *(own for own in others if own not in ordered))]
+        news = {s.solver: s for s in reversed(others) if s.solver not in seen}
+        ordered = [s for s in others if s is news.get(s.solver)]
+        return [dict(s.params) for s in (*ordered, *(s for s in others if s not in ordered))]
 
     @property
     def _promising(self) -> list[Standing]:
-        return [own for own in self.standings if not own.hopeless]
+        return [s for s in self.standings if not s.hopeless]
 
-    def _is_cheap(self, own: Standing) -> bool:
+    def _is_cheap(self, standing: Standing) -> bool:
         """Return whether a trial takes little of the time of the longest."""
-        return own.cost(self.queries) <= CHEAP * max(other.cost(self.queries) for other in self.standings)
+        return standing.cost(self.queries) <= CHEAP * max(other.cost(self.queries) for other in self.standings)
 
     def cost(self, solver: str) -> float:
         """Return the expected seconds of a trial of a solver; 0 where nothing is known."""
-        return self.parts * next((own.cost(self.queries) for own in self.standings if own.solver == solver), 0.0)
+        return self.parts * next((s.cost(self.queries) for s in self.standings if s.solver == solver), 0.0)
 
     @property
     def sample(self) -> int:
@@ -154,7 +154,7 @@ class Look:
 
     def allowance(self, solver: str, other: str, size: int) -> float:
         """Return by how much a solver is expected to gain more than another from a sample to all queries."""
-        growth = {own.solver: own.growth for own in reversed(self.standings) if math.isfinite(own.growth)}
+        growth = {s.solver: s.growth for s in reversed(self.standings) if math.isfinite(s.growth)}
         ahead = growth.get(solver, 0.0) - growth.get(other, 0.0)
         return max(0.0, ahead) * math.log2(max(self.queries / size, 1.0))
 
@@ -191,7 +191,7 @@ class _Arm:
     weights: Floats | None = None
 
     def standing(self, others: Sequence[_Arm], everything: int) -> Standing:
-        """Return what is known of it, compared with others after samples of the same size."""
+        """Return its results, compared with others after samples of the same size."""
         values = tuple(mean_or_zero(scores, self.weights) for scores in self.scores)
         hopeless = self.is_hopeless(others, everything)
         return Standing(self.params, tuple(self.sizes), values, tuple(self.seconds), self.growth, hopeless)
@@ -244,12 +244,12 @@ class _Looking:
             alive = self._promising([arm for arm in alive if size // 2 in arm.sizes or arm.scores])
             if alive and not widened:
                 widened = True
-                alive = [*alive, *(own for arm in alive for own in _others(arm, space))]
-                arms = [*arms, *(own for own in alive if not own.sizes)]
+                alive = [*alive, *(other for arm in alive for other in _others(arm, space))]
+                arms = [*arms, *(other for other in alive if not other.sizes)]
             alive = self._affordable(alive)
         looked = [arm for arm in arms if arm.scores]
         standings = tuple(arm.standing(looked, self._everything) for arm in sorted(looked, key=lambda arm: arm.rank))
-        longest = max((own.cost(self._everything) for own in standings if not own.hopeless), default=0.0)
+        longest = max((s.cost(self._everything) for s in standings if not s.hopeless), default=0.0)
         parts = 1 if longest * self._parts > ONE_PART * seconds else self._parts
         return Look(standings, self._everything, parts, round(time.monotonic() - begun, 3))
 
@@ -297,7 +297,7 @@ class _Looking:
         kept, left = [], self._left
         for arm in arms:
             known = arm.seconds or next(
-                (own.seconds for own in arms if own.params[SOLVER] == arm.params[SOLVER] and own.seconds), [0.0]
+                (other.seconds for other in arms if other.params[SOLVER] == arm.params[SOLVER] and other.seconds), [0.0]
             )
             left -= GROWTH_OF_COST * known[-1]
             if left >= 0.0:

@@ -105,7 +105,7 @@ class SearchScheduler:
         if first is not None:
             search = self._searches[self.search_of(first)]
         else:
-            searches = [own for own in self._searches.values() if self._is_open(own) and self._fits(own, left)]
+            searches = [s for s in self._searches.values() if self._is_open(s) and self._fits(s, left)]
             if not searches:
                 return None
             search = min(searches, key=self._used)
@@ -138,7 +138,7 @@ class SearchScheduler:
         search = self._searches.get(solver)
         if search is None or search.best is None:
             return False
-        bests = [own.best for own in self._searches.values() if own.best is not None]
+        bests = [search.best for search in self._searches.values() if search.best is not None]
         return z_score(max(bests, key=self._mean), search.best, self._weights) > SIGNIFICANT_Z
 
     def search_of(self, params: Mapping[str, Value]) -> str:

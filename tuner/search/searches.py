@@ -77,8 +77,8 @@ class FirstTrials:
 
     def begin(self, params: Mapping[str, Value]) -> None:
         """Note that a configuration was requested: it is not tried first again, whatever its rounds of boosting."""
-        self._then = [own for own in self._then if not alike(own, params)]
-        self._untried = [own for own in self._untried if not alike(own, params)]
+        self._then = [configuration for configuration in self._then if not alike(configuration, params)]
+        self._untried = [configuration for configuration in self._untried if not alike(configuration, params)]
 
     def finish(self, trial: FrozenTrial, seconds: float) -> None:
         """Note that a trial has finished."""
@@ -102,7 +102,7 @@ class FirstTrials:
     @property
     def to_grow(self) -> int:
         """How many first configurations of boosting have not begun, where boosting counts when it is cut."""
-        return sum(grows(str(own[SOLVER])) for own in self._untried) if self._options.one_part else 0
+        return sum(grows(str(params[SOLVER])) for params in self._untried) if self._options.one_part else 0
 
     def limit(self, params: Mapping[str, Value], left: float, jobs: int) -> float:
         """Return the seconds that a trial may take of those left for trials.
@@ -174,8 +174,8 @@ class _CompactStorage(InMemoryStorage):
             trial = self.get_trial(trial_id)
             trial.params = trial.params if self._keep_params else self._nothing
             names = tuple(trial.params)
-            own = {name: self._own.get(name, trial.distributions[name]) for name in names}
-            trial.distributions = self._shared.setdefault(names, own)
+            known = {name: self._own.get(name, trial.distributions[name]) for name in names}
+            trial.distributions = self._shared.setdefault(names, known)
             trial.user_attrs = trial.user_attrs or self._nothing
             trial.system_attrs = self._nothing
             trial.intermediate_values = trial.intermediate_values or self._no_reports

@@ -73,17 +73,17 @@ def choose_blend(
 
     Queries count by their weights, if they have weights. groups are the family and the solver of each of the m models.
     """
-    found = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in EQUAL_SHARES]
-    alone, weights = np.stack([metric.per_query(own, queries) for own in scaled]), queries.query_weights
+    blends = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in EQUAL_SHARES]
+    alone, weights = np.stack([metric.per_query(scores, queries) for scores in scaled]), queries.query_weights
     for fold in folds:
         equal = equal_shares(alone[:, fold.train], groups, None if weights is None else weights[fold.train])
         greedy = _greedy(scaled, queries, metric, fold.train[:: -(-len(fold.train) // MOST_QUERIES)])
         rows, part = _rows(queries, fold.vali)
-        for mix, blend in zip(EQUAL_SHARES, found, strict=True):
+        for mix, blend in zip(EQUAL_SHARES, blends, strict=True):
             shares = mix * equal + (1.0 - mix) * greedy
             blend.shares[:] += shares / len(folds)
             blend.per_query[fold.vali] = metric.per_query(shares @ scaled[:, rows], part)
-    return found[first_unless_better([blend.per_query for blend in found], weights)]
+    return blends[first_unless_better([blend.per_query for blend in blends], weights)]
 
 
 def nested_choice(per_query: Floats, folds: Sequence[Fold], weights: Floats | None = None) -> Floats:
@@ -124,14 +124,14 @@ def equal_shares(per_query: Floats, groups: Sequence[tuple[str, str]], weights: 
 def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numbers: NDArray[np.int64]) -> Floats:
     """Return shares, (m,), for the queries of these numbers: each step takes the model that helps most."""
     rows, part = _rows(queries, numbers)
-    own = scaled[:, rows]
-    counts, best, best_value = np.zeros(len(own)), np.zeros(len(own)), -np.inf
-    total = np.zeros(own.shape[1])
+    candidates = scaled[:, rows]
+    counts, best, best_value = np.zeros(len(candidates)), np.zeros(len(candidates)), -np.inf
+    total = np.zeros(candidates.shape[1])
     for step in range(MAX_STEPS):
-        values = [mean_or_zero(metric.per_query(total + scores, part), part.query_weights) for scores in own]
+        values = [mean_or_zero(metric.per_query(total + scores, part), part.query_weights) for scores in candidates]
         taken = int(np.argmax(values))
         counts[taken] += 1
-        total += own[taken]
+        total += candidates[taken]
         if values[taken] > best_value:
             best, best_value, since = counts.copy(), values[taken], step
         if step - since >= PATIENCE:

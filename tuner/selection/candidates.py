@@ -36,8 +36,8 @@ class Candidate:
 
     number   of its trial; -1 for a blend, whose params are the shares of its members
     vali     (n validation queries,) what its trial scored, value is the mean; empty for a blend
-    again    (n development queries,) what it scored on fresh folds; None where it was not scored there
-    vali_weights, again_weights  weights of these queries, None where each counts once
+    rescored (n development queries,) what it scored on fresh folds; None where it was not scored there
+    vali_weights, rescored_weights  weights of these queries, None where each counts once
     scores   (n_documents,) float32, of the development documents on fresh folds; None likewise
     trials   how many trials of its solver succeeded; seconds: wall time of its own
     members  of a blend, with their shares in the order of params
@@ -48,13 +48,13 @@ class Candidate:
     value: float
     vali: Floats
     trials: int
-    again: Floats | None = None
+    rescored: Floats | None = None
     number: int = -1
     seconds: float = 0.0
     scores: NDArray[np.float32] | None = None
     members: tuple[Candidate, ...] = field(default=())
     vali_weights: Floats | None = None
-    again_weights: Floats | None = None
+    rescored_weights: Floats | None = None
 
     @property
     def parts(self) -> frozenset[str]:
@@ -66,19 +66,19 @@ class Candidate:
     @property
     def values(self) -> Floats:
         """The values by query that the choice is made by: on fresh folds, else those of the trial."""
-        return self.vali if self.again is None else self.again
+        return self.vali if self.rescored is None else self.rescored
 
     @property
     def weights(self) -> Floats | None:
         """The weights of the queries of values."""
-        return self.vali_weights if self.again is None else self.again_weights
+        return self.vali_weights if self.rescored is None else self.rescored_weights
 
     @property
     def merit(self) -> tuple[bool, float]:
-        """Sort key: a score on fresh folds, if there is one, before that of the trial."""
-        if self.again is None:
+        """Sort key: a score on fresh folds, where it has one, before that of the trial."""
+        if self.rescored is None:
             return False, self.value
-        return True, float(np.nanmean(linearised(self.again, self.again_weights)))
+        return True, float(np.nanmean(linearised(self.rescored, self.rescored_weights)))
 
 
 def task_of(study: Study, problem: Problem, candidate: Candidate, seed: int) -> Task:
@@ -86,30 +86,30 @@ def task_of(study: Study, problem: Problem, candidate: Candidate, seed: int) -> 
     return Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, seed, budget=study.budget)
 
 
-def finalists(found: Sequence[Candidate], generator: np.random.Generator, *, worse: bool = False) -> list[int]:
-    """Return the places in found of the finalists, at most MAX_FINALISTS, the best of each solver first.
+def finalists(candidates: Sequence[Candidate], generator: np.random.Generator, *, worse: bool = False) -> list[int]:
+    """Return the places of the finalists, at most MAX_FINALISTS, the best of each solver first.
 
     They are those that paired queries do not distinguish from the best: the maximum of many noisy scores is biased, so
     it does not decide between them. The best of each other solver may still help in a blend. Those that are
     significantly worse are among them only with `worse`: the best of each solver, and all where queries are many.
     """
-    few = len(found[0].vali) < MANY_QUERIES
-    leader, weights = found[0].vali, found[0].vali_weights
+    few = len(candidates[0].vali) < MANY_QUERIES
+    leader, weights = candidates[0].vali, candidates[0].vali_weights
     close = [
         k
-        for k, own in enumerate(found)
-        if (worse and not few) or randomisation_test(own.vali, leader, generator, weights=weights) > ALPHA
+        for k, candidate in enumerate(candidates)
+        if (worse and not few) or randomisation_test(candidate.vali, leader, generator, weights=weights) > ALPHA
     ]
-    solvers = [candidate.solver for candidate in found]
-    best = [k for k in range(len(found)) if solvers[k] not in solvers[:k]]
-    first = [k for k in best if worse or z_score(leader, found[k].vali, weights) <= SIGNIFICANT_Z]
+    solvers = [candidate.solver for candidate in candidates]
+    best = [k for k in range(len(candidates)) if solvers[k] not in solvers[:k]]
+    first = [k for k in best if worse or z_score(leader, candidates[k].vali, weights) <= SIGNIFICANT_Z]
     rest = sorted((k for k in close if k not in first), key=lambda k: (solvers[:k].count(solvers[k]), k))
     return [*first, *rest][:MAX_FINALISTS]
 
 
-def best_by_solver(found: Sequence[Candidate]) -> list[Candidate]:
+def best_by_solver(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return the best candidate of each solver, best first: by fresh folds where rescored, else by their trial."""
     best: dict[str, Candidate] = {}
-    for candidate in sorted(found, key=lambda candidate: candidate.merit, reverse=True):
+    for candidate in sorted(candidates, key=lambda candidate: candidate.merit, reverse=True):
         best.setdefault(candidate.solver, candidate)
     return list(best.values())

@@ -1,8 +1,8 @@
 """The score of the chosen model on new queries: its validation score, corrected for the selection bias.
 
 values    (K, n) per-query scores of the K candidates that competed; NaN marks a query that the metric skips
-again     (K, n) scores of the finalists on fresh folds and seeds, same queries in the same columns; NaN rows elsewhere
-final     (K, n) again where a candidate has it, values elsewhere: the score of the final decision
+rescored  (K, n) scores of the finalists on fresh folds and seeds, same queries in the same columns; NaN rows elsewhere
+final     (K, n) rescored where a candidate has it, values elsewhere: the score of the final decision
 weights   (n,) how often each query counts, None if each counts once: all means are weighted, and their variances are
           those of `ranktune.solvers.metrics.means`
 part      one of four random quarters of the queries; two of them are a half
@@ -49,33 +49,33 @@ def chosen_estimate(
     chosen: int,
     generator: np.random.Generator,
     *,
-    again: Floats | None = None,
+    rescored: Floats | None = None,
     weights: Floats | None = None,
     level: float = 0.95,
     splits: int = 200,
 ) -> Interval:
     """Return the chosen candidate's mean over queries like these, corrected for the choice, with its interval.
 
-    The choice is taken to be that of the highest mean; with again, of as many finalists as have it, which are those of
-    highest values, the highest mean of again. Candidates that scored above the chosen one, and were passed over for
+    The choice is taken to be that of the highest mean; with rescored, that of the highest mean of rescored among the
+    finalists, which are those of highest values. Candidates that scored above the chosen one, and were passed over for
     another reason, take no part. Limits lie in [0, 1] where all scores do; NaN without a query that counts, and no
     width from a single one. Raises DataError on shapes that do not fit. Cost: 4 splits K n multiplications.
     """
-    compared = _compared(*_checked(values, chosen, again), chosen, weights)
-    own = linearised(compared.final[compared.chosen], compared.weights)
-    own = own[~np.isnan(own)]
-    if len(own) < 2:
-        alone = float(own[0]) if len(own) else float("nan")
+    compared = _compared(*_checked(values, chosen, rescored), chosen, weights)
+    scores = linearised(compared.final[compared.chosen], compared.weights)
+    scores = scores[~np.isnan(scores)]
+    if len(scores) < 2:
+        alone = float(scores[0]) if len(scores) else float("nan")
         return Interval(alone, alone, alone)
-    if len(own) < MIN_QUERIES or len(compared.final) == 1:
-        outcome = _Outcome(float(own.mean()), float(own.mean()), float(own.var(ddof=1)))
+    if len(scores) < MIN_QUERIES or len(compared.final) == 1:
+        outcome = _Outcome(float(scores.mean()), float(scores.mean()), float(scores.var(ddof=1)))
     else:
         outcome = _choose_by_parts(compared, generator, splits)
-    mean = min(float(own.mean()), outcome.half + GAIN_SHARE * outcome.gain)
-    width = float(scipy.special.stdtrit(len(own) - 1, (1 + level) / 2))
+    mean = min(float(scores.mean()), outcome.half + GAIN_SHARE * outcome.gain)
+    width = float(scipy.special.stdtrit(len(scores) - 1, (1 + level) / 2))
     if np.nanmin(compared.final) >= 0.0 and np.nanmax(compared.final) <= 1.0:
-        return _bounded(mean, outcome, len(own), width, _design_effect(compared.weights))
-    half_width = width * float(np.sqrt(outcome.variance / len(own) + outcome.gain_variance))
+        return _bounded(mean, outcome, len(scores), width, _design_effect(compared.weights))
+    half_width = width * float(np.sqrt(outcome.variance / len(scores) + outcome.gain_variance))
     return Interval(mean, mean - half_width, mean + half_width)
 
 
@@ -109,42 +109,42 @@ class _Outcome:
         return GAIN_VARIANCE * self.gain**2
 
 
-def _checked(values: Floats, chosen: int, again: Floats | None) -> tuple[Floats, Floats | None]:
-    """Return values and again as arrays whose shapes fit."""
+def _checked(values: Floats, chosen: int, rescored: Floats | None) -> tuple[Floats, Floats | None]:
+    """Return values and rescored as arrays whose shapes fit."""
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 2 or not 0 <= chosen < len(values):
         raise DataError(
             f"values of shape {values.shape} and candidate {chosen} chosen: values must have a row for each candidate, "
             "a column for each query, and the chosen one must be among the rows."
         )
-    if again is None:
+    if rescored is None:
         return values, None
-    again = np.asarray(again, dtype=np.float64)
-    if again.shape != values.shape or np.isnan(again[chosen]).all():
+    rescored = np.asarray(rescored, dtype=np.float64)
+    if rescored.shape != values.shape or np.isnan(rescored[chosen]).all():
         raise DataError(
-            f"again of shape {again.shape} beside values of shape {values.shape}: both must have the same rows and "
-            "columns, and the chosen candidate must be among those scored again."
+            f"rescored of shape {rescored.shape} and values of shape {values.shape}: both must have the same rows "
+            "and columns, and the chosen candidate must be among those scored again."
         )
-    return values, again
+    return values, rescored
 
 
-def _compared(values: Floats, again: Floats | None, chosen: int, weights: Floats | None) -> _Compared:
+def _compared(values: Floats, rescored: Floats | None, chosen: int, weights: Floats | None) -> _Compared:
     """Return those that take part and the queries that any of them counts."""
     scored = np.full(len(values), True)
     final = values
-    if again is not None:
-        scored[:] = ~np.isnan(again).all(axis=1)
-        final = np.where(scored[:, None], again, values)
+    if rescored is not None:
+        scored[:] = ~np.isnan(rescored).all(axis=1)
+        final = np.where(scored[:, None], rescored, values)
     means = _ratio(np.nansum(linearised(final, weights), axis=1), (~np.isnan(final)).sum(axis=1))
     kept = (means > -np.inf) & ~(scored & (means > means[chosen]))
     kept[chosen] = True
-    if again is None:
+    if rescored is None:
         kept &= ~_hopeless(final, chosen, weights)
     counted = ~np.isnan(final[kept]).all(axis=0)
-    first = None if again is None else values[np.ix_(kept, counted)]
+    first = None if rescored is None else values[np.ix_(kept, counted)]
     finalists = int((kept & scored).sum())
-    own_weights = None if weights is None else weights[counted]
-    return _Compared(final[np.ix_(kept, counted)], first, int(kept[:chosen].sum()), finalists, own_weights)
+    counted_weights = None if weights is None else weights[counted]
+    return _Compared(final[np.ix_(kept, counted)], first, int(kept[:chosen].sum()), finalists, counted_weights)
 
 
 def _hopeless(final: Floats, chosen: int, weights: Floats | None) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
@@ -178,7 +178,7 @@ def _choose_by_parts(compared: _Compared, generator: np.random.Generator, splits
             for quarter in nested_choice:
                 winners = _winners(final, first, [quarter], compared.finalists)
                 by_quarter.append(np.take_along_axis(left_out, winners[:, None], axis=1)[:, 0])
-    return _Outcome(*(_mean(np.concatenate(found)) for found in (by_half, by_quarter, variances)))
+    return _Outcome(*(_mean(np.concatenate(means)) for means in (by_half, by_quarter, variances)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,9 +242,9 @@ def _ratio(sums: Floats, counts: Floats) -> Floats:
     return ratio
 
 
-def _mean(found: Floats) -> float:
-    """Return the mean of the finite ones."""
-    return float(found[np.isfinite(found)].mean())
+def _mean(values: Floats) -> float:
+    """Return the mean of the finite values."""
+    return float(values[np.isfinite(values)].mean())
 
 
 def _bounded(mean: float, outcome: _Outcome, n: int, width: float, most: float) -> Interval:
@@ -276,24 +276,24 @@ def estimate(
     trials  number -> scores of each complete trial, (n validation queries,)
     solvers  number -> the solver of each complete trial
     """
-    scored = [one for one in candidates if one.again is not None]
+    scored = [candidate for candidate in candidates if candidate.rescored is not None]
     weights = chosen.weights
-    if chosen.again is None and chosen.members:
+    if chosen.rescored is None and chosen.members:
         return _estimate_of_blend(chosen, trials, solvers, generator)
-    if chosen.again is None:
+    if chosen.rescored is None:
         values = np.stack(list(trials.values()))
         return chosen_estimate(values, list(trials).index(chosen.number), generator, weights=weights)
-    again = np.stack([one.again for one in scored if one.again is not None])
-    others = [values for number, values in trials.items() if number not in {one.number for one in scored}]
-    if any(len(values) != again.shape[1] for values in trials.values()):
+    rescored = np.stack([candidate.rescored for candidate in scored if candidate.rescored is not None])
+    others = [values for number, values in trials.items() if number not in {candidate.number for candidate in scored}]
+    if any(len(values) != rescored.shape[1] for values in trials.values()):
         # The trials were scored on other queries.
-        return chosen_estimate(again, scored.index(chosen), generator, weights=weights)
+        return chosen_estimate(rescored, scored.index(chosen), generator, weights=weights)
     # Blends compete in the second stage only: there they take part whatever the trials were.
-    first = [one.vali if len(one.vali) else one.again for one in scored]
-    values = np.stack([*(own for own in first if own is not None), *others])
+    first = [candidate.vali if len(candidate.vali) else candidate.rescored for candidate in scored]
+    values = np.stack([*(values for values in first if values is not None), *others])
     padded = np.full_like(values, np.nan)
-    padded[: len(again)] = again
-    return chosen_estimate(values, scored.index(chosen), generator, again=padded, weights=weights)
+    padded[: len(rescored)] = rescored
+    return chosen_estimate(values, scored.index(chosen), generator, rescored=padded, weights=weights)
 
 
 def _estimate_of_blend(

@@ -72,18 +72,18 @@ def query_documents(
     queries: Queries, numbers: Sequence[int], labels: Sequence[str], scores: Sequence[Floats]
 ) -> tuple[QueryDocuments, ...]:
     """Return the documents of the queries of these numbers; scores are (n_documents,) each, in the order of queries."""
-    found = []
+    shown = []
     ids = queries.document_ids
     for q in numbers:
         a, b = int(queries.starts[q]), int(queries.starts[q + 1])
         rows = np.arange(a, b)
         if b - a > MAX_DOCUMENTS:
-            ranks = np.min([np.argsort(np.argsort(-own[a:b], kind="stable")) for own in scores], axis=0)
+            ranks = np.min([np.argsort(np.argsort(-values[a:b], kind="stable")) for values in scores], axis=0)
             rows = a + np.sort(np.argsort(ranks, kind="stable")[:MAX_DOCUMENTS])
         names = tuple(str(ids[i]) if ids is not None else f"document {i - a + 1}" for i in rows)
-        own_scores = {label: tuple(own[rows].tolist()) for label, own in zip(labels, scores, strict=True)}
-        found.append(QueryDocuments(str(queries.query_ids[q]), names, tuple(queries.grades[rows].tolist()), own_scores))
-    return tuple(found)
+        by_label = {label: tuple(values[rows].tolist()) for label, values in zip(labels, scores, strict=True)}
+        shown.append(QueryDocuments(str(queries.query_ids[q]), names, tuple(queries.grades[rows].tolist()), by_label))
+    return tuple(shown)
 
 
 def write_evidence(evidence: Evidence, path: Path) -> None:
@@ -94,7 +94,7 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
         "models": evidence.models,
         "queries": evidence.queries,
         "metrics": list(evidence.values),
-        "closely": [asdict(one) for one in evidence.closely],
+        "closely": [asdict(query) for query in evidence.closely],
     }
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     arrays = {f"values{k}": values for k, values in enumerate(evidence.values.values())}
@@ -110,7 +110,7 @@ def read_evidence(path: Path) -> Evidence:
     try:
         header = json.loads(arrays[next(iter(arrays))].tobytes().decode())  # which an older release named otherwise
         values = {name: np.asarray(arrays[f"values{k}"], np.float64) for k, name in enumerate(header["metrics"])}
-        examples = tuple(typed(QueryDocuments, one) for one in header["closely"])
+        examples = tuple(typed(QueryDocuments, query) for query in header["closely"])
         labels, models, queries = (tuple(header[name]) for name in ("labels", "models", "queries"))
         weights = np.asarray(arrays["weights"], np.float64) if "weights" in arrays else None
         return Evidence(header["part"], labels, models, queries, values, examples, weights)
@@ -207,9 +207,9 @@ def largest(spread: Floats) -> dict[int, float]:
     return {int(j): float(f"{spread[j]:.6g}") for j in order if spread[j] > 0.0}
 
 
-def write_explanations(found: Explanations, path: Path) -> None:
+def write_explanations(explanations: Explanations, path: Path) -> None:
     """Write explanations atomically."""
-    write_sealed(path, json.dumps(asdict(found)))
+    write_sealed(path, json.dumps(asdict(explanations)))
 
 
 def read_explanations(path: Path) -> Explanations:

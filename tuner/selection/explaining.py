@@ -54,7 +54,7 @@ def time_for(elapsed: float, left: float) -> float:
     return min(max(SHARE * elapsed, SHORTEST), LONGEST, max(left, 0.0) / 4.0)
 
 
-def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, own: Path, seconds: float) -> None:
+def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, folder: Path, seconds: float) -> None:
     """Write the explanations of the models, the first of which is the chosen one, into the folder of a split."""
     queries, part = (problem.development, "training") if problem.test is None else (problem.test, "test")
     queries, model = replace(queries, rows=None), entries[0].model
@@ -65,7 +65,7 @@ def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, o
     )
     by_query = entries[0].test.get(metric)
     worst = np.zeros(0, dtype=np.int64) if by_query is None else _worst(by_query)
-    found = Explanations(
+    explanations = Explanations(
         label=entries[0].candidate.solver,
         part=part,
         metric=metric,
@@ -79,8 +79,8 @@ def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, o
             "the explanation of single queries", lambda: _closely(model, queries, worst, CLOSELY * seconds), ()
         ),
     )
-    with writing(own):
-        write_explanations(found, own / EXPLANATIONS)
+    with writing(folder):
+        write_explanations(explanations, folder / EXPLANATIONS)
 
 
 def _importance(
@@ -93,8 +93,8 @@ def _importance(
     count = int(min(documents * queries.n_queries // queries.n_documents, queries.n_queries))
     if not 0 < groups <= MAX_GROUPS or count < min(MIN_QUERIES, queries.n_queries):
         return (), 0, 0
-    own = sampled(queries, count)
-    return feature_importance(model, own, metric, repeats=repeats, resamples=RESAMPLES), own.n_queries, repeats
+    sample = sampled(queries, count)
+    return feature_importance(model, sample, metric, repeats=repeats, resamples=RESAMPLES), sample.n_queries, repeats
 
 
 def _documents_in(model: Model, queries: Queries, seconds: float, metric: Metric | None = None) -> int:
@@ -114,15 +114,15 @@ def _spreads(
 ) -> Mapping[str, Mapping[str, Mapping[int, float]]]:
     """Return the spread of the contributions of every model, by kind of its parts."""
     parts = [(entry.candidate.solver, part) for entry in entries for part in _parts(entry.model)]
-    found: dict[str, dict[str, dict[int, float]]] = {}
+    spreads: dict[str, dict[str, dict[int, float]]] = {}
     for label, part in parts:
         if not isinstance(part, LinearModel | TreeModel):
             continue
         spread = contribution_spread(part, queries, np.random.default_rng(0), seconds / len(parts))
         if not np.isnan(spread).any():
             (kind,) = parts_of(part)
-            found.setdefault(label, {})[kind] = largest(spread)
-    return found
+            spreads.setdefault(label, {})[kind] = largest(spread)
+    return spreads
 
 
 def _parts(model: Model) -> Sequence[Model]:
@@ -139,35 +139,35 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
     if not is_exact(model) or model.nonzeros == 0:
         return ()
     trees = sum(part.trees.n_trees for part in _parts(model) if isinstance(part, TreeModel))
-    found, cost = [], 0.0
+    explained, cost = [], 0.0
     for number in numbers:
-        one = queries.select([int(number)])
-        scores = model.predict(one)
+        query = queries.select([int(number)])
+        scores = model.predict(query)
         order = np.argsort(-scores, kind="stable")
-        places = _places(one.grades[order])
+        places = _places(query.grades[order])
         shown = order[places]
-        background = np.unique(np.linspace(0, one.n_documents - 1, MAX_BACKGROUND).astype(np.int64))
+        background = np.unique(np.linspace(0, query.n_documents - 1, MAX_BACKGROUND).astype(np.int64))
         cost += SECONDS * trees * len(shown) * len(background)
         if cost > seconds:
             break
-        own = contributions(model, one, shown, background)
-        taken = np.argsort(-np.abs(own).mean(axis=0), kind="stable")[:MAX_SHOWN]
-        taken = taken[np.abs(own[:, taken]).max(axis=0) > 0.0]
-        rest = own.sum(axis=1) - own[:, taken].sum(axis=1)
-        ids = one.document_ids
-        found.append(
+        parts = contributions(model, query, shown, background)
+        taken = np.argsort(-np.abs(parts).mean(axis=0), kind="stable")[:MAX_SHOWN]
+        taken = taken[np.abs(parts[:, taken]).max(axis=0) > 0.0]
+        rest = parts.sum(axis=1) - parts[:, taken].sum(axis=1)
+        ids = query.document_ids
+        explained.append(
             ExplainedQuery(
-                query=str(one.query_ids[0]),
+                query=str(query.query_ids[0]),
                 documents=tuple(f"document {i + 1}" if ids is None else str(ids[i]) for i in shown),
                 ranks=tuple((places + 1).tolist()),
                 scores=tuple(scores[shown].tolist()),
                 mean=float(scores[background].mean()),
                 background=len(background),
                 features=tuple(names_of(model)[j] for j in taken),
-                contributions=tuple(tuple(row) for row in np.column_stack([own[:, taken], rest]).tolist()),
+                contributions=tuple(tuple(row) for row in np.column_stack([parts[:, taken], rest]).tolist()),
             )
         )
-    return tuple(found)
+    return tuple(explained)
 
 
 def _places(grades: Floats) -> Ints:
@@ -183,22 +183,22 @@ def _places(grades: Floats) -> Ints:
 def _effects(model: Model, queries: Queries, tried: Sequence[Importance], seconds: float) -> tuple[Effect, ...]:
     """Return the effects of the most important features, on as many queries as there is time for."""
     names = list(names_of(model))
-    columns = [names.index(one.feature) for one in tried if one.feature in names][:MAX_EFFECTS]
+    columns = [names.index(importance.feature) for importance in tried if importance.feature in names][:MAX_EFFECTS]
     documents = _documents_in(model, queries, seconds / (POINTS * max(len(columns), 1)))
     count = min(documents * queries.n_queries // queries.n_documents, queries.n_queries)
     if count < min(MIN_QUERIES, queries.n_queries):
         return ()
-    own, found = sampled(queries, count), []
+    sample, shown = sampled(queries, count), []
     for column in columns:
-        values = np.sort(dense_columns(own, np.array([column])).ravel())
-        grid = grid_of(own, column)
+        values = np.sort(dense_columns(sample, np.array([column])).ravel())
+        grid = grid_of(sample, column)
         try:
-            effects = partial_effects(model, own, column, grid)
+            effects = partial_effects(model, sample, column, grid)
         except ParameterError:  # an estimator of the user's that sees the whole query
             return ()
         shares = np.searchsorted(values, grid, side="right") / len(values)
-        found.append(Effect(names[column], tuple(grid.tolist()), tuple(shares.tolist()), tuple(effects.tolist())))
-    return tuple(found)
+        shown.append(Effect(names[column], tuple(grid.tolist()), tuple(shares.tolist()), tuple(effects.tolist())))
+    return tuple(shown)
 
 
 DRAWS = 2_000
@@ -215,16 +215,16 @@ def feature_importance(
     """
     groups = groups_of(model)
     losses = shuffling_losses(model, queries, metric, tuple(groups.values()), repeats=repeats, seed=seed)
-    found = [
+    importances = [
         Importance(
             name,
             bootstrap_interval(
-                own, np.random.default_rng([seed, k]), resamples=resamples, weights=queries.query_weights
+                loss, np.random.default_rng([seed, k]), resamples=resamples, weights=queries.query_weights
             ),
         )
-        for k, (name, own) in enumerate(zip(groups, losses, strict=True))
+        for k, (name, loss) in enumerate(zip(groups, losses, strict=True))
     ]
-    return tuple(sorted(found, key=lambda one: -np.nan_to_num(one.loss.mean)))
+    return tuple(sorted(importances, key=lambda importance: -np.nan_to_num(importance.loss.mean)))
 
 
 def groups_of(model: Model) -> dict[str, Ints]:
@@ -234,7 +234,7 @@ def groups_of(model: Model) -> dict[str, Ints]:
     groups: dict[str, list[int]] = {}
     for j in model.used_features.tolist():
         groups.setdefault(columns.get(names[j], names[j]), []).append(j)
-    return {name: np.array(own, dtype=np.int64) for name, own in groups.items()}
+    return {name: np.array(columns, dtype=np.int64) for name, columns in groups.items()}
 
 
 def names_of(model: Model) -> Sequence[str]:

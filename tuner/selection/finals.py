@@ -75,22 +75,22 @@ class Choice:
     candidates: Sequence[Candidate]
 
 
-def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> Choice:
+def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate]) -> Choice:
     """Return the choice among the candidates and their blends.
 
     The blend of all, whose members differ most, is chosen unless cross-validation significantly prefers the linear
     blend or a single candidate.
     """
-    best = best_by_solver(found)
-    scored = [candidate for candidate in found if candidate.scores is not None]
-    fresh = any(candidate.again is not None for candidate in scored)
+    best = best_by_solver(candidates)
+    scored = [candidate for candidate in candidates if candidate.scores is not None]
+    fresh = any(candidate.rescored is not None for candidate in scored)
     queries = problem.development if fresh else problem.validation_queries
     if len(scored) < 2 or queries.n_queries < 2 * FOLDS:
-        return Choice(best, best[0], found)
+        return Choice(best, best[0], candidates)
     folds = query_folds(queries, FOLDS, study.seed, stream=5)
     mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
-        return Choice(best, best[0], found)
+        return Choice(best, best[0], candidates)
     weights = queries.query_weights
     alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds, weights)
 
@@ -102,16 +102,16 @@ def with_blends(study: Study, problem: Problem, found: Sequence[Candidate]) -> C
     unrestricted = first_of(mixed) if study.serve else first
     ordered = sorted([*best, *mixed], key=lambda candidate: candidate.merit, reverse=True)
     leading = list(dict.fromkeys((first, unrestricted)))
-    return Choice([*leading, *(own for own in ordered if own not in leading)], unrestricted, found)
+    return Choice([*leading, *(c for c in ordered if c not in leading)], unrestricted, candidates)
 
 
-def blended_candidates(study: Study, problem: Problem, found: Sequence[Candidate]) -> Choice:
+def blended_candidates(study: Study, problem: Problem, candidates: Sequence[Candidate]) -> Choice:
     """Return the result of with_blends, blends among the candidates, all without scores to save memory."""
-    choice = with_blends(study, problem, found)
-    light = {candidate: replace(candidate, scores=None) for candidate in found}
+    choice = with_blends(study, problem, candidates)
+    light = {candidate: replace(candidate, scores=None) for candidate in candidates}
     blends = [candidate for candidate in choice.ordered if candidate.members]
     light |= {blend: replace(blend, members=tuple(light[member] for member in blend.members)) for blend in blends}
-    return Choice([light[own] for own in choice.ordered], light[choice.unrestricted], list(light.values()))
+    return Choice([light[candidate] for candidate in choice.ordered], light[choice.unrestricted], list(light.values()))
 
 
 def _blends(
@@ -124,7 +124,7 @@ def _blends(
     able = [c for c in able if c.scores is not None and scale(c.scores, queries) > 0.0]
     linear, trees = ([c for c in able if c.parts == {part}] for part in (LINEAR, TREES))
     mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
-    mixed = [_blend(study, label, own, queries, folds) for label, own in mixes if len(own) > 1]
+    mixed = [_blend(study, label, members, queries, folds) for label, members in mixes if len(members) > 1]
     if mixed and mixed[0].solver == BLEND and mixed[0].parts == {TREES}:  # then it is that of the trees
         mixed = [blend for blend in mixed if blend.solver != TREE_BLEND]
     # A single model is not a blend; with several splits it stays, so that the row has a mean over them.
@@ -135,18 +135,18 @@ def _blends(
 def _blend(study: Study, label: str, able: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]) -> Candidate:
     scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
     groups = [(LINEAR if candidate.parts == {LINEAR} else TREES, candidate.solver) for candidate in able]
-    fresh = able[0].again is not None
+    fresh = able[0].rescored is not None
     blend = choose_blend(scaled, groups, queries, parse_metric(study.metric), folds)
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
-    weights, found = queries.query_weights, blend.per_query
+    weights, values = queries.query_weights, blend.per_query
     if fresh:
         return Candidate(
-            label, shares, float("nan"), np.empty(0), 0, again=found, members=members, again_weights=weights
+            label, shares, float("nan"), np.empty(0), 0, rescored=values, members=members, rescored_weights=weights
         )
-    value = mean_or_zero(found, weights)
-    return Candidate(label, shares, value, found, 0, members=members, vali_weights=weights)
+    value = mean_or_zero(values, weights)
+    return Candidate(label, shares, value, values, 0, members=members, vali_weights=weights)
 
 
 def _names(members: Sequence[Candidate]) -> list[str]:
@@ -167,20 +167,20 @@ def refit_all(
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
     needed = chosen[0].members or chosen[:1]
     refitted, as_left, seeds = fit_for_use(plain, len(needed), study, problem, executor.jobs, deadline)
-    used = {own: own for own in plain}
-    for own in refitted if study.refit else ():
-        if own in needed or z_score(needed[0].vali, own.vali, own.vali_weights) <= SIGNIFICANT_Z:
-            used[own] = _for_use(own, problem, seeds)
+    used = {part: part for part in plain}
+    for part in refitted if study.refit else ():
+        if part in needed or z_score(needed[0].vali, part.vali, part.vali_weights) <= SIGNIFICANT_Z:
+            used[part] = _for_use(part, problem, seeds)
     on_everything = study.refit or not problem.given_split
     limit, threads = deadline.left - reporting(problem) / 2.0, 1
     if deadline.left < float("inf"):
         threads = max(1, executor.jobs // max(len(refitted), 1))
     jobs: dict[Candidate, Future[Delivered]] = {}
-    for own in (*refitted, *as_left):
-        task = replace(task_of(study, problem, used[own], study.seed), limit=limit, threads=threads)
-        left = task_of(study, problem, own, study.seed)
-        plan = Final(on_everything, instead=left) if own in refitted else Final(on_everything=False)
-        jobs[own] = executor.submit(evaluate, plan, task)
+    for part in (*refitted, *as_left):
+        task = replace(task_of(study, problem, used[part], study.seed), limit=limit, threads=threads)
+        left = task_of(study, problem, part, study.seed)
+        plan = Final(on_everything, instead=left) if part in refitted else Final(on_everything=False)
+        jobs[part] = executor.submit(evaluate, plan, task)
     models: dict[Candidate, Delivered] = {}
     unfit = []
     for candidate, job in jobs.items():
@@ -205,17 +205,16 @@ def _entries(
 ) -> list[Entry]:
     """Return the entries of the candidates whose refit succeeded, with test scores."""
     built = [(candidate, _build_model(candidate, models, problem)) for candidate in chosen]
-    return [entry_of(study, problem, used.get(own, own), refitted) for own, refitted in built if refitted is not None]
+    return [entry_of(study, problem, used.get(c, c), refitted) for c, refitted in built if refitted is not None]
 
 
 def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
     """Return the entries whose refitted models keep the limits; all, with a warning, if none does."""
 
     def option_of(entry: Entry) -> Option:
-        one, model = entry.candidate, entry.model
-        return Option(
-            one.solver, one.merit[1], model.nonzeros, model.bytes, entry.microseconds, entry.seconds, entry.cost
-        )
+        (_, value), model = entry.candidate.merit, entry.model
+        solver, timed = entry.candidate.solver, entry.microseconds
+        return Option(solver, value, model.nonzeros, model.bytes, timed, entry.seconds, entry.cost)
 
     kept = [entry for entry in entries if best_within([option_of(entry)], study.limits) is not None]
     if not kept:
@@ -242,13 +241,13 @@ def _build_model(candidate: Candidate, models: Mapping[Candidate, Delivered], pr
         return models.get(candidate)
     if not all(member in models for member in candidate.members):
         return None
-    own = [models[member] for member in candidate.members]
-    spreads = [_spread(made, problem) for made in own]
+    refitted = [models[member] for member in candidate.members]
+    spreads = [_spread(made, problem) for made in refitted]
     shares = [float(share) for share in candidate.params.values()]  # type: ignore[arg-type]
     factors = [share / spread if spread > 0.0 else 0.0 for share, spread in zip(shares, spreads, strict=True)]
-    model = blended([made.model for made in own], factors, candidate.solver, candidate.params)
-    seconds = sum(made.seconds for made in own)
-    return Delivered(model=model, seconds=seconds, on_everything=all(made.on_everything for made in own))
+    model = blended([made.model for made in refitted], factors, candidate.solver, candidate.params)
+    seconds = sum(made.seconds for made in refitted)
+    return Delivered(model=model, seconds=seconds, on_everything=all(made.on_everything for made in refitted))
 
 
 def _spread(made: Delivered, problem: Problem) -> float:
@@ -274,10 +273,10 @@ def baseline_scores(study: Study, problem: Problem, rescored: bool) -> Scored:
         return parse_metric(name).per_query(queries.baseline, queries)
 
     queries, development = problem.validation_queries, problem.development
-    vali, again = values(queries, study.metric), values(development, study.metric) if rescored else None
-    tested = {name: own for name in study.metrics if (own := values(problem.test, name)) is not None}
+    vali, fresh = values(queries, study.metric), values(development, study.metric) if rescored else None
+    tested = {name: scores for name in study.metrics if (scores := values(problem.test, name)) is not None}
     candidate = Candidate(
-        BASELINE, {}, float("nan"), np.empty(0) if vali is None else vali, 0, again=again,
-        vali_weights=queries.query_weights, again_weights=development.query_weights,
+        BASELINE, {}, float("nan"), np.empty(0) if vali is None else vali, 0, rescored=fresh,
+        vali_weights=queries.query_weights, rescored_weights=development.query_weights,
     )  # fmt: skip
     return Scored(candidate, tested, problem.test_weights)

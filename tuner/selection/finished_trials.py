@@ -47,22 +47,22 @@ def best_candidates(
         kind = AllFailed if trials else StudyError
         raise kind(f"none of {len(trials)} trials succeeded: {'; '.join(causes[:3])}")
     tried = Counter(space.split(trial.params)[0] for trial in trials if trial.state != TrialState.FAIL)
-    _warn_if_all_alike([trial for own in by_solver.values() for trial in own], record.metric)
-    kept = {solver: [t for t in own if within_limits(t.user_attrs, limits or {})] for solver, own in by_solver.items()}
-    by_solver = {solver: own for solver, own in kept.items() if own}
+    _warn_if_all_alike([trial for succeeded in by_solver.values() for trial in succeeded], record.metric)
+    kept = {solver: [t for t in ts if within_limits(t.user_attrs, limits or {})] for solver, ts in by_solver.items()}
+    by_solver = {solver: within for solver, within in kept.items() if within}
     if not by_solver:
         wanted = ", ".join(f"{cost}<={most:g}" for cost, most in (limits or {}).items())
         raise StudyError(
             f"none of {len(trials)} trials keeps within {wanted}. Allow more, or try more trials; "
             "the trade-offs of what was tried are in the report."
         )
-    found, first = [], first_configurations(space)
-    for solver, own in by_solver.items():
-        ranked = sorted(own, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
-        own = _beyond_noise(ranked, first, record) if believed else ranked
-        for trial in own[:PER_SOLVER]:
+    candidates, first = [], first_configurations(space)
+    for solver, succeeded in by_solver.items():
+        ranked = sorted(succeeded, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
+        eligible = _beyond_noise(ranked, first, record) if believed else ranked
+        for trial in eligible[:PER_SOLVER]:
             assert trial.value is not None
-            found.append(
+            candidates.append(
                 Candidate(
                     solver,
                     space.split(trial.params)[1],
@@ -74,7 +74,7 @@ def best_candidates(
                     vali_weights=record.weights,
                 )
             )
-    return sorted(found, key=lambda candidate: (-candidate.value, candidate.number))
+    return sorted(candidates, key=lambda candidate: (-candidate.value, candidate.number))
 
 
 def _beyond_noise(
@@ -86,7 +86,7 @@ def _beyond_noise(
     MIN_Z, divided by how many trials are compared (Bonferroni).
     """
     in_order = sorted(ranked, key=number_of)
-    begun = [next((trial for trial in in_order if alike(own, trial.params)), None) for own in configurations]
+    begun = [next((trial for trial in in_order if alike(first, trial.params)), None) for first in configurations]
     first = [trial for trial in ranked if trial in begun]
     if not first:
         return ranked
@@ -101,16 +101,16 @@ def _beyond_noise(
 
 def best_default(record: Record, space: UnionSpace) -> Candidate | None:
     """Return the best trial at a configuration that a study tries first, None where none was evaluated in full."""
-    first, found = first_configurations(space), []
+    first, candidates = first_configurations(space), []
     for trial in record.trials():
         if trial.state != TrialState.COMPLETE or trial.value is None:
             continue
         requested, value = _requested(trial)
         solver, params = space.split(requested)
-        if any(is_alike(requested, own) for own in first):
-            own = Candidate(solver, params, value, np.empty(0), 1, number=number_of(trial), seconds=seconds_of(trial))
-            found.append(own)
-    return max(found, key=lambda candidate: (candidate.value, -candidate.number), default=None)
+        if any(is_alike(requested, configuration) for configuration in first):
+            number, seconds = number_of(trial), seconds_of(trial)
+            candidates.append(Candidate(solver, params, value, np.empty(0), 1, number=number, seconds=seconds))
+    return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)
 
 
 def failures(record: Record, space: UnionSpace, split: str) -> list[Failure]:
@@ -145,6 +145,6 @@ def _requested(trial: FrozenTrial) -> tuple[Mapping[str, Value], float]:
     for name, path in dict(trial.user_attrs.get(PATH) or {}).items():
         place, value = path[-1]
         flat = f"{trial.params[SOLVER]}.{name}"
-        flat = next((own for own in trial.params if own.partition("[")[0] == flat), flat)
+        flat = next((name for name in trial.params if name.partition("[")[0] == flat), flat)
         return trial.params | {flat: type(trial.params[flat])(place)}, float(value)
     return trial.params, value

@@ -1,4 +1,4 @@
-"""The leaderboard: a row for each refitted candidate and the baseline, compared with the chosen one.
+"""The leaderboard: a row for each refitted candidate and the baseline, compared with the chosen candidate.
 
 A baseline is fixed: nothing is fitted to any fold, so that its scores on the validation queries of all folds count as
 one. Its comparison was planned, and is not corrected for others.
@@ -45,7 +45,7 @@ def leaderboard(
         return _with_verdicts(rows)
     by_solver = [{entry.candidate.solver: entry for entry in entries} for entries in splits]
     names = [name for name in by_solver[0] if all(name in entries for entries in by_solver)]
-    rows = [_row(name, [own[name] for own in by_solver], chosen, metric, generator, serve) for name in names]
+    rows = [_row(name, [by_name[name] for by_name in by_solver], chosen, metric, generator, serve) for name in names]
     total = sum(entry.candidate.trials for entries in splits for entry in entries)
     first = replace(_row(CHOSEN, chosen, chosen, metric, generator, serve), trials=total)
     return _with_verdicts([first, *sorted(rows, key=_merit, reverse=True)])
@@ -76,14 +76,14 @@ def gain_over(
     if pairs is None:
         return None
     ours, theirs, weights = pairs
-    if all(own.test for own in baselines):
+    if all(scored.test for scored in baselines):
         return Gain(name, "test", compare_splits(ours, theirs, generator, weights=weights))
     fair = [
-        own + (estimate.mean - mean_of(own, per_query))
-        for own, per_query, estimate in zip(ours, weights, estimates, strict=True)
+        values + (estimate.mean - mean_of(values, per_query))
+        for values, per_query, estimate in zip(ours, weights, estimates, strict=True)
     ]
-    found, plain = (compare_splits(own, theirs, generator, weights=weights) for own in (fair, ours))
-    return Gain(name, "validation", replace(found, wins=plain.wins, ties=plain.ties, losses=plain.losses))
+    corrected, plain = (compare_splits(values, theirs, generator, weights=weights) for values in (fair, ours))
+    return Gain(name, "validation", replace(corrected, wins=plain.wins, ties=plain.ties, losses=plain.losses))
 
 
 def _merit(row: Row) -> tuple[bool, float]:
@@ -94,20 +94,20 @@ def _merit(row: Row) -> tuple[bool, float]:
 
 def _row(
     name: str,
-    own: Sequence[Scored],
+    scored: Sequence[Scored],
     chosen: Sequence[Entry],
     metric: str,
     generator: np.random.Generator,
     serve: Sequence[str] = (),
 ) -> Row:
     """Return a row of what was scored on each split; what models cost is NaN where there are none."""
-    scored = [entry.candidate for entry in own]
-    models = [entry for entry in own if isinstance(entry, Entry)]
-    against = _compared(own, chosen, metric, generator)
+    candidates = [entry.candidate for entry in scored]
+    models = [entry for entry in scored if isinstance(entry, Entry)]
+    against = _compared(scored, chosen, metric, generator)
 
     def interval(parts: Sequence[tuple[Floats | None, Floats | None]]) -> Interval | None:
         known = [values for values, _ in parts if values is not None and len(values)]
-        if len(known) < len(own):
+        if len(known) < len(scored):
             return None
         return stratified_interval(known, generator, weights=[weights for _, weights in parts])
 
@@ -118,9 +118,9 @@ def _row(
     return Row(
         solver=name,
         params=dict(models[0].candidate.params) if len(models) == 1 else None,
-        vali=interval([(one.vali, one.vali_weights) for one in scored]),
-        again=interval([(one.again, one.again_weights) for one in scored]),
-        test=interval([(entry.test.get(metric), entry.test_weights) for entry in own]),
+        vali=interval([(candidate.vali, candidate.vali_weights) for candidate in candidates]),
+        again=interval([(candidate.rescored, candidate.rescored_weights) for candidate in candidates]),
+        test=interval([(entry.test.get(metric), entry.test_weights) for entry in scored]),
         difference=None if against is None else Interval(against.difference, against.low, against.high),
         p_value=None if against is None else against.p_randomisation,
         p_holm=None,
@@ -130,7 +130,7 @@ def _row(
         bytes=mean([entry.model.bytes for entry in models]),
         microseconds=mean([entry.microseconds for entry in models]),
         seconds=float(np.sum([entry.seconds for entry in models])) if models else float("nan"),
-        trials=sum(one.trials for one in scored),
+        trials=sum(candidate.trials for candidate in candidates),
         cost=None if any(entry.cost is None for entry in models) else mean([entry.cost for entry in models]),
         is_served=all(can_load(serve, needs_of(entry.model)) for entry in models),
         needs_queries=any(entry.model.needs_queries for entry in models),
@@ -138,36 +138,36 @@ def _row(
 
 
 def _compared(
-    own: Sequence[Scored], chosen: Sequence[Entry], metric: str, generator: np.random.Generator
+    scored: Sequence[Scored], chosen: Sequence[Entry], metric: str, generator: np.random.Generator
 ) -> Comparison | None:
-    """Return own against chosen; None for the chosen itself, or without queries that both scored."""
-    if all(a is b for a, b in zip(own, chosen, strict=True)):
+    """Return scored compared with chosen; None for the chosen itself, or without queries that both scored."""
+    if all(a is b for a, b in zip(scored, chosen, strict=True)):
         return None
-    pairs = _pairs(own, chosen, metric)
+    pairs = _pairs(scored, chosen, metric)
     return None if pairs is None else compare_splits(pairs[0], pairs[1], generator, weights=pairs[2])
 
 
 def _pairs(
-    own: Sequence[Scored], others: Sequence[Scored], metric: str
+    scored: Sequence[Scored], others: Sequence[Scored], metric: str
 ) -> tuple[list[Floats], list[Floats], list[Floats | None]] | None:
     """Return what both scored on the same queries of each split, and the weights of these; None where some has none."""
-    known = [pair for a, b in zip(own, others, strict=True) if (pair := _pair(a, b, metric)) is not None]
-    if len(known) < len(own):
+    known = [pair for a, b in zip(scored, others, strict=True) if (pair := _pair(a, b, metric)) is not None]
+    if len(known) < len(scored):
         return None
-    return [one for one, _, _ in known], [other for _, other, _ in known], [weights for _, _, weights in known]
+    return [a for a, _, _ in known], [b for _, b, _ in known], [weights for _, _, weights in known]
 
 
 def _pair(a: Scored, b: Scored, metric: str) -> tuple[Floats, Floats, Floats | None] | None:
     """Return what both scored on the same queries, and their weights: on test, else on fresh folds, else in trials."""
     if a.test and b.test:
         return a.test[metric], b.test[metric], a.test_weights
-    if a.candidate.again is not None and b.candidate.again is not None:
-        return a.candidate.again, b.candidate.again, a.candidate.again_weights
-    (one, weights), (other, _) = (
-        (own.again, own.again_weights) if own.again is not None and not len(own.vali) else (own.vali, own.vali_weights)
-        for own in (a.candidate, b.candidate)
+    if a.candidate.rescored is not None and b.candidate.rescored is not None:
+        return a.candidate.rescored, b.candidate.rescored, a.candidate.rescored_weights
+    (values, weights), (others, _) = (
+        (c.rescored, c.rescored_weights) if c.rescored is not None and not len(c.vali) else (c.vali, c.vali_weights)
+        for c in (a.candidate, b.candidate)
     )
-    return (one, other, weights) if 0 < len(one) == len(other) else None
+    return (values, others, weights) if 0 < len(values) == len(others) else None
 
 
 def _with_verdicts(rows: Sequence[Row]) -> list[Row]:
@@ -230,14 +230,15 @@ def tuning_gain(
 
     chosen holds the values of the chosen model by test query, one array a split, and weights those of these queries.
     """
-    known = [own for own in defaults if own is not None]
+    known = [default for default in defaults if default is not None]
     if not known or len(known) < len(defaults):
         return None
-    (name, _), *_ = Counter(own.solver for own in known).most_common(1)
-    if all(own.is_delivered for own in known):
+    (name, _), *_ = Counter(default.solver for default in known).most_common(1)
+    if all(default.is_delivered for default in known):
         return TuningGain(name, None, None)
-    found = compare_splits(chosen, [own.test for own in known], generator, weights=weights)
-    return TuningGain(name, Interval(found.difference, found.low, found.high), found.p_randomisation)
+    comparison = compare_splits(chosen, [default.test for default in known], generator, weights=weights)
+    interval = Interval(comparison.difference, comparison.low, comparison.high)
+    return TuningGain(name, interval, comparison.p_randomisation)
 
 
 def _without_bag(chosen: Candidate, default: Candidate) -> dict[str, Value]:

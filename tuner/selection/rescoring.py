@@ -28,22 +28,22 @@ RESCORED = "rescored.npz"
 
 
 def rescored(
-    study: Study, problem: Problem, found: list[Candidate], executor: Executor, deadline: Deadline
+    study: Study, problem: Problem, candidates: list[Candidate], executor: Executor, deadline: Deadline
 ) -> list[Candidate]:
-    """Return found with the scores of finalists; unchanged if strict, since nothing is blended then.
+    """Return the candidates with the scores of finalists; unchanged if strict, since nothing is blended then.
 
     With a deadline, and time for at least two of them, they are trained on fresh folds with another seed. Else the
     scores are those of their trials.
     """
     if study.strict or not isinstance(problem.plan, tuple):
-        return found
-    places = finalists(found, np.random.default_rng([study.seed, 4]))
+        return candidates
+    places = finalists(candidates, np.random.default_rng([study.seed, 4]))
     if problem.fresh and deadline.left < float("inf"):
-        affordable = fit_in_time(places, found, problem, executor.jobs, deadline)
+        affordable = fit_in_time(places, candidates, problem, executor.jobs, deadline)
         if len(affordable) > 1:
-            return _on_fresh_folds(study, problem, found, affordable, executor)
-    every = finalists(found, np.random.default_rng([study.seed, 4]), worse=True)
-    return _of_trials(study, problem, found, every, executor, deadline)
+            return _on_fresh_folds(study, problem, candidates, affordable, executor)
+    every = finalists(candidates, np.random.default_rng([study.seed, 4]), worse=True)
+    return _of_trials(study, problem, candidates, every, executor, deadline)
 
 
 def _evaluated(executor: Executor, tasks: Mapping[int, Task]) -> Iterator[tuple[int, Outcome]]:
@@ -54,66 +54,67 @@ def _evaluated(executor: Executor, tasks: Mapping[int, Task]) -> Iterator[tuple[
 
 
 def _on_fresh_folds(
-    study: Study, problem: Problem, found: list[Candidate], places: Sequence[int], executor: Executor
+    study: Study, problem: Problem, candidates: list[Candidate], places: Sequence[int], executor: Executor
 ) -> list[Candidate]:
-    tasks = {k: task_of(study, problem, found[k], study.seed + 1) for k in places}
+    tasks = {k: task_of(study, problem, candidates[k], study.seed + 1) for k in places}
     fresh = {k: replace(task, plan=FRESH, keep_scores=True) for k, task in tasks.items()}
     weights = problem.development.query_weights
     for k, outcome in _evaluated(executor, fresh):
-        again = outcome.per_query[study.metric]
-        found[k] = replace(found[k], again=again, again_weights=weights, scores=outcome.scores)
-    return found
+        rescored = outcome.per_query[study.metric]
+        candidates[k] = replace(candidates[k], rescored=rescored, rescored_weights=weights, scores=outcome.scores)
+    return candidates
 
 
 def _of_trials(
     study: Study,
     problem: Problem,
-    found: list[Candidate],
+    candidates: list[Candidate],
     places: Sequence[int],
     executor: Executor,
     deadline: Deadline,
 ) -> list[Candidate]:
-    """Return found with the scores that the trials left; a trial that left none is repeated if there is time."""
+    """Return the candidates with the scores that their trials left; a trial without scores is repeated in time."""
     documents = problem.development.documents_of(problem.validation)
     count = int(problem.development.lengths[problem.validation].sum())
     repeated: dict[int, Task] = {}
     left = (deadline.left - reporting(problem)) * executor.jobs
     for k in places:
-        task = task_of(study, problem, found[k], study.seed)
+        task = task_of(study, problem, candidates[k], study.seed)
         scores = kept_scores(task, count)
         if scores is not None:
-            found[k] = replace(found[k], scores=scores)
-        elif MARGIN * found[k].seconds < left:
-            left -= MARGIN * found[k].seconds
+            candidates[k] = replace(candidates[k], scores=scores)
+        elif MARGIN * candidates[k].seconds < left:
+            left -= MARGIN * candidates[k].seconds
             repeated[k] = replace(task, keep_scores=True)
     for k, outcome in _evaluated(executor, repeated):
-        found[k] = replace(found[k], scores=None if outcome.scores is None else outcome.scores[documents])
-    return found
+        candidates[k] = replace(candidates[k], scores=None if outcome.scores is None else outcome.scores[documents])
+    return candidates
 
 
-def write_rescored(path: Path, found: Sequence[Candidate]) -> None:
+def write_rescored(path: Path, candidates: Sequence[Candidate]) -> None:
     """Write what candidates scored on fresh folds, if any was scored there."""
-    again = {f"again{own.number}": own.again for own in found if own.again is not None}
-    scores = {f"scores{own.number}": own.scores for own in found if own.again is not None and own.scores is not None}
-    if again:
-        numbers = np.array([own.number for own in found])
+    known = [candidate for candidate in candidates if candidate.rescored is not None]
+    rescored = {f"again{candidate.number}": candidate.rescored for candidate in known}
+    scores = {f"scores{candidate.number}": candidate.scores for candidate in known if candidate.scores is not None}
+    if rescored:
+        numbers = np.array([candidate.number for candidate in candidates])
         with writing(path.parent):
-            write_sealed(path, lambda file: np.savez(file, numbers=numbers, **again, **scores))  # type: ignore[arg-type]
+            write_sealed(path, lambda file: np.savez(file, numbers=numbers, **rescored, **scores))  # type: ignore[arg-type]
 
 
-def read_rescored(path: Path, found: list[Candidate], problem: Problem) -> list[Candidate] | None:
+def read_rescored(path: Path, candidates: list[Candidate], problem: Problem) -> list[Candidate] | None:
     """Return the candidates with what write_rescored wrote of them; None where it wrote nothing, or of others."""
     try:
         check_sealed(path)
         kept: dict[str, Any] = dict(read_archive(path))
     except (Damaged, OSError):
         return None
-    if [own.number for own in found] != kept.pop("numbers").tolist():
+    if [candidate.number for candidate in candidates] != kept.pop("numbers").tolist():
         return None
     weights = problem.development.query_weights
     return [
-        replace(own, again=kept[f"again{own.number}"], again_weights=weights, scores=kept.get(f"scores{own.number}"))
-        if f"again{own.number}" in kept
-        else own
-        for own in found
+        replace(c, rescored=kept[f"again{c.number}"], rescored_weights=weights, scores=kept.get(f"scores{c.number}"))
+        if f"again{c.number}" in kept
+        else c
+        for c in candidates
     ]

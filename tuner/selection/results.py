@@ -32,7 +32,7 @@ and a copy of the first in one model that a system can load."""
 BASELINE = "baseline"
 """Row of the ranking that the chosen model is compared with."""
 FIRST, ALIKE, WORSE, BETTER = "chosen", "not told apart", "worse", "better"
-"""Verdicts on a row beside the chosen one."""
+"""Verdicts on a row compared with the chosen model."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Row:
         The same on fresh folds over training and validation queries, by which candidates are compared; None where it
         was not rescored.
     difference : Interval or None
-        This row less the chosen one, with its interval, paired by query: on test, else on fresh folds, else on
+        This row less the chosen row, with its interval, paired by query: on test, else on fresh folds, else on
         validation; None for the chosen row, and without common queries.
     p_value, p_holm : float or None
         Two-sided, of that difference; p_holm is corrected for all the rows compared (Holm 1979).
@@ -206,7 +206,7 @@ _FIRST = ("study", "data", "metric", "best")
 
 @dataclass(frozen=True, kw_only=True)
 class SplitResult:
-    """What was chosen on one split, or over all of them.
+    """The result of one split, or of all of them.
 
     Attributes
     ----------
@@ -261,8 +261,8 @@ class SplitResult:
         """Return everything as JSON values; intervals stand beside their means."""
         rows = [_plain(row) | {"kind": row.kind} for row in self.leaderboard]
         best = rows[0] | {"test_metrics": _plain(self.test_metrics)}
-        found: Json = _plain(self) | {"best": best, "leaderboard": rows, "alternatives": self.alternatives}
-        return found
+        values: Json = _plain(self) | {"best": best, "leaderboard": rows, "alternatives": self.alternatives}
+        return values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -327,10 +327,10 @@ class Result(SplitResult):
 
     def as_dict(self) -> Json:
         """Return everything as JSON values; intervals stand beside their means."""
-        found = super().as_dict() | {"gain": None if self.gain is None else self.gain.as_dict()}
-        several = {"folds": [own.as_dict() for own in self.folds]} if len(self.folds) > 1 else {}
-        names = [name for name in dict.fromkeys((*_FIRST, *found)) if name not in ("name", "folds")]
-        return {name: found[name] for name in names} | several
+        values = super().as_dict() | {"gain": None if self.gain is None else self.gain.as_dict()}
+        several = {"folds": [fold.as_dict() for fold in self.folds]} if len(self.folds) > 1 else {}
+        names = [name for name in dict.fromkeys((*_FIRST, *values)) if name not in ("name", "folds")]
+        return {name: values[name] for name in names} | several
 
     def save(self, path: Path) -> None:
         """Write the JSON atomically."""
@@ -339,22 +339,22 @@ class Result(SplitResult):
 
 def load_result(path: Path) -> Json:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
-    later = {own.name: own.default for own in fields(Result) if own.default is not MISSING} | {
+    later = {f.name: f.default for f in fields(Result) if f.default is not MISSING} | {
         "monotone": {},
         "stages": {},
     }
     try:
         check_sealed(path)
-        found: Json = json.loads(path.read_text(encoding="utf-8"))
-        required = {"best", *(own.name for own in fields(Result))} - set(later)
-        if not isinstance(found, dict) or not required <= set(found):
+        result: Json = json.loads(path.read_text(encoding="utf-8"))
+        required = {"best", *(f.name for f in fields(Result))} - set(later)
+        if not isinstance(result, dict) or not required <= set(result):
             raise ValueError("it is no result of a study")
-        found = {name: value for name, value in later.items() if name not in ("name", "folds")} | found
+        result = {name: value for name, value in later.items() if name not in ("name", "folds")} | result
     except Damaged as damage:
         raise StudyError(f"{damage} `ranktune resume` makes it again from the record.") from None
     except (OSError, ValueError, RecursionError) as error:
         raise StudyError(f"cannot read {path}: {error}. `ranktune resume` makes it again from the record.") from None
-    return found
+    return result
 
 
 def _plain(value: Any) -> Any:
@@ -367,16 +367,16 @@ def _plain(value: Any) -> Any:
         return [_plain(inner) for inner in value]
     if not is_dataclass(value):
         return value
-    found = {}
-    for own in fields(value):
-        inner = getattr(value, own.name)
-        if "Interval" in str(own.type):
+    plain = {}
+    for f in fields(value):
+        inner = getattr(value, f.name)
+        if "Interval" in str(f.type):
             mean, low, high = (None, None, None) if inner is None else (inner.mean, inner.low, inner.high)
-            found[own.name] = _plain(mean)
-            found[f"{own.name}_interval"] = None if inner is None else _plain([low, high])
+            plain[f.name] = _plain(mean)
+            plain[f"{f.name}_interval"] = None if inner is None else _plain([low, high])
         else:
-            found[own.name] = _plain(inner)
-    return found
+            plain[f.name] = _plain(inner)
+    return plain
 
 
 def alternatives(rows: Sequence[Row]) -> dict[str, str]:
@@ -385,11 +385,11 @@ def alternatives(rows: Sequence[Row]) -> dict[str, str]:
     alike = [row for row in rows if row.verdict in (FIRST, ALIKE)]
     options = [Option(row.solver, _quality(row), nonzeros=row.nonzeros) for row in rows]
     at_knee = knee(options, "nonzeros")
-    found = {"knee": at_knee.label} if at_knee else {}
+    named = {"knee": at_knee.label} if at_knee else {}
     if alike:
-        found["smallest"] = min(alike, key=lambda row: (row.bytes, -_quality(row))).solver
-        found["fastest"] = min(alike, key=lambda row: (row.microseconds, -_quality(row))).solver
-    return found
+        named["smallest"] = min(alike, key=lambda row: (row.bytes, -_quality(row))).solver
+        named["fastest"] = min(alike, key=lambda row: (row.microseconds, -_quality(row))).solver
+    return named
 
 
 def _quality(row: Row) -> float:

@@ -29,28 +29,28 @@ MODELS = "models"
 """Folder of the models of all rows of a split's leaderboard."""
 
 
-def save_entries(entries: Sequence[Entry], problem: Problem, own: Path, baseline: Scored | None = None) -> None:
+def save_entries(entries: Sequence[Entry], problem: Problem, folder: Path, baseline: Scored | None = None) -> None:
     """Save the chosen model, those of all rows, and what they and the baseline scored by query.
 
-    What was found of former models is removed.
+    The files of former models are removed.
     """
-    with writing(own):
+    with writing(folder):
         for name in (EVIDENCE, EXPLANATIONS):
-            remove_sealed(own / name)
-        with sealing(own / "model.json"):
-            entries[0].model.save(own / "model.json")
-        shutil.rmtree(own / MODELS, ignore_errors=True)
-        (own / MODELS).mkdir()
+            remove_sealed(folder / name)
+        with sealing(folder / "model.json"):
+            entries[0].model.save(folder / "model.json")
+        shutil.rmtree(folder / MODELS, ignore_errors=True)
+        (folder / MODELS).mkdir()
         labels = [entry.candidate.solver for entry in entries]
         for label, entry in zip(labels, entries, strict=True):
-            with sealing(own / MODELS / f"{label}.json"):
-                entry.model.save(own / MODELS / f"{label}.json")
+            with sealing(folder / MODELS / f"{label}.json"):
+                entry.model.save(folder / MODELS / f"{label}.json")
         files = tuple(f"{MODELS}/{label}.json" for label in labels)
         if baseline is not None:
             labels, files = [*labels, BASELINE], (*files, "")
         evidence = partial(_evidence, entries, problem, tuple(labels), files, baseline)
-        if (found := or_left_out("what each model scores by query", evidence, None)) is not None:
-            write_evidence(found, own / EVIDENCE)
+        if (computed := or_left_out("what each model scores by query", evidence, None)) is not None:
+            write_evidence(computed, folder / EVIDENCE)
 
 
 def _evidence(
@@ -63,18 +63,18 @@ def _evidence(
     """Return the rows' values by query: on test, else on fresh folds, else those of the trials."""
     if problem.test is not None:
         tests = [entry.test for entry in entries] + ([] if baseline is None else [baseline.test])
-        values = {name: np.stack([own[name] for own in tests]) for name in entries[0].test}
+        values = {name: np.stack([scored[name] for scored in tests]) for name in entries[0].test}
         (main, *_) = values.values()
         scores = [entry.model.predict(replace(problem.test, rows=None)) for entry in entries]
         scores += [] if baseline is None or problem.test.baseline is None else [problem.test.baseline]
         closely = query_documents(problem.test, select_queries(main), labels, scores)
         names = tuple(str(name) for name in problem.test.query_ids)
         return Evidence("test", labels, files, names, values, closely, problem.test_weights)
-    own = [entry.candidate.values for entry in entries]
+    by_entry = [entry.candidate.values for entry in entries]
     if baseline is not None:
-        own.append(baseline.candidate.vali)
+        by_entry.append(baseline.candidate.vali)
     columns = problem.validation
-    rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in own]
+    rows = [values if len(values) == len(columns) else np.full(len(columns), np.nan) for values in by_entry]
     names = tuple(str(name) for name in problem.development.query_ids[columns])
     values = {entries[0].model.metric or "": np.stack(rows)}
     return Evidence("vali", labels, files, names, values, (), problem.validation_weights)

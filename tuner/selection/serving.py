@@ -74,9 +74,9 @@ def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: C
     return Served(ordered, unrestricted.solver, cost, loss, weights, problem.development.query_weights)
 
 
-def _difference(one: Candidate, other: Candidate) -> Floats:
+def _difference(first: Candidate, second: Candidate) -> Floats:
     """Return what one scored by validation less what other scored, by query; NaN where they were not scored alike."""
-    a, b = one.values, other.values
+    a, b = first.values, second.values
     return a - b if len(a) == len(b) else np.full(max(len(a), 1), np.nan)
 
 
@@ -98,8 +98,8 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
     if not can_load(study.serve, needs_of(model)):
         return loss, None
     vali = one.vali - loss[problem.validation] if len(one.vali) == len(problem.validation) else one.vali
-    again = None if one.again is None else one.again - loss
-    candidate = replace(one, solver=DISTILLED, vali=vali, again=again, value=mean_or_zero(vali, one.vali_weights))
+    rescored = None if one.rescored is None else one.rescored - loss
+    candidate = replace(one, solver=DISTILLED, vali=vali, rescored=rescored, value=mean_or_zero(vali, one.vali_weights))
     return loss, entry_of(study, problem, candidate, Delivered(model=model, seconds=best.seconds))
 
 

@@ -37,7 +37,7 @@ END_SHARE = 0.4
 
 
 def fit_in_time(
-    places: list[int], found: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline
+    places: list[int], candidates: Sequence[Candidate], problem: Problem, jobs: int, deadline: Deadline
 ) -> list[int]:
     """Return those of places that can be rescored and refitted in the remaining time, in their order.
 
@@ -45,12 +45,12 @@ def fit_in_time(
     does not fit: a blend would miss it, and gains more from another solver than from fresh folds. Bags of seeds get the
     time that then remains.
     """
-    solvers = [found[k].solver for k in places]
+    solvers = [candidates[k].solver for k in places]
     another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
     left = (deadline.left - reporting(problem)) * jobs
     kept = []
-    for k in sorted(places, key=lambda k: (another[k], found[k].seconds)):
-        cost = MARGIN * found[k].seconds * (rescore_ratio(problem) + refit_ratio(problem))
+    for k in sorted(places, key=lambda k: (another[k], candidates[k].seconds)):
+        cost = MARGIN * candidates[k].seconds * (rescore_ratio(problem) + refit_ratio(problem))
         if cost <= left:
             left -= cost
             kept.append(k)
@@ -71,20 +71,20 @@ def reserve(problem: Problem, total: float, seconds: Mapping[str, float], growin
     took = list(seconds.values())
     if not took:
         return reporting(problem)
-    again, use = rescore_ratio(problem), refit_ratio(problem)
+    rescore, refit = rescore_ratio(problem), refit_ratio(problem)
     if total == float("inf"):  # without a time limit nothing is rescored
-        again = 0.0
+        rescore = 0.0
     others = max(min(MAX_FINALISTS - len(took), (PER_SOLVER - 1) * len(took)), 0)
-    bags = sum(own * (BAG if is_bagged(solver, problem) and not growing else 1) for solver, own in seconds.items())
+    bags = sum(each * (BAG if is_bagged(solver, problem) and not growing else 1) for solver, each in seconds.items())
     best, limit = took[0], max(END_SHARE * total / MARGIN, 0.0)  # reading may have taken all of the time
-    if growing and use * fit_seconds(problem) > limit:
+    if growing and refit * fit_seconds(problem) > limit:
         return reporting(problem)  # models of the trials will be used as they are: the longer these grow, the better
-    full = (sum(took) + others * float(np.median(took))) * again + bags * use
-    if sum(took) * (again + use) <= limit:
+    full = (sum(took) + others * float(np.median(took))) * rescore + bags * refit
+    if sum(took) * (rescore + refit) <= limit:
         return reporting(problem) + MARGIN * min(full, limit)
     if problem.development.n_queries < FEW_QUERIES:
-        return reporting(problem) + MARGIN * min(bags * use, limit)
-    forms = (best * (2.0 * again + use), best * use, 0.0)
+        return reporting(problem) + MARGIN * min(bags * refit, limit)
+    forms = (best * (2.0 * rescore + refit), best * refit, 0.0)
     return reporting(problem) + MARGIN * next(form for form in forms if form <= limit)
 
 
@@ -131,17 +131,17 @@ def fit_for_use(
     """
     left = (deadline.left - reporting(problem)) * jobs
     refitted, as_left = [], []
-    for place, one in enumerate(plain):
-        part, cost = place < needed, MARGIN * one.seconds * refit_ratio(problem)
-        has_one = has_model(task_of(study, problem, one, study.seed))
-        behind = not part and has_one and z_score(plain[0].vali, one.vali, one.vali_weights) > SIGNIFICANT_Z
+    for place, candidate in enumerate(plain):
+        part, cost = place < needed, MARGIN * candidate.seconds * refit_ratio(problem)
+        has_fit = has_model(task_of(study, problem, candidate, study.seed))
+        behind = not part and has_fit and z_score(plain[0].vali, candidate.vali, candidate.vali_weights) > SIGNIFICANT_Z
         if cost * jobs <= left and not behind:  # a fit cannot be divided among the jobs
             left -= cost
-            refitted.append(one)
-        elif has_one:
-            as_left.append(one)
+            refitted.append(candidate)
+        elif has_fit:
+            as_left.append(candidate)
         elif part:
-            refitted.append(one)
+            refitted.append(candidate)
     return refitted, as_left, bag_size(refitted, problem, jobs, deadline)
 
 

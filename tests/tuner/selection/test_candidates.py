@@ -25,8 +25,8 @@ GENERATOR = np.random.default_rng(0)
 STUDY = Study(solvers=("RankSVM", "RidgeRanker"))
 
 
-def candidate(solver: str, vali: Floats, again: Floats | None = None) -> Candidate:
-    return Candidate(solver, {}, float(vali.mean()), vali, 5, again)
+def candidate(solver: str, vali: Floats, rescored: Floats | None = None) -> Candidate:
+    return Candidate(solver, {}, float(vali.mean()), vali, 5, rescored)
 
 
 def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ class Regime:
         return np.clip(self.offset + self.scale * latent, 0, 1) if self.bounded else latent
 
     def study(self, source: np.random.Generator) -> tuple[np.ndarray, np.ndarray | None, int, float]:
-        """Draw a study: values, again, the chosen one and its true mean."""
+        """Draw a study: values, rescored, the chosen one and its true mean."""
         K, n = self.candidates, self.queries
         means = self.spread * source.normal(size=K) - self.families * (np.arange(K) < K // 2)
         noise = source.normal(size=(K, n))
@@ -62,23 +62,23 @@ class Regime:
             noise = np.sqrt(0.8) * common + np.sqrt(0.2) * noise
         latent = np.sqrt(self.shared) * source.normal(size=n) + np.sqrt(1 - self.shared) * noise
         values = self.shown(latent + means[:, None])
-        again, final = None, values.mean(axis=1)
+        rescored, final = None, values.mean(axis=1)
         if self.fresh is not None:
             finalists = np.argsort(-final)[: max(2, min(10, K // 3))]
             latent = np.sqrt(1 - self.fresh) * latent + np.sqrt(self.fresh) * source.normal(size=(K, n))
-            again = np.full((K, n), np.nan)
-            again[finalists] = self.shown(latent + means[:, None])[finalists]
-            final = np.where(np.isnan(again[:, 0]), -np.inf, again.mean(axis=1))
+            rescored = np.full((K, n), np.nan)
+            rescored[finalists] = self.shown(latent + means[:, None])[finalists]
+            final = np.where(np.isnan(rescored[:, 0]), -np.inf, rescored.mean(axis=1))
         chosen = int(final.argmax())
-        return values, again, chosen, float(self.shown(means[chosen] + 8 * NODES) @ DENSITY)
+        return values, rescored, chosen, float(self.shown(means[chosen] + 8 * NODES) @ DENSITY)
 
     def studies(self, count: int, seed: int, splits: int = 200) -> np.ndarray:
         """Return (count, 7): truth, then mean, low and high of the estimate and of the winner's own bootstrap."""
         source, rows = generator(seed), []
         for _ in range(count):
-            values, again, chosen, truth = self.study(source)
-            ours = chosen_estimate(values, chosen, source, again=again, splits=splits)
-            own = (values if again is None else again)[chosen]
+            values, rescored, chosen, truth = self.study(source)
+            ours = chosen_estimate(values, chosen, source, rescored=rescored, splits=splits)
+            own = (values if rescored is None else rescored)[chosen]
             naive = bootstrap_interval(own, source, resamples=400)
             rows.append([truth, ours.mean, ours.low, ours.high, naive.mean, naive.low, naive.high])
         return np.array(rows)
@@ -142,10 +142,10 @@ def close(one: Interval, other: Interval, within: float) -> None:
 def test_every_division_of_eight_queries_by_brute_force(stages: int) -> None:
     """All choices of two quarters of 8 queries, enumerated, are what random divisions approach."""
     values = generator(3).normal(size=(5, 8)) + np.array([0.0, 0.2, 0.4, 0.6, 0.8])[:, None]
-    again = np.full_like(values, np.nan)
+    rescored = np.full_like(values, np.nan)
     finalists = np.argsort(-values.mean(axis=1))[:2]
-    again[finalists] = values[finalists] + generator(4).normal(size=(2, 8))
-    final = np.where(np.isnan(again), values, again) if stages == 2 else values
+    rescored[finalists] = values[finalists] + generator(4).normal(size=(2, 8))
+    final = np.where(np.isnan(rescored), values, rescored) if stages == 2 else values
 
     def best(nested_choice: list[int]) -> int:
         ranked = np.argsort(-values[:, nested_choice].mean(axis=1))[: 2 if stages == 2 else 5]
@@ -164,7 +164,7 @@ def test_every_division_of_eight_queries_by_brute_force(stages: int) -> None:
     mean = np.mean(half) + 0.75 * gain
     reach = stats.t.ppf(0.975, 7) * np.sqrt(np.mean(variance) / 8 + 1.5 * gain**2)
     assert gain > 0.05 and mean < final[chosen].mean() - 0.05  # nothing is at a limit of the formula
-    estimate = chosen_estimate(values, chosen, generator(), again=again if stages == 2 else None, splits=20_000)
+    estimate = chosen_estimate(values, chosen, generator(), rescored=rescored if stages == 2 else None, splits=20_000)
     close(estimate, Interval(mean, mean - reach, mean + reach), within=0.03)
 
 
@@ -272,11 +272,11 @@ def test_candidates_passed_over_take_no_part() -> None:
 
 
 def test_scoring_all_again_is_choosing_by_that_alone() -> None:
-    values, again = generator(15).random((2, 6, 80))
-    chosen = int(again.mean(axis=1).argmax())
+    values, rescored = generator(15).random((2, 6, 80))
+    chosen = int(rescored.mean(axis=1).argmax())
     close(
-        chosen_estimate(values, chosen, generator(), again=again),
-        chosen_estimate(again, chosen, generator()),
+        chosen_estimate(values, chosen, generator(), rescored=rescored),
+        chosen_estimate(rescored, chosen, generator()),
         within=1e-9,
     )
 
@@ -285,10 +285,10 @@ def test_a_single_finalist_carries_the_luck_of_its_first_stage() -> None:
     """Its fresh score agrees with the first by query, so that being first was luck that it still has."""
     values = generator(16).random((40, 60))
     chosen = int(values.mean(axis=1).argmax())
-    again = np.full_like(values, np.nan)
-    again[chosen] = values[chosen]
+    rescored = np.full_like(values, np.nan)
+    rescored[chosen] = values[chosen]
     close(
-        chosen_estimate(values, chosen, generator(), again=again),
+        chosen_estimate(values, chosen, generator(), rescored=rescored),
         chosen_estimate(values, chosen, generator()),
         within=1e-9,
     )
@@ -300,21 +300,21 @@ def test_a_chosen_one_that_is_not_there_is_refused(chosen: int) -> None:
         chosen_estimate(np.zeros((3, 4)), chosen, generator())
 
 
-@pytest.mark.parametrize("again", [np.zeros((2, 4)), np.zeros(4), np.array([[0.0] * 4, [np.nan] * 4, [0.0] * 4])])
-def test_second_scores_must_fit_and_include_the_chosen_one(again: np.ndarray) -> None:
+@pytest.mark.parametrize("rescored", [np.zeros((2, 4)), np.zeros(4), np.array([[0.0] * 4, [np.nan] * 4, [0.0] * 4])])
+def test_second_scores_must_fit_and_include_the_chosen_one(rescored: np.ndarray) -> None:
     with pytest.raises(DataError, match="scored again"):
-        chosen_estimate(np.zeros((3, 4)), 1, generator(), again=again)
+        chosen_estimate(np.zeros((3, 4)), 1, generator(), rescored=rescored)
 
 
-@pytest.mark.parametrize("rescored", [False, True])
-def test_equal_weights_change_no_estimate_nor_does_their_scale(rescored: bool) -> None:
+@pytest.mark.parametrize("stages", [1, 2])
+def test_equal_weights_change_no_estimate_nor_does_their_scale(stages: int) -> None:
     values = generator().random((6, 80))
     values[:, 3] = np.nan
-    again = np.where(np.arange(6)[:, None] < 3, np.clip(values + 0.05, 0.0, 1.0), np.nan) if rescored else None
-    place = int(np.nanmean(values if again is None else again[:3], axis=1).argmax())
+    rescored = np.where(np.arange(6)[:, None] < 3, np.clip(values + 0.05, 0.0, 1.0), np.nan) if stages == 2 else None
+    place = int(np.nanmean(values if rescored is None else rescored[:3], axis=1).argmax())
     w = generator(1).random(80) + 0.1
     results = [
-        vars(chosen_estimate(values, place, generator(), again=again, weights=own))
+        vars(chosen_estimate(values, place, generator(), rescored=rescored, weights=own))
         for own in (None, np.full(80, 0.7), w, 1e-3 * w)
     ]
     assert results[1] == pytest.approx(results[0], rel=1e-9)

@@ -15,8 +15,8 @@ from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST
 from ranktune.tuner.statistics.comparisons import holm
 
 
-def candidate(solver: str, vali: Floats, again: Floats | None = None, number: int = -1) -> Candidate:
-    return Candidate(solver, {}, float(vali.mean()) if len(vali) else float("nan"), vali, 5, again, number)
+def candidate(solver: str, vali: Floats, rescored: Floats | None = None, number: int = -1) -> Candidate:
+    return Candidate(solver, {}, float(vali.mean()) if len(vali) else float("nan"), vali, 5, rescored, number)
 
 
 def entry(solver: str, vali: float, test: Floats) -> Entry:
@@ -111,8 +111,8 @@ def test_the_estimate_of_a_blend_is_among_what_was_scored_again() -> None:
     blend = candidate(BLEND, np.empty(0), spread(0.55, 11))
     result = estimate(blend, [single, blend], trials, dict.fromkeys(trials, "A"), np.random.default_rng(0))
     assert result.low < 0.55 < result.high
-    assert blend.again is not None
-    assert result.mean == pytest.approx(float(blend.again.mean()), abs=0.01)
+    assert blend.rescored is not None
+    assert result.mean == pytest.approx(float(blend.rescored.mean()), abs=0.01)
 
 
 def test_the_estimate_of_a_blend_of_trials_is_that_of_its_members_luck() -> None:
