@@ -60,7 +60,10 @@ class ListColumns(NamedTuple):
 def no_columns(rows: Rows, d: int) -> ListColumns:
     """Return what open_list fills."""
     low, high = np.empty(d, dtype=rows.dense.dtype), np.empty(d, dtype=rows.dense.dtype)
-    return ListColumns(np.full(d, -1, dtype=np.int64), np.arange(d), low, high, np.empty(d, dtype=np.int64))
+    place, columns, filled = np.empty(d, dtype=np.int64), np.empty(d, dtype=np.int64), np.empty(d, dtype=np.int64)
+    for j in range(d):
+        place[j], columns[j] = -1, j
+    return ListColumns(place, columns, low, high, filled)
 
 
 @compiled

@@ -62,7 +62,8 @@ class ListLearners(Learners[ElasticRank]):
     def learn(self, queries: Queries) -> Floats:
         """Learn from queries; return the scores before each list was learned from, (n_documents, m)."""
         before = np.empty((queries.n_documents, len(self.rankers)))
-        grades = Grades(as_ints(queries.starts), *number_grades(queries.grades, queries.starts))
+        codes, n_grades = number_grades(queries.grades, queries.starts)
+        grades = Grades(as_ints(queries.starts), codes, as_ints(n_grades))
         losses, state = losses_of(self._losses, queries), State(**self.state)
         list_kernels.learn(rows_of(queries.features), grades, losses, self._rules, self._multiplier, state, before)
         return before

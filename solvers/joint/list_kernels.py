@@ -45,7 +45,7 @@ class Grades(NamedTuple):
 
     starts: Ints
     codes: Codes
-    n_grades: Codes
+    n_grades: Ints
 
 
 @compiled

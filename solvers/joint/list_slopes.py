@@ -132,7 +132,7 @@ def one_by_one(
         for i in range(n):
             scores[i] = S[i, c]
         rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1, None)
-        list_loss(rule, scores, codes, k, gains, 0, derivative)
+        list_loss(rule, None, scores, codes, k, gains, 0, derivative)
         for i in range(n):
             slope[i, c] = derivative[i]
 

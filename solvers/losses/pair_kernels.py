@@ -45,12 +45,13 @@ class PairRule(NamedTuple):
 class Lists(NamedTuple):
     """The grades of all lists: starts (n_lists + 1,), codes and gain (n_documents,), n_grades and keys (n_lists,).
 
-    keys tell the noise of a list from that of others.
+    keys tell the noise of a list from that of others. n_grades are of the type of other sizes, so that numba compiles
+    what works with sizes once.
     """
 
     starts: Ints
     codes: Codes
-    n_grades: Codes
+    n_grades: Ints
     gain: Floats
     keys: Ints
 
@@ -68,9 +69,8 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
             for i in range(a, b):
                 slope[i] = 0.0
             continue
-        loss = list_loss(
-            rule, scores[a:b], lists.codes[a:b], lists.n_grades[q], lists.gain[a:b], lists.keys[q], slope[a:b]
-        )
+        codes, gain, by_score = lists.codes[a:b], lists.gain[a:b], slope[a:b]
+        loss = list_loss(rule, rule.noise, scores[a:b], codes, lists.n_grades[q], gain, lists.keys[q], by_score)
         total += weights[q] * loss
         for i in range(a, b):
             slope[i] *= weights[q]
@@ -85,9 +85,23 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
 
 
 @compiled
-def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats) -> float:
-    """Return the loss of one list, over the sum of its weights if rule.mean, and overwrite slope by its derivative."""
-    loss, weight = sums_of_pairs(rule, rule.noise, s, codes, k, u, key, slope)
+def list_loss(
+    rule: PairRule, noise: noisy.Rule | None, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats
+) -> float:
+    """Return the loss of one list, over the sum of its weights if rule.mean, and overwrite slope by its derivative.
+
+    noise is rule.noise: where an argument is None, numba leaves out the branch and compiles nothing that it calls.
+    """
+    if noise is not None:
+        loss, weight = noisy_pairs(noise, s, codes, k, u, key, slope)
+    elif len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
+        loss, weight = logistic_swaps(rule.values, s, codes, k, u, slope)
+    elif len(rule.values) > 0:
+        loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, slope)
+    elif rule.phi == LOGISTIC:
+        loss, weight = all_pairs(rule.phi, rule.margin, s, codes, slope)
+    else:
+        loss, weight = hinge_pairs(rule.phi, rule.margin, s, codes, k, slope)
     if weight <= 0.0:
         return 0.0
     if not rule.mean:
@@ -95,25 +109,6 @@ def list_loss(rule: PairRule, s: Floats, codes: Codes, k: int, u: Floats, key: i
     for i in range(len(slope)):
         slope[i] /= weight
     return loss / weight
-
-
-@compiled
-def sums_of_pairs(
-    rule: PairRule, noise: noisy.Rule | None, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats
-) -> tuple[float, float]:
-    """Sum over the pairs by the kernel of their weights and phi.
-
-    noise is rule.noise: where an argument is None, numba leaves out the branch and compiles nothing that it calls.
-    """
-    if noise is not None:
-        return noisy_pairs(noise, s, codes, k, u, key, slope)
-    if len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
-        return logistic_swaps(rule.values, s, codes, k, u, slope)
-    if len(rule.values) > 0:
-        return swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, slope)
-    if rule.phi == LOGISTIC:
-        return logistic_pairs(s, codes, slope)
-    return hinge_pairs(rule.phi, rule.margin, s, codes, k, slope)
 
 
 @compiled
@@ -288,14 +283,14 @@ def totals(shares: Floats, sums: Floats, first: int, last: int) -> tuple[float, 
 
 
 @compiled
-def logistic_pairs(s: Floats, codes: Codes, slope: Floats) -> tuple[float, float]:
+def all_pairs(phi: int, margin: float, s: Floats, codes: Codes, slope: Floats) -> tuple[float, float]:
     """Sum over all pairs, one by one."""
     slope[:] = 0.0
     loss, count = 0.0, 0.0
     for i in range(len(s)):
         for j in range(len(s)):
             if codes[j] < codes[i]:
-                value, change = phi_and_slope(LOGISTIC, 0.0, s[i] - s[j])
+                value, change = phi_and_slope(phi, margin, s[i] - s[j])
                 loss += value
                 slope[i] += change
                 slope[j] -= change
@@ -337,7 +332,7 @@ def hinge_pairs(phi: int, margin: float, s: Floats, codes: Codes, k: int, slope:
         while end >= 0 and s[i] - s[order[end]] < margin:
             _add(counts, sums, codes[order[end]] + 1, s[order[end]] - centre)
             end -= 1
-        count, total = _below(counts, sums, codes[i])
+        count, total = _below(counts, sums, int(codes[i]))
         slope[i] -= count if phi == HINGE else 2.0 * ((margin - (s[i] - centre)) * count + total)
     if phi == SQUARED_HINGE:  # sum of short^2 = sum of short (margin - s_better + s_worse)
         loss *= margin

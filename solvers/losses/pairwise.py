@@ -112,7 +112,7 @@ class PairwiseLoss(Composable):
         keys = np.zeros(queries.n_queries, dtype=np.int64)
         if self._samples:  # noise by the name of a query is the same wherever the query stands
             keys[:] = [crc32(str(name).encode()) for name in queries.query_ids]
-        return Lists(as_ints(queries.starts), codes, n_grades, as_floats(gains[: queries.n_documents]), keys)
+        return Lists(as_ints(queries.starts), codes, as_ints(n_grades), as_floats(gains[: queries.n_documents]), keys)
 
     def weight_of(self, queries: Queries) -> float | None:
         """Return the weight of the queries that have pairs; None where the losses of queries add up."""

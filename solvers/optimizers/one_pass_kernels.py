@@ -227,7 +227,7 @@ def learn(
                 before[i] = scores[i - a] + level
         if lists.n_grades[q] > 1:
             codes, gain = lists.codes[a:b], lists.gain[a:b]
-            total += list_loss(pairs, scores, codes, lists.n_grades[q], gain, lists.keys[q], slope)
+            total += list_loss(pairs, pairs.noise, scores, codes, lists.n_grades[q], gain, lists.keys[q], slope)
             add_list(rows, a, b, at, slope, gradient)
             for r in range(m):
                 gradient[r] *= factor[r]
