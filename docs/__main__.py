@@ -37,10 +37,10 @@ def build(
 
 
 @app.command("run")
-def run_pages(found: Pages = None) -> None:
+def run_pages(paths: Pages = None) -> None:
     """Run the examples of pages, and say where they print something else."""
     wrong = 0
-    for page in found or pages():
+    for page in paths or pages():
         differences = [text for block in run(page) for step in block.steps if (text := difference(step))]
         print(f"{page}: {'as printed' if not differences else f'{len(differences)} outputs differ'}", flush=True)
         for text in differences:
@@ -50,28 +50,28 @@ def run_pages(found: Pages = None) -> None:
 
 
 @app.command("refresh")
-def refresh_pages(found: Pages = None) -> None:
+def refresh_pages(paths: Pages = None) -> None:
     """Run the examples of pages, and write what they print into the pages."""
-    for page in found or pages():
+    for page in paths or pages():
         refresh(page)
         print(page, flush=True)
 
 
 @app.command("gallery")
 def run_gallery(
-    found: Annotated[list[Path] | None, typer.Argument(help="Scripts; all by default.")] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(help="Scripts; all by default.")] = None,
     figures: Annotated[Path | None, typer.Option(help="Write the figures into this folder.")] = None,
 ) -> None:
     """Run the scripts of the gallery. A run of all that succeeds is written to docs/gallery/last_run.json."""
     runs = list[Ran]()
-    for script in found or scripts():
+    for script in paths or scripts():
         runs.append(run_script(script, figures))
         print(f"{runs[-1].script}: {runs[-1].seconds} s, {runs[-1].figures} figures", flush=True)
         if runs[-1].wrong:
             print(runs[-1].wrong, flush=True)
     if any(ran.wrong for ran in runs):
         sys.exit(1)
-    if not found:
+    if not paths:
         write_last_run(runs)
 
 

@@ -67,14 +67,14 @@ def pages(folder: Path = FOLDER) -> list[Path]:
 
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of a page that are run, in their order."""
-    for found in _FENCE.finditer(text):
-        if found["hidden"] is not None:
-            steps = tuple(Step("console", line, None) for line in found["hidden"].splitlines() if line.strip())
-            yield Block(*found.span(), steps, hidden=True)
-        elif found["language"] == "python":
-            yield Block(*found.span(), (Step("python", found["body"], found["output"]),))
+    for match in _FENCE.finditer(text):
+        if match["hidden"] is not None:
+            steps = tuple(Step("console", line, None) for line in match["hidden"].splitlines() if line.strip())
+            yield Block(*match.span(), steps, hidden=True)
+        elif match["language"] == "python":
+            yield Block(*match.span(), (Step("python", match["body"], match["output"]),))
         else:
-            yield Block(*found.span(), tuple(_commands(found["body"])))
+            yield Block(*match.span(), tuple(_commands(match["body"])))
 
 
 def _lines(printed: str) -> str:
@@ -88,7 +88,7 @@ def _commands(body: str) -> Iterator[Step]:
         while command.endswith("\\"):
             line, _, output = output.partition("\n")
             command = f"{command}\n{line}"
-        if found := re.search(r"<<'(\w+)'$", command):
-            text, end, output = output.partition(f"\n{found[1]}\n")
+        if match := re.search(r"<<'(\w+)'$", command):
+            text, end, output = output.partition(f"\n{match[1]}\n")
             command = f"{command}\n{text}{end.rstrip()}"
         yield Step("console", command, output)

@@ -43,11 +43,11 @@ def run(page: Path, folder: Path | None = None) -> list[Block]:
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
             return run(page, Path(temporary))
-    found = list(blocks(page.read_text()))
+    page_blocks = list(blocks(page.read_text()))
     with _Reader(folder) as reader:
-        for step in (step for block in found for step in block.steps):
+        for step in (step for block in page_blocks for step in block.steps):
             step.printed = reader.python(step.code) if step.language == "python" else reader.command(step.code)
-    return found
+    return page_blocks
 
 
 def refresh(page: Path) -> None:
@@ -118,10 +118,13 @@ class _Reader:
 
 def _alike(page: str, printed: str) -> bool:
     """Return whether two outputs have nearly the same words, of which any are allowed where the page has "..."."""
-    expected, found = _words(page), _words(printed)
+    expected, printed_words = _words(page), _words(printed)
     if "..." in expected:
-        return set(expected) - {"..."} <= set(found)
-    return expected == found or difflib.SequenceMatcher(None, expected, found, autojunk=False).ratio() >= ALIKE
+        return set(expected) - {"..."} <= set(printed_words)
+    return (
+        expected == printed_words
+        or difflib.SequenceMatcher(None, expected, printed_words, autojunk=False).ratio() >= ALIKE
+    )
 
 
 def _words(text: str) -> list[str]:

@@ -84,15 +84,15 @@ def run_script(script: Path, figures: Path | None = None) -> Ran:
         done = subprocess.run(command, cwd=folder, env=_environment(), capture_output=True, text=True, check=False)
         if done.returncode:
             return Ran(name, 0.0, 0, done.stderr.strip())
-        found = json.loads(note.read_text())
+        checked = json.loads(note.read_text())
     wrong = [line for line in done.stderr.splitlines() if "Warning: " in line]
-    if not found["figures"]:
+    if not checked["figures"]:
         wrong.append("it draws no figure")
-    if found["bare"]:
-        wrong.append(f"axes without labels: {found['bare']}")
-    if not all(found["titles"]):
+    if checked["bare"]:
+        wrong.append(f"axes without labels: {checked['bare']}")
+    if not all(checked["titles"]):
         wrong.append("a figure without a title")
-    return Ran(name, round(found["seconds"], 1), found["figures"], "; ".join(wrong))
+    return Ran(name, round(checked["seconds"], 1), checked["figures"], "; ".join(wrong))
 
 
 def write_last_run(runs: list[Ran]) -> None:

@@ -87,10 +87,10 @@ class ListwiseNetwork:
         """Return the network in a file; torch.load reads numbers only."""
         state = torch.load(path, weights_only=True)
         mean, scale = state.pop("mean").numpy(), state.pop("scale").numpy()
-        found = cls(width=len(state["0.bias"]))
-        found.mean, found.scale, found.network = mean, scale, _network(len(mean), found.width)
-        found.network.load_state_dict(state)
-        return found
+        model = cls(width=len(state["0.bias"]))
+        model.mean, model.scale, model.network = mean, scale, _network(len(mean), model.width)
+        model.network.load_state_dict(state)
+        return model
 
     def _inputs(self, X: Any) -> torch.Tensor:
         return torch.as_tensor((X - self.mean) / self.scale, dtype=torch.float32)

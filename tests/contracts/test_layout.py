@@ -149,8 +149,8 @@ def packages() -> dict[Module, set[Module]]:
     """Package, or module that stands alone in its folder -> those that it imports."""
     edges: dict[Module, set[Module]] = {}
     for module, targets in graph().items():
-        own = package_of(module)
-        edges.setdefault(own, set()).update({package_of(target) for target in targets} - {own})
+        package = package_of(module)
+        edges.setdefault(package, set()).update({package_of(target) for target in targets} - {package})
     return edges
 
 

@@ -177,8 +177,8 @@ def test_the_command_line_names_them_by_their_import_path(tmp_path: Path) -> Non
         command = [sys.executable, "-c", "from ranktune.cli import main; main()", *arguments]
         return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
 
-    own = ["--solver", "mine:Mine", "--metric", "mine:top"]
-    done = ranktune("tune", "train.txt", *own, "--trials", "4", "--jobs", "1", "--home", "home", "--name", "s")
+    options = ["--solver", "mine:Mine", "--metric", "mine:top"]
+    done = ranktune("tune", "train.txt", *options, "--trials", "4", "--jobs", "1", "--home", "home", "--name", "s")
     assert done.returncode == 0, done.stderr
     done = ranktune("resume", "s", "--home", "home", "--trials", "6", "--jobs", "1")
     assert done.returncode == 0, done.stderr

@@ -107,15 +107,15 @@ def test_a_task_follows_the_path_of_its_space_alone(tmp_path: Path) -> None:
         "stop": "train",
         "patience": 20,
     }
-    own: dict[str, Value] = {"rounds": 40, "scaling": "minmax"}
-    own.update(defaults)
-    result = Tasks(study, tmp_path)("AdaRank", own)
+    params: dict[str, Value] = {"rounds": 40, "scaling": "minmax"}
+    params.update(defaults)
+    result = Tasks(study, tmp_path)("AdaRank", params)
     assert result.path_parameter == "rounds"
     assert result.path[0] == 10
     assert result.path[-1] == 40
-    assert Tasks(replace(study, full=True), tmp_path)("AdaRank", own).path == ()
+    assert Tasks(replace(study, full=True), tmp_path)("AdaRank", params).path == ()
     fixed = replace(study, space={"AdaRank.rounds": [10, 40]})
-    assert Tasks(fixed, tmp_path)("AdaRank", own).path == ()
+    assert Tasks(fixed, tmp_path)("AdaRank", params).path == ()
 
 
 def trials_of(home: Path, name: str) -> list[tuple[str, int]]:

@@ -83,8 +83,8 @@ def test_a_column_stays_a_feature_unless_it_is_dropped(features: list[str] | Non
 def test_the_other_numbers_do_not_depend_on_a_baseline(tmp_path: Path) -> None:
     with_it = tuned(tmp_path / "a", name="s", baseline=TEST["today"], drop="today").as_dict()
     without = tuned(tmp_path / "b", name="s", drop="today").as_dict()
-    own = with_it["leaderboard"].pop()
-    assert own["kind"] == "baseline" and own["vali"] is None
+    row = with_it["leaderboard"].pop()
+    assert row["kind"] == "baseline" and row["vali"] is None
     for one, other in zip(with_it["leaderboard"], without["leaderboard"], strict=True):
         measured = ("microseconds", "seconds")
         assert {k: v for k, v in one.items() if k not in measured} == {
@@ -209,8 +209,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_command_line_prints_the_gain_and_sets_the_exit_code(folder: Path) -> None:
-    own = ["--test", "test.csv", "--solver", "RidgeRanker", "--trials", "2", "--folds", "3", "--jobs", "1"]
-    done = called("tune", "train.csv", *own, "--name", "a", "--baseline", "column:today", "--fail-unless-better")
+    options = ["--test", "test.csv", "--solver", "RidgeRanker", "--trials", "2", "--folds", "3", "--jobs", "1"]
+    done = called("tune", "train.csv", *options, "--name", "a", "--baseline", "column:today", "--fail-unless-better")
     assert done.exit_code == 0, done.output
     gain = json.loads(called("show", "a", "--json").stdout)["gain"]
     low, high = gain["interval"]

@@ -60,11 +60,11 @@ def test_contributions_add_up_to_the_difference_of_two_documents() -> None:
 
 def test_by_default_the_first_two_are_compared_and_one_with_the_mean_of_its_query() -> None:
     frame, model = table(), blend()
-    own = ranktune.predict(model, frame)[:10]
+    scores = ranktune.predict(model, frame)[:10]
     result = ranktune.explain(model, frame, query="q0")
     assert [document["rank"] for document in result["documents"]] == [1, 2]
     alone = ranktune.explain(model, frame, query="q0", documents="d5")
-    assert alone["difference"] == pytest.approx(own[5] - own.mean(), abs=1e-12)
+    assert alone["difference"] == pytest.approx(scores[5] - scores.mean(), abs=1e-12)
     added = sum(contribution["contribution"] for contribution in alone["contributions"])
     assert added == pytest.approx(alone["difference"], abs=1e-9)
     single = ranktune.explain(model, frame.head(1), query="q0")

@@ -68,18 +68,18 @@ def weighted(values: Floats, weights: Floats = WEIGHTS) -> float:
 def test_every_number_of_a_study_is_weighted(tmp_path: Path) -> None:
     result = tuned(tmp_path, also="map", baseline="column:today", drop=[])
     folder = Path(result.folder)
-    own = per_query(result.best_model.predict(TEST))
-    assert abs(weighted(own) - np.nanmean(own)) > 0.01
-    assert result.best.test is not None and result.best.test.mean == pytest.approx(weighted(own), abs=1e-12)
-    assert result.test_metrics[METRIC] == pytest.approx(weighted(own), abs=1e-12)
+    values = per_query(result.best_model.predict(TEST))
+    assert abs(weighted(values) - np.nanmean(values)) > 0.01
+    assert result.best.test is not None and result.best.test.mean == pytest.approx(weighted(values), abs=1e-12)
+    assert result.test_metrics[METRIC] == pytest.approx(weighted(values), abs=1e-12)
     *rows, baseline = result.leaderboard
     for row in rows[1:]:
         other = per_query(ranktune.load_model(folder / "models" / f"{row.solver}.json").predict(TEST))
         assert row.test is not None and row.test.mean == pytest.approx(weighted(other), abs=1e-12)
-        assert row.difference is not None and row.difference.mean == pytest.approx(weighted(other - own), abs=1e-12)
+        assert row.difference is not None and row.difference.mean == pytest.approx(weighted(other - values), abs=1e-12)
     today = per_query(TEST["today"].to_numpy())
     assert baseline.test is not None and baseline.test.mean == pytest.approx(weighted(today), abs=1e-12)
-    assert result.gain is not None and result.gain.comparison.difference == pytest.approx(weighted(own - today))
+    assert result.gain is not None and result.gain.comparison.difference == pytest.approx(weighted(values - today))
     if result.tuning is not None and result.tuning.gain is not None:
         assert abs(result.tuning.gain.mean) < 0.5
     evaluated = ranktune.evaluate(result.best_model, TEST, METRIC, against="column:today", weight="traffic")
@@ -114,8 +114,8 @@ def test_the_pages_show_the_same_figures(tmp_path: Path, test: str) -> None:
     evidence = read_evidence(Path(result.folder) / EVIDENCE)
     assert evidence.weights is not None
     if test == "given":
-        own = per_query(result.best_model.predict(TEST))
-        assert shown[f"test {METRIC}"] == pytest.approx(weighted(own), abs=1e-12)
+        values = per_query(result.best_model.predict(TEST))
+        assert shown[f"test {METRIC}"] == pytest.approx(weighted(values), abs=1e-12)
         np.testing.assert_array_equal(evidence.weights, WEIGHTS)
     else:
         assert shown[f"expected {METRIC}, corrected for selection"] == pytest.approx(result.estimate.mean)
@@ -184,7 +184,7 @@ def test_the_command_line_weighs_too(tmp_path: Path) -> None:
     assert ran.exit_code == 0, ran.output
     result = json.loads(ran.stdout)
     model = tmp_path / "home" / "w" / "model.json"
-    own = per_query(ranktune.load_model(model).predict(TEST))
-    assert result["best"]["test"] == pytest.approx(weighted(own), abs=1e-9)
+    values = per_query(ranktune.load_model(model).predict(TEST))
+    assert result["best"]["test"] == pytest.approx(weighted(values), abs=1e-9)
     said = called("evaluate", str(model), str(tmp_path / "test.csv"), "--metric", METRIC, "--json")
     assert json.loads(said.stdout)["metrics"][METRIC]["mean"] == pytest.approx(result["best"]["test"], abs=1e-9)

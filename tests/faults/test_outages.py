@@ -135,7 +135,7 @@ def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Pat
     for text in (errors, said):
         assert postgres.password not in text
         assert "does not answer" in text and "answers again after" in text
-        own = [line for line in text.splitlines() if not line.startswith("error ignored terminating <psycopg")]
-        assert "Traceback" not in text and "error" not in "\n".join(own).lower()
+        lines = [line for line in text.splitlines() if not line.startswith("error ignored terminating <psycopg")]
+        assert "Traceback" not in text and "error" not in "\n".join(lines).lower()
         warned = [line for line in text.splitlines() if line.startswith("warning:")]
         assert all("the record postgresql://" in line for line in warned), text

@@ -134,13 +134,13 @@ def tune(folder: Path, *arguments: object) -> subprocess.Popen[str]:
 )
 def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jobs: int) -> None:
     letor(tmp_path / "train.txt", 8000 if moment == "reading" else 150, 1, documents=20)
-    own = tmp_path / "ranktune-runs" / "n"
+    folder = tmp_path / "ranktune-runs" / "n"
     process = tune(tmp_path, "--trials", 2 if moment == "learning" else 4000, "--jobs", jobs)
 
     def reached() -> bool:
         if moment == "reading":
-            return own.is_dir()
-        events = [event["event"] for event in read_events(own)] if own.is_dir() else []
+            return folder.is_dir()
+        events = [event["event"] for event in read_events(folder)] if folder.is_dir() else []
         return events.count("finished") >= 2
 
     until(reached, process)
@@ -153,10 +153,10 @@ def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jo
     assert "Interrupted." in errors
     if moment == "trials":
         (done,) = map(int, re.findall(r"(\d+) of 4000 trials are in the record", errors))
-        record = Record(own, "n", "ndcg@10")
+        record = Record(folder, "n", "ndcg@10")
         assert len(record.trials()) == done
         assert {(lease.state, lease.attempt) for lease in record.leases.rows()} <= {(WAITING, 1)}
         record.close()
-        assert json.loads((own / "study.json").read_text())
+        assert json.loads((folder / "study.json").read_text())
     if moment != "reading":
-        assert list(read_events(own))[-1]["event"] == "study_stopped"
+        assert list(read_events(folder))[-1]["event"] == "study_stopped"

@@ -111,9 +111,9 @@ def check_workers_killed(folder: Path, kills: int, trials: int) -> None:
     done = 0
     while done < kills and process.poll() is None:
         time.sleep(generator.uniform(0.05, 0.4))
-        own = workers_of(process)
-        if own and acknowledged(folder):
-            os.kill(generator.choice(own), signal.SIGKILL)
+        workers = workers_of(process)
+        if workers and acknowledged(folder):
+            os.kill(generator.choice(workers), signal.SIGKILL)
             done += 1
     out, errors = process.communicate(timeout=600)
     assert process.returncode == 0, errors

@@ -27,9 +27,9 @@ class Processes:
         self.folder = folder
         self.processes: list[subprocess.Popen[bytes]] = []
         paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))  # functions of tests are there
-        own = {"RANKTUNE_CACHE": str(folder / "cache"), "PYTHONWARNINGS": "ignore", "PYTHONPATH": paths}
+        params = {"RANKTUNE_CACHE": str(folder / "cache"), "PYTHONWARNINGS": "ignore", "PYTHONPATH": paths}
         compiled = code_folder()  # so that workers need not compile what is compiled here
-        self.environment = os.environ | own | ({} if compiled is None else {"NUMBA_CACHE_DIR": str(compiled)})
+        self.environment = os.environ | params | ({} if compiled is None else {"NUMBA_CACHE_DIR": str(compiled)})
 
     def run(self, *command: str) -> int:
         """Start a process and return its number."""

@@ -305,7 +305,7 @@ def _estimate_of_blend(
     its members, with their shares: each was chosen among the trials of its solver.
     """
     weights = chosen.vali_weights
-    found = chosen_estimate(chosen.vali[None, :], 0, generator, weights=weights)
+    alone = chosen_estimate(chosen.vali[None, :], 0, generator, weights=weights)
     bias = 0.0
     shares = [float(share) for share in chosen.params.values()]  # type: ignore[arg-type]
     for member, share in zip(chosen.members, shares, strict=True):
@@ -313,7 +313,7 @@ def _estimate_of_blend(
         values = np.stack([trials[number] for number in rivals])
         single = chosen_estimate(values, rivals.index(member.number), generator, weights=weights)
         bias += share * max(0.0, mean_or_zero(member.vali, weights) - single.mean)
-    return Interval(found.mean - bias, found.low - bias, found.high - bias)
+    return Interval(alone.mean - bias, alone.low - bias, alone.high - bias)
 
 
 def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:

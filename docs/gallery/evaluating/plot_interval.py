@@ -21,12 +21,12 @@ order = np.random.default_rng(0).permutation(rest.n_queries)
 # %%
 # The same model on ever more test queries. The samples contain each other, so that the means approach each other.
 sizes = [10, 20, 40, 80, 160, 320, rest.n_queries]
-found = []
+intervals = []
 for size in sizes:
     sample = rest.select(np.sort(order[:size]))
     value = ranktune.evaluate(ranker.predict(sample), sample)["metrics"]["ndcg@10"]
-    found.append([value["mean"], *value["interval"]])
-mean, low, high = np.array(found).T
+    intervals.append([value["mean"], *value["interval"]])
+mean, low, high = np.array(intervals).T
 
 figure, axes = plt.subplots(figsize=(7, 4))
 axes.errorbar(sizes, mean, yerr=[mean - low, high - mean], fmt="o", capsize=4)

@@ -26,8 +26,8 @@ names = []
 for k, ranker in enumerate((RidgeRanker(), SVRRanker(), LogisticRanker())):
     scores = ranker.fit(split.train).predict(test)
     paired = ranktune.compare(scores, best, test)
-    one, other = metric.per_query(scores, test), metric.per_query(best, test)
-    half = 1.96 * np.sqrt(np.nanvar(one) / len(one) + np.nanvar(other) / len(other))
+    ours, theirs = metric.per_query(scores, test), metric.per_query(best, test)
+    half = 1.96 * np.sqrt(np.nanvar(ours) / len(ours) + np.nanvar(theirs) / len(theirs))
     axes.errorbar(paired.difference, k - 0.12, xerr=half, fmt="o", color="C1", capsize=4)
     limits = [[paired.difference - paired.low], [paired.high - paired.difference]]
     axes.errorbar(paired.difference, k + 0.12, xerr=limits, fmt="s", color="C0", capsize=4)

@@ -26,8 +26,10 @@ figure, axes = plt.subplots(figsize=(7, 4))
 for label, monotone in {"free": None, "monotone={'price': -1}": {"price": -1}}.items():
     data = queries if monotone is None else queries.constrained(monotone)
     model = LambdaMART(trees=200).fit(data).as_model(feature_names=queries.feature_names)
-    found = ranktune.explain(model, queries, effect_of="price")["effects"]
-    points = np.array([[one["value"], one["effect"]] for one in found if one["value"] is not None])
+    curves = ranktune.explain(model, queries, effect_of="price")["effects"]
+    points = np.array(
+        [[point["value"], point["effect"]] for point in curves if point["value"] is not None]
+    )
     axes.plot(points[:, 0], points[:, 1], drawstyle="steps-post", label=label)
 axes.set_xscale("log")
 axes.set(

@@ -34,7 +34,7 @@ with tempfile.TemporaryDirectory() as name:
     written = {}
     exec((folder / "ranker.py").read_text(), written)
     booster = lightgbm.Booster(model_file=folder / "booster.txt")
-found = {
+results = {
     "plain Python": [
         written["score"](dict(zip(names, row, strict=True))) for row in queries.features.tolist()
     ],
@@ -44,7 +44,7 @@ found = {
 # %%
 # All points lie on the diagonal.
 figure, axes = plt.subplots(figsize=(5, 4.5))
-for (label, values), marker, size in zip(found.items(), ("o", "x"), (9, 5), strict=True):
+for (label, values), marker, size in zip(results.items(), ("o", "x"), (9, 5), strict=True):
     axes.plot(scores, values, marker, markersize=size, alpha=0.5, label=label)
     print(f"{label}: the largest difference is {np.abs(np.array(values) - scores).max():.2g}")
 axes.set(

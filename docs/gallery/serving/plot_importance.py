@@ -18,15 +18,15 @@ model = LambdaMART().fit(split.train).as_model(feature_names=split.train.feature
 
 # %%
 # :func:`ranktune.explain` gives the loss of each feature with its interval over queries; here on 100 test queries.
-found = ranktune.explain(model, split.test, max_queries=100, repeats=3)
-first = found["features"][:12]
-loss = np.array([one["loss"] for one in first])
-limits = np.array([one["interval"] for one in first]).T
+explanation = ranktune.explain(model, split.test, max_queries=100, repeats=3)
+first = explanation["features"][:12]
+loss = np.array([row["loss"] for row in first])
+limits = np.array([row["interval"] for row in first]).T
 
 figure, axes = plt.subplots(figsize=(7, 4.5))
 axes.errorbar(
     loss,
-    [one["feature"] for one in first],
+    [row["feature"] for row in first],
     xerr=[loss - limits[0], limits[1] - loss],
     fmt="o",
     capsize=3,
@@ -38,4 +38,4 @@ axes.set(
     title="The twelve features that matter most",
 )
 figure.tight_layout()
-print(f"{len(found['features'])} features are used, {found['unused']} are not")
+print(f"{len(explanation['features'])} features are used, {explanation['unused']} are not")

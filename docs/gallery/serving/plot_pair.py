@@ -15,20 +15,20 @@ from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()
 model = LambdaMART().fit(split.train).as_model(feature_names=split.train.feature_names)
-found = ranktune.explain(model, split.test, query=split.test.query_ids[0])
-one, other = found["documents"]
+explanation = ranktune.explain(model, split.test, query=split.test.query_ids[0])
+first, second = explanation["documents"]
 print(
-    f"query {found['query']}: {one['id']} ({one['score']:.3f}) above {other['id']} ({other['score']:.3f})"
+    f"query {explanation['query']}: {first['id']} ({first['score']:.3f}) above {second['id']} ({second['score']:.3f})"
 )
 
 # %%
 # From the score of the one to the score of the other, the largest contributions first. The rest is one step.
-contributions = {each["feature"]: each["contribution"] for each in found["contributions"]}
+contributions = {each["feature"]: each["contribution"] for each in explanation["contributions"]}
 names = list(contributions)[:9]
 steps = [contributions[name] for name in names]
-steps.append(found["difference"] - sum(steps))
+steps.append(explanation["difference"] - sum(steps))
 names.append(f"{len(contributions) - 9} others")
-ends = other["score"] + np.cumsum(steps)
+ends = second["score"] + np.cumsum(steps)
 
 figure, axes = plt.subplots(figsize=(7, 4.5))
 axes.barh(
@@ -39,11 +39,13 @@ axes.barh(
     height=0.7,
 )
 axes.axvline(
-    other["score"], color="black", linestyle=":", label=f"{other['id']}, rank {other['rank']}"
+    second["score"], color="black", linestyle=":", label=f"{second['id']}, rank {second['rank']}"
 )
-axes.axvline(one["score"], color="black", linestyle="--", label=f"{one['id']}, rank {one['rank']}")
+axes.axvline(
+    first["score"], color="black", linestyle="--", label=f"{first['id']}, rank {first['rank']}"
+)
 axes.invert_yaxis()
-low, high = min(other["score"], ends.min()), ends.max()
+low, high = min(second["score"], ends.min()), ends.max()
 axes.set_xlim(low - 0.1 * (high - low), high + 0.1 * (high - low))
 axes.legend(loc="lower left")
 axes.set(xlabel="score", title="From the second document to the first")

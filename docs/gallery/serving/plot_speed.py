@@ -59,14 +59,14 @@ def speeds(trees: int) -> dict[str, float]:
 
 
 counts = [30, 100, 300]
-found = [speeds(trees) for trees in counts]
+measured = [speeds(trees) for trees in counts]
 linear = RankSVM().fit(train).as_model()
 
 # %%
 # Both axes are logarithmic: each line on the grid is ten times faster than the one below.
 figure, axes = plt.subplots(figsize=(7, 4.2))
-for label, marker in zip(found[0], "os^", strict=True):
-    values = [one[label] for one in found]
+for label, marker in zip(measured[0], "os^", strict=True):
+    values = [one[label] for one in measured]
     axes.loglog(counts, values, f"{marker}-", label=f"trees, {label}")
 top = speed(test.n_documents, lambda: linear.predict(test))
 axes.axhline(top, color="grey", linestyle=":", label="weights, RankTune")

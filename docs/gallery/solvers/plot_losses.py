@@ -28,11 +28,11 @@ rankers = {
 names, means, low, high = [], [], [], []
 for name, ranker in rankers.items():
     scores = ranker.fit(split.train).predict(split.test)
-    found = ranktune.evaluate(scores, split.test)["metrics"]["ndcg@10"]
+    result = ranktune.evaluate(scores, split.test)["metrics"]["ndcg@10"]
     names.append(name)
-    means.append(found["mean"])
-    low.append(found["mean"] - found["interval"][0])
-    high.append(found["interval"][1] - found["mean"])
+    means.append(result["mean"])
+    low.append(result["mean"] - result["interval"][0])
+    high.append(result["interval"][1] - result["mean"])
 
 figure, axes = plt.subplots(figsize=(7, 3.6))
 axes.errorbar(means, names, xerr=[low, high], fmt="o", capsize=4)

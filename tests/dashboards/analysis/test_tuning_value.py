@@ -69,10 +69,10 @@ def optimised(seed: int, level: float = 0.5) -> list[Trial]:
     results = list(trials_of(SOLVERS, STARTUP, seed, level))
     for k in range(STARTUP, BUDGET):
         solver = SOLVERS[k % 2]
-        own = max(
+        configuration = max(
             (sampled(solver, generator) for _ in range(20)), key=lambda params: simulated_metric(params, generator)
         )
-        results.append(trial(k, solver, own, simulated_metric(own, generator, level)))
+        results.append(trial(k, solver, configuration, simulated_metric(configuration, generator, level)))
     return results
 
 

@@ -67,10 +67,10 @@ def test_intervals_hold_what_was_simulated_and_effects_are_not_drawn_to_zero(tmp
         for name, truth in (("loss", LOSS), ("pair_weight", WEIGHT), ("optimizer", {})):
             for level in levels(solver, name):
                 assert level.effect is not None and level.low is not None and level.high is not None
-                own = truth.get(str(level.value), 0.0)
-                held.append(level.low <= own <= level.high)
-                if own:
-                    ratios.append(level.effect / own)
+                effect = truth.get(str(level.value), 0.0)
+                held.append(level.low <= effect <= level.high)
+                if effect:
+                    ratios.append(level.effect / effect)
                 if not truth:
                     false.append(level.low > 0.0 or level.high < 0.0)
     assert np.mean(held) >= 0.9 and np.mean(false) <= 0.1
@@ -151,8 +151,8 @@ def test_the_parts_of_a_ranker_are_choices(tmp_path: Path) -> None:
     trials = []
     for k in range(40):
         params = data.study.union_space().suggest(drawn.ask())
-        own = {name.removeprefix("Ranker."): value for name, value in params.items() if name != "solver"}
-        trials.append(trial(k, "Ranker", own, 0.5 + 0.02 * ("l2" in own.values()) + 0.001 * (k % 3)))
+        by_name = {name.removeprefix("Ranker."): value for name, value in params.items() if name != "solver"}
+        trials.append(trial(k, "Ranker", by_name, 0.5 + 0.02 * ("l2" in by_name.values()) + 0.001 * (k % 3)))
     solver = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["Ranker"]))[0]
     assert {"loss", "pair_weight", "penalty", "optimizer"} <= set(choices_of(solver))
     result = grid(solver, "optimizer", "loss")

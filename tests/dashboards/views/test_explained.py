@@ -82,8 +82,8 @@ def test_trees_show_their_spread_and_count_splits_in_a_table_alone(tmp_path: Pat
     trees = TreeModel(stumps([0, 2, 2], [0.0, 0.0, 1.0], [1.0, 1.0, 1.0]), 3, "RankBoost", feature_names=names)
     linear = LinearModel(np.ones(3), "RankSVM", feature_names=names)
     BlendModel((linear, trees), "Blend", feature_names=names).save(tmp_path / "b.json")
-    own = replace(explained(names), spreads={"RankSVM": {"trees": {2: 0.75}}})
-    panels = {panel.key: panel for panel in weights.panels(study(tmp_path, {"": own}, tmp_path / "b.json"))}
+    explanations = replace(explained(names), spreads={"RankSVM": {"trees": {2: 0.75}}})
+    panels = {panel.key: panel for panel in weights.panels(study(tmp_path, {"": explanations}, tmp_path / "b.json"))}
     assert list(panels) == ["importance", "effects", "weights-0", "spread-1", "weights-1"]
     assert [list(row) for row in panels["spread-1"].table.rows] == [["age", 0.75]]
     assert panels["weights-1"].figure is None
@@ -91,8 +91,8 @@ def test_trees_show_their_spread_and_count_splits_in_a_table_alone(tmp_path: Pat
 
 def test_without_time_for_the_importance_the_command_is_named(tmp_path: Path) -> None:
     model = linear_model(tmp_path / "m.json", [1.0, 1.0, 1.0])
-    own = replace(explained(("a", "b", "c")), importance=(), effects=(), queries=0, repeats=0)
-    first, *_ = weights.panels(study(tmp_path, {"": own}, model))
+    explanations = replace(explained(("a", "b", "c")), importance=(), effects=(), queries=0, repeats=0)
+    first, *_ = weights.panels(study(tmp_path, {"": explanations}, model))
     assert "ranktune explain MODEL DATA does" in first.note
     assert first.figure is None
     older = weights.panels(study(tmp_path, {"": None}, model))

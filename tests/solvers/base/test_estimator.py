@@ -138,9 +138,9 @@ def by_hand(C: float, qid: np.ndarray) -> list[float]:
     for a, b in GroupKFold(3).split(X, Y, qid):
         scaler = StandardScaler().fit(X[a])
         ranker = RankSVM(C=C).fit(scaler.transform(X[a]), Y[a], qid=qid[a])
-        own = [ndcg_score([Y[b][qid[b] == q]], [ranker.predict(scaler.transform(X[b]))[qid[b] == q]], k=10)
+        values = [ndcg_score([Y[b][qid[b] == q]], [ranker.predict(scaler.transform(X[b]))[qid[b] == q]], k=10)
                for q in np.unique(qid[b]) if Y[b][qid[b] == q].any()]  # fmt: skip
-        result.append(float(np.mean(own)))
+        result.append(float(np.mean(values)))
     return result
 
 

@@ -181,8 +181,8 @@ def test_the_path_counts_the_steps_of_the_optimizer(parameters: Any, name: str |
             next(ranker.fit_path(queries, [1]))
     else:
         for value, learner in ranker.fit_path(queries, values):
-            own: dict[str, Any] = {name: value}
-            alone = Ranker(**parameters, random_state=2, **own).fit(queries)
+            by_name: dict[str, Any] = {name: value}
+            alone = Ranker(**parameters, random_state=2, **by_name).fit(queries)
             np.testing.assert_array_equal(learner.coef_, alone.coef_)  # type: ignore[attr-defined]
 
 

@@ -15,12 +15,12 @@ def event(at: float, kind: str, **fields: Any) -> dict[str, Any]:
 
 
 def trial(number: int, solver: str, begun: float, ended: float, kind: str, **fields: Any) -> list[dict[str, Any]]:
-    own = {"trial": number, "split": ""}
+    params = {"trial": number, "split": ""}
     return [
-        event(begun, "asked", params={"solver": solver}, **own),
-        event(begun, "started", **own),
-        event(begun, "step", step="fold 1", value=0.1, **own),
-        event(ended, kind, **own, **fields),
+        event(begun, "asked", params={"solver": solver}, **params),
+        event(begun, "started", **params),
+        event(begun, "step", step="fold 1", value=0.1, **params),
+        event(ended, kind, **params, **fields),
     ]
 
 

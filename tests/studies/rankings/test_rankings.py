@@ -73,9 +73,9 @@ def test_what_a_run_does_not_rank_comes_below_all_that_it_ranks(queries: Queries
     result = scores_on(open_ranking(tmp_path / "today.run"), Part(queries))
     np.testing.assert_array_equal(result[kept], values[kept])
     for q in range(10):
-        own = queries.query_of_document == q
-        if (own & ~kept).any():
-            assert result[own & ~kept].max() < result[own & kept].min()
+        subset = queries.query_of_document == q
+        if (subset & ~kept).any():
+            assert result[subset & ~kept].max() < result[subset & kept].min()
 
 
 def boosters() -> list[str]:

@@ -29,12 +29,12 @@ def test_both_kinds_of_boosting_come_before_the_second_of_any() -> None:
 def test_small_trees_and_those_of_lightgbm_are_among_the_first() -> None:
     result = first_configurations(Study(solvers=BOOSTED).union_space())
     for solver in BOOSTED:
-        own = {
+        by_name = {
             name.removeprefix(f"{solver}."): [params[name] for params in result if name in params]
             for name in (f"{solver}.leaves", f"{solver}.learning_rate", f"{solver}.min_documents")
         }
-        assert set(own["leaves"]) == {8, 31}
-        assert set(own["learning_rate"]) == {0.1} and set(own["min_documents"]) == {20}
+        assert set(by_name["leaves"]) == {8, 31}
+        assert set(by_name["learning_rate"]) == {0.1} and set(by_name["min_documents"]) == {20}
 
 
 def test_what_lies_outside_the_space_is_left_out_and_each_solver_has_one() -> None:

@@ -27,8 +27,8 @@ def standing() -> float:
 
 def finished(params: dict[str, Value], value: float = 0.5) -> FrozenTrial:
     known = STUDY.union_space().distributions
-    own = {name: known[name] for name in params}
-    return create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=own)
+    by_name = {name: known[name] for name in params}
+    return create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=by_name)
 
 
 def taken(

@@ -212,9 +212,9 @@ def test_values_of_categories_recur(values: Any, levels: int | None) -> None:
     else:
         encoding = read(frame).encoding
         assert encoding is not None
-        own = encoding.columns["own"]
-        assert isinstance(own, Category)
-        assert len(own.levels) == levels
+        column = encoding.columns["own"]
+        assert isinstance(column, Category)
+        assert len(column.levels) == levels
 
 
 @pytest.mark.parametrize(("options", "most"), [({}, 64), ({"levels": 5}, 5), ({"levels": 100}, 100)])
