@@ -21,13 +21,13 @@ DATES = np.array(["2026-01-01", "2026-01-02"], dtype="M8[D]")
 
 def built(**changed: Any) -> Queries:
     """Build two queries of two documents by the constructor, with some of its arguments changed."""
-    params = {
+    arrays = {
         "features": X.copy(),
         "grades": np.array(Y, dtype=float),
         "starts": np.array([0, 2, 4]),
         "query_ids": np.array([7, 8]),
     }
-    return Queries(**(params | changed))
+    return Queries(**(arrays | changed))
 
 
 def _with(values: np.ndarray, at: tuple[int, ...], value: float) -> np.ndarray:
