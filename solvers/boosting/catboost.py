@@ -44,7 +44,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import Trees, joined, one_tree, symmetric_tree
+from ranktune.solvers.models.trees import Trees, joined, one_tree, symmetric_trees
 
 QUERY_RMSE, YETI_RANK, YETI_PAIRWISE = LOSSES = ("QueryRMSE", "YetiRank", "YetiRankPairwise")
 PLAIN, ORDERED = ("Plain", "Ordered")
@@ -188,7 +188,7 @@ def _tree(tree: JsonView, scale: float) -> Trees:
     columns = np.array([split["float_feature_index"] for split in splits], dtype=np.int64)
     borders = np.array([split["border"] for split in splits], dtype=np.float32)
     thresholds = last_below(np.nextafter(borders, np.float32(np.inf)))
-    return symmetric_tree(columns, thresholds, scale * np.array(tree["leaf_values"], dtype=np.float64))
+    return symmetric_trees([(columns, thresholds, scale * np.array(tree["leaf_values"], dtype=np.float64))])
 
 
 @with_parameters

@@ -154,17 +154,27 @@ def one_tree(
     )
 
 
-def symmetric_tree(feature: Ints, threshold: Floats, values: Floats) -> Trees:
-    """Return the tree whose splits of each level are the same; missing values go left.
+def symmetric_trees(trees: Sequence[tuple[Ints, Floats, Floats]]) -> Trees:
+    """Return trees whose splits of each level are the same; missing values go left.
 
-    values, (2^n_levels,), are those of the leaves from left to right: the first split is the root.
+    Each is given by the features and thresholds of its levels, (n_levels,), the root first, and the values of its
+    leaves from left to right, (2^n_levels,).
     """
-    width = 2 ** np.arange(len(feature))
-    left = 2 * np.arange(len(values) - 1) + 1
-    # Nodes are in level order, the leaves last.
-    left, right = (np.where(child < len(left), child, ~(child - len(left))) for child in (left, left + 1))
-    sides = np.ones(len(left), dtype=np.bool_)
-    return one_tree(np.repeat(feature, width), np.repeat(threshold, width), left, right, values, sides)
+    starts, children = [0], []
+    for number, (_, _, values) in enumerate(trees):
+        first, n_splits = starts[-1], len(values) - 1
+        nodes = np.arange(1, 2 * n_splits + 1)  # in level order, the leaves last
+        children.append(np.where(nodes < n_splits, nodes + first, ~(nodes - n_splits + first + number)))
+        starts.append(first + n_splits)
+    widths = [2 ** np.arange(len(feature)) for feature, _, _ in trees]
+    return Trees(
+        np.concatenate([np.repeat(tree[0], width) for tree, width in zip(trees, widths, strict=True)]).astype(np.int32),
+        np.concatenate([np.repeat(tree[1], width) for tree, width in zip(trees, widths, strict=True)]).astype(float),
+        np.concatenate(children).reshape(-1, 2).astype(np.int32),
+        np.concatenate([values for _, _, values in trees]),
+        np.array(starts, dtype=np.int64),
+        np.ones(starts[-1], dtype=np.bool_),
+    )
 
 
 def stumps(features: Sequence[int] | Ints, thresholds: ArrayLike, weights: ArrayLike) -> Trees:

@@ -21,6 +21,7 @@ from ranktune.solvers import (
     Ranker,
     RankSVM,
     RidgeRanker,
+    SymmetricGBDT,
 )
 from ranktune.solvers.boosting.catboost import CatBoostRanker
 from ranktune.solvers.boosting.objectives import NOISY
@@ -71,7 +72,7 @@ def loaded(name: str) -> Any:
 
 
 @pytest.mark.parametrize("missing", [False, True])
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "SymmetricGBDT"])
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
 def test_every_solver_keeps_constraints(name: str, missing: bool) -> None:
     queries = data(missing=missing)
@@ -89,16 +90,18 @@ def test_without_constraints_the_same_data_break_them() -> None:
 
 
 @pytest.mark.parametrize("start", ["none", "linear"])
-@pytest.mark.parametrize("kind", [LambdaMART, XGBoostRanker, CatBoostRanker])
+@pytest.mark.parametrize("kind", [LambdaMART, SymmetricGBDT, XGBoostRanker, CatBoostRanker])
 def test_trees_that_start_from_a_linear_model_keep_constraints(kind: type, start: str) -> None:
-    pytest.importorskip({LambdaMART: "lightgbm", XGBoostRanker: "xgboost", CatBoostRanker: "catboost"}[kind])
+    if library := {LambdaMART: "lightgbm", XGBoostRanker: "xgboost", CatBoostRanker: "catboost"}.get(kind):
+        pytest.importorskip(library)
     more = {"loss": "QueryRMSE"} if kind is CatBoostRanker else {}
     keeps_constraints(kind(trees=20, start=start, **more))
 
 
 @pytest.mark.parametrize("loss", NOISY)
-def test_trees_by_noisy_rankings_keep_constraints(loss: str) -> None:
-    keeps_constraints(LambdaMART(trees=20, bins=15, loss=loss))
+@pytest.mark.parametrize("kind", [LambdaMART, SymmetricGBDT])
+def test_trees_by_noisy_rankings_keep_constraints(kind: type, loss: str) -> None:
+    keeps_constraints(kind(trees=20, bins=15, loss=loss))
 
 
 def keeps_constraints(ranker: Any) -> None:

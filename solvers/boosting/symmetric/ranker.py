@@ -77,7 +77,6 @@ class SymmetricGBDT(BoostedRanker):
     space_order = ("trees", "learning_rate", "depth", "l2", "feature_share", "row_share", "loss")
     weighted: ClassVar[bool] = True
     takes_document_weights: ClassVar[bool] = True
-    takes_monotone: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = True
     needs_pairs: ClassVar[bool] = True
 
@@ -100,7 +99,8 @@ class SymmetricGBDT(BoostedRanker):
         targets = noisy.targets(queries) if self.loss in NOISY else without_level(queries.grades, queries)
         make = noisy.objective if self.loss in NOISY else query_error
         start = self._first_scores(training)
-        return SymmetricData(without_features(queries), targets, start, bins, with_missing, limits, make)
+        signs = np.zeros(len(bins.cuts), dtype=np.int64) if queries.monotone is None else queries.monotone
+        return SymmetricData(without_features(queries), targets, start, bins, signs, with_missing, limits, make)
 
     def _bins(self, queries: Queries) -> Bins:
         """Return the features in bins, which are shared with other queries of the same data."""

@@ -14,6 +14,8 @@ from ranktune.solvers.boosting import bins as binning
 from ranktune.solvers.boosting.bins import binned
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
 from ranktune.solvers.boosting.objectives import QueryError
+from ranktune.solvers.boosting.symmetric import growth as growing
+from ranktune.solvers.boosting.symmetric.kernels import order_leaves
 from ranktune.solvers.boosting.symmetric.ranker import KEPT, SymmetricGBDT
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.arrays import Floats
@@ -69,7 +71,11 @@ def brute_force(queries: Queries, rounds: int, depth: int, l2: float, rate: floa
 @pytest.mark.parametrize("l2", [0.0, 3.0])
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_each_level_has_the_best_split_of_all(missing: bool, weighted: bool, l2: float) -> None:
+@pytest.mark.parametrize("kept", [0, 1, 2])
+def test_each_level_has_the_best_split_of_all(
+    kept: int, missing: bool, weighted: bool, l2: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(growing, "MAX_SUMS", kept * 8 * 4 * 2 * 129)
     queries = queries_with_pairs(graded(missing=missing, weighted=weighted))
     ranker = SymmetricGBDT(trees=4, depth=4, l2=l2, **ALL).fit(queries)
     scores = brute_force(queries, 4, 4, l2, 0.1)
@@ -145,3 +151,31 @@ def test_without_anything_to_split_the_model_is_a_constant() -> None:
     flat = queries.with_features(np.ones((queries.n_documents, 2)))
     ranker = SymmetricGBDT(trees=5).fit(flat)
     assert ranker.rounds_ == (1,) and np.ptp(ranker.predict(flat)) == 0.0
+
+
+def test_leaves_are_ordered_and_lose_little() -> None:
+    generator, losses = np.random.default_rng(0), []
+    for _ in range(300):
+        signs = generator.integers(-1, 2, generator.integers(1, 6))
+        free = generator.normal(size=2 ** len(signs))
+        weights = generator.random(len(free)) * (generator.random(len(free)) < 0.8)
+        values = free.copy()
+        order_leaves(signs, weights, values)
+        cube = values.reshape([2] * len(signs))
+        for level, sign in enumerate(signs):
+            assert (sign * np.diff(cube, axis=level) >= 0.0).all()
+        if signs.any():
+            constant = weights @ free / max(weights.sum(), 1e-9)
+            losses.append([weights @ (values - free) ** 2, weights @ (constant - free) ** 2])
+        else:
+            np.testing.assert_array_equal(values, free)
+    ours, of_constants = np.sum(losses, axis=0)
+    assert ours < 0.7 * of_constants
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_a_split_against_its_constraint_is_not_chosen(sign: int) -> None:
+    X = np.random.default_rng(0).random((200, 2))
+    queries = Queries.from_arrays(X, (X[:, 0] > 0.5).astype(int), qid=np.arange(200) // 20)
+    trees = SymmetricGBDT(trees=10, **ALL).fit(queries, monotone={0: sign, 1: sign}).trees_
+    assert (trees.feature[trees.starts[0]] == 0) == (sign > 0)
