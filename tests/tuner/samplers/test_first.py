@@ -13,9 +13,8 @@ BOOSTED = ("GBDTRanker", "LambdaMART")
 def test_every_first_configuration_of_boosting_uses_all_features() -> None:
     for params in first_configurations(Study(solvers=("all",)).union_space()):
         solver = str(params[SOLVER])
-        # Trees of a forest must differ; symmetric ones draw the features of a whole tree.
-        drawn = solver in ("RandomForestRanker", "SymmetricGBDT")
-        if f"{solver}.feature_share" in params and not drawn:
+        # Trees of a forest must differ.
+        if f"{solver}.feature_share" in params and solver != "RandomForestRanker":
             assert params[f"{solver}.feature_share"] == 1.0
 
 
