@@ -36,11 +36,15 @@ def count(
     gradients and curvatures lie in pairs, (2 n,), one after the other. buffer is (AT_ONCE, 2 width).
     """
     if part[0] == part[1]:
-        out[:] = 0.0
+        for j in range(AT_ONCE):
+            for b in range(n_bins):
+                out[j, 0, b] = out[j, 1, b] = 0.0
         return
     one, two, three, four = values[group[0]], values[group[1]], values[group[2]], values[group[3]]
     first, second, third, fourth = buffer[0], buffer[1], buffer[2], buffer[3]
-    buffer[:, : 2 * n_bins] = 0.0
+    for j in range(AT_ONCE):
+        for b in range(2 * n_bins):
+            buffer[j, b] = 0.0
     for k in range(part[0], part[1]):
         row, g, h = rows[k], pairs[2 * k], pairs[2 * k + 1]
         a, b, c, d = 2 * one[row], 2 * two[row], 2 * three[row], 2 * four[row]
@@ -103,8 +107,9 @@ def partition(column: Bytes, limit: int, rows: Rows, pairs: Floats, part: Ints, 
         right = int(column[row] > limit)
         to += 1 - right
         others += right
-    rows[to : part[1]] = spare_rows[:others]
-    pairs[2 * to : 2 * part[1]] = spare[: 2 * others]
+    for k in range(others):
+        rows[to + k] = spare_rows[k]
+        pairs[2 * (to + k)], pairs[2 * (to + k) + 1] = spare[2 * k], spare[2 * k + 1]
     return to
 
 
@@ -139,7 +144,7 @@ def grow_tree(
     best = G * G / (H + l2) if H > 0.0 else 0.0
     for level in range(len(splits)):
         n_leaves, half = 2**level, 2**level // 2
-        splits[level] = -1
+        splits[level, 0] = -1
         for number in range(len(groups)):
             group, of_group = groups[number], sums[min(number, len(sums) - 1)]
             widest = 0
@@ -153,25 +158,24 @@ def grow_tree(
             for j in range(AT_ONCE):
                 f = group[j]
                 last = n_bins[f] - 1
-                scores[:last] = 0.0
+                for b in range(last):
+                    scores[b] = 0.0
                 for leaf in range(n_leaves):
                     add_scores(of_group[leaf, j, 0], of_group[leaf, j, 1], last, l2, least, signs[f], scores)
-                highest = scores[:last].max()
-                if highest > best * (1.0 + ALIKE):
-                    best = highest
-                    splits[level, 0] = f
-                    splits[level, 1] = np.argmax(scores[:last] >= highest * (1.0 - ALIKE))
+                for b in range(last):
+                    if scores[b] > best * (1.0 + ALIKE):
+                        best = scores[b]
+                        splits[level, 0], splits[level, 1] = f, b
         if splits[level, 0] < 0:
             return level
         column = values[splits[level, 0]]
         for leaf in range(n_leaves if level < len(splits) - 1 else 0):
-            first, end = parts[leaf]
+            first, end = parts[leaf, 0], parts[leaf, 1]
             middle = partition(column, splits[level, 1], rows, pairs, parts[leaf], spare_rows, spare)
             smaller = leaf + n_leaves
-            if 2 * middle < first + end:
-                parts[smaller], parts[leaf] = (first, middle), (middle, end)
-            else:
-                parts[smaller], parts[leaf] = (middle, end), (first, middle)
+            left_is_smaller = 2 * middle < first + end
+            parts[smaller, 0], parts[smaller, 1] = (first, middle) if left_is_smaller else (middle, end)
+            parts[leaf, 0], parts[leaf, 1] = (middle, end) if left_is_smaller else (first, middle)
     return len(splits)
 
 
@@ -205,8 +209,7 @@ def fill_leaves(
     level_signs = np.zeros(len(splits), dtype=np.int64)
     for level in range(len(splits)):
         level_signs[level] = signs[splits[level, 0]]
-    if level_signs.any():
-        order_leaves(level_signs, H, leaf_values)
+    order_leaves(level_signs, H, leaf_values)
     for i in range(len(scores)):
         scores[i] += leaf_values[leaves[i]]
 
