@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated, Protocol, TypeAlias
+from typing import Annotated, Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -100,9 +100,9 @@ class SmoothedPairs:
         """
         queries, rule, lists = self.queries, self.weights.rule(self.samples, self.seed), self._lists
         gradient, curvature = np.empty(queries.n_documents), np.empty(queries.n_documents)
-        shares = np.linspace(0, queries.n_documents, int(self.threads) + 1)
+        shares = np.linspace(0, queries.n_documents, self.threads + 1)
         ends = np.searchsorted(queries.starts, shares).tolist()
-        with ThreadPoolExecutor(int(self.threads)) as pool:
+        with ThreadPoolExecutor(self.threads) as pool:
             parts = [
                 pool.submit(kernels.derivatives, rule, lists, number, first, last, scores, gradient, curvature)
                 for first, last in pairwise(ends)
@@ -119,11 +119,18 @@ class NoisyRankings:
 
     loss: str
     metric: str
-    gain: str
-    truncation: int
     samples: int
     decay: float
     threads: int
+    gain: str = "auto"
+    truncation: int = 30
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Self | None:
+        """Return the loss of a ranker of these parameters; None where it has another one."""
+        if parameters["loss"] not in NOISY:
+            return None
+        return cls(**{field.name: parameters[field.name] for field in fields(cls) if field.name in parameters})
 
     def targets(self, queries: Queries) -> Floats:
         """Return the target of each document, (n_documents,)."""
@@ -139,10 +146,10 @@ class NoisyRankings:
     def objective(self, queries: Queries, targets: Floats, seed: int) -> Objective:
         """Return the loss of the scores of queries."""
         if self.loss == YETIRANK:
-            weights = neighbours(queries, targets, self.truncation, self.decay)
+            weights = neighbours(queries, targets, int(self.truncation), float(self.decay))
         else:
-            weights = changes(queries, self._smoothed(queries), targets, self.truncation)
-        return SmoothedPairs(queries, weights, self.samples, seed, self.threads)
+            weights = changes(queries, self._smoothed(queries), targets, int(self.truncation))
+        return SmoothedPairs(queries, weights, int(self.samples), seed, int(self.threads))
 
     def _smoothed(self, queries: Queries) -> Metric:
         """Return the metric whose change weights pairs: ndcg@10 in place of one that is no sum over ranks."""

@@ -51,6 +51,11 @@ def possible(queries: Queries, within: str) -> str:
     return NONE
 
 
+def kinds_of(queries: Queries, within: str) -> int:
+    """Return how many kinds of columns training queries get, the features among them."""
+    return 1 if _refused(queries) else N_KINDS[within]
+
+
 def _refused(queries: Queries) -> str:
     """Return why features have no further columns, or an empty string."""
     if queries.is_sparse:

@@ -8,7 +8,7 @@ rounded to single precision by XGBoost, the same way if the threshold is the lar
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from types import ModuleType
 from typing import Annotated, Any, ClassVar
@@ -16,6 +16,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ranktune.solvers.base.training_data import DOCUMENT_WEIGHTS
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.growth import TrainingData
 from ranktune.solvers.boosting.limits import (
@@ -29,43 +30,54 @@ from ranktune.solvers.boosting.limits import (
     gains_of,
     whole,
 )
+from ranktune.solvers.boosting.objectives import NOISY, Decay, MakeObjective, NoisyRankings, Objective, Samples
 from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.core.space import When
+from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.missing import features_with_missing
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
 TOP, MEAN = ("topk", "mean")
+LAMBDARANK, *_ = LOSSES = ("lambdarank", *NOISY)
 MAX_CELLS = 2**32
 """Cells of sparse data: XGBoost would treat absent values as missing, so that each cell is stored in a byte."""
+LEAST_LEAF = 0.1
+"""The most of all curvature that each leaf must have with losses over noisy rankings, whose curvature is small."""
 BATCH_CELLS = 2**22
 """Cells of a sparse matrix that are made dense at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class XGBoostData(TrainingData):
-    """Training data for XGBoost, which grows trees on them."""
+    """Training data for XGBoost, which grows trees on them; objective makes it where XGBoost does not have it."""
 
     library: ModuleType
     parameters: JsonView
+    objective: MakeObjective | None = None
 
     def growth(self, seed: int) -> XGBoostGrowth:
         """Return the growth of trees on the data."""
         queries, limits = self.queries, {}
-        if queries.query_weights is not None:  # XGBoost divides them by their mean, so the limits must be divided too
+        objective = None if self.objective is None else self.objective(queries, self.targets, seed)
+        if objective is not None:
+            scores = np.zeros(queries.n_documents) if self.start is None else self.start
+            curvature = float(objective.derivatives(scores, 0)[1].sum())
+            limits = {"min_child_weight": min(self.parameters["min_child_weight"], LEAST_LEAF * curvature)}
+        if queries.query_weights is not None:
             mean = float(queries.query_weights.mean())
             queries = queries.weighted_by(queries.query_weights / mean)
-            limits = {name: self.parameters[name] / mean for name in ("lambda", "min_child_weight")}
+            if objective is None:  # XGBoost divides them by their mean, so the limits must be divided too
+                limits = {name: self.parameters[name] / mean for name in ("lambda", "min_child_weight")}
         data = self._binned(queries)
         if self.start is not None:
             data.set_base_margin(self.start)
         booster = self.library.Booster({**self.parameters, **limits, "seed": seed}, [data])
-        return XGBoostGrowth(booster, data, features_with_missing(queries))
+        return XGBoostGrowth(booster, data, features_with_missing(queries), objective)
 
     def _binned(self, queries: Queries) -> Any:
         """Return queries in the bins of XGBoost, a byte per cell; sparse rows are made dense in batches."""
@@ -77,15 +89,20 @@ class XGBoostData(TrainingData):
 
 
 class XGBoostGrowth:
-    """Trees that XGBoost grows."""
+    """Trees that XGBoost grows, for its objective or a given one."""
 
-    def __init__(self, booster: Any, data: Any, with_missing: Mask | None) -> None:
-        self._booster, self._data, self._with_missing = booster, data, with_missing
+    def __init__(self, booster: Any, data: Any, with_missing: Mask | None, objective: Objective | None) -> None:
+        self._booster, self._data, self._with_missing, self._objective = booster, data, with_missing, objective
         self._rounds = 0
 
     def grow(self) -> bool:
         """Grow one more round, which is always possible."""
-        self._booster.update(self._data, self._rounds)
+        if self._objective is None:
+            self._booster.update(self._data, self._rounds)
+        else:
+            scores = self._booster.predict(self._data, output_margin=True).astype(np.float64)
+            gradient, curvature = self._objective.derivatives(scores, self._rounds)
+            self._booster.boost(self._data, iteration=self._rounds, grad=gradient, hess=curvature)
         self._rounds += 1
         return True
 
@@ -156,23 +173,42 @@ class XGBoostRanker(BoostedRanker):
     depth: Annotated[int, Param("The most levels of each tree.", low=2, high=8, check=whole(1, 30))] = 4
     min_weight: Annotated[
         float,
-        Param("The least sum of curvatures of each leaf.", low=0.1, high=100.0, log=True, check=check_penalty),
+        Param(
+            "The least sum of curvatures of each leaf; with smoothed and yetirank at most a tenth of the first sum.",
+            low=0.1,
+            high=100.0,
+            log=True,
+            check=check_penalty,
+        ),
     ] = 5.0
     l2: L2 = 1.0
     feature_share: Annotated[
         float, Param("The share of the features that is drawn for each tree.", low=0.2, high=1.0, check=check_share)
     ] = 1.0
     row_share: RowShare = 0.7
+    loss: Annotated[
+        str,
+        Param(
+            '"lambdarank": pairs, weighted by the change of NDCG if the two swap places, by XGBoost. "smoothed", '
+            '"yetirank": see LambdaMART. Weights of documents need one of these two.',
+            choices=LOSSES,
+        ),
+    ] = LAMBDARANK
     pair_method: Annotated[
         str,
         Param(
-            '"topk": the first truncation documents by score are paired with all others of their query; "mean": each '
-            "document with some that are drawn. XGBoost's lambdarank_pair_method.",
+            'With lambdarank, "topk": the first truncation documents by score are paired with all others of their '
+            'query; "mean": each document with some that are drawn. XGBoost\'s lambdarank_pair_method.',
             choices=(TOP, MEAN),
+            when=When("loss", (LAMBDARANK,)),
         ),
     ] = TOP
     truncation: Annotated[
-        int, Param("Documents that are paired with all others of their query: the first ones by score.")
+        int,
+        Param(
+            "Documents that are paired with all others of their query: the first ones by score. With yetirank and "
+            "smoothed as in LambdaMART."
+        ),
     ] = 30
     pairs: Annotated[
         int,
@@ -181,24 +217,31 @@ class XGBoostRanker(BoostedRanker):
             low=1,
             high=16,
             log=True,
-            when=When("pair_method", (MEAN,)),
+            when=(When("loss", (LAMBDARANK,)), When("pair_method", (MEAN,))),
             check=whole(1, 2**30),
         ),
     ] = 1
     gain: Gain = "auto"
+    samples: Samples = 10
+    decay: Decay = 0.85
 
     space_order = ("trees", "learning_rate", "depth", "min_weight", "l2", "feature_share", "row_share")
     weighted: ClassVar[bool] = True
     takes_missing: ClassVar[bool] = True
     needs_pairs: ClassVar[bool] = True
 
+    @classmethod
+    def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return what a configuration can use: XGBoost's loss takes no weights of documents."""
+        return super().supports(parameters) | ({DOCUMENT_WEIGHTS} if parameters.get("loss") in NOISY else frozenset())
+
     def _start_scale(self, queries: Queries) -> float:
         return pair_scale(queries)
 
     def _source(self, training: TrainingQueries) -> XGBoostData:
-        queries = training.queries
+        queries, noisy = training.queries, NoisyRankings.of(self.get_params())
         _check_fits(queries)
-        labels = gains_of(queries.grades, self.gain)
+        labels = gains_of(queries.grades, self.gain) if noisy is None else noisy.targets(queries)
         check_single(labels, "a gain")
         if queries.query_weights is not None:
             mean = queries.query_weights.mean()
@@ -209,16 +252,19 @@ class XGBoostRanker(BoostedRanker):
         parameters = self._parameters()
         if queries.monotone is not None:
             parameters["monotone_constraints"] = f"({','.join(map(str, queries.monotone.tolist()))})"
-        return XGBoostData(queries, labels, self._first_scores(training), libraries.load("xgboost"), parameters)
+        start, library = self._first_scores(training), libraries.load("xgboost")
+        return XGBoostData(queries, labels, start, library, parameters, None if noisy is None else noisy.objective)
 
     def _parameters(self) -> Json:
-        return {
+        pairs = self.truncation if self.pair_method == TOP else self.pairs
+        loss: Json = {
             "objective": "rank:ndcg",
             "ndcg_exp_gain": False,  # labels are gains already
             "lambdarank_pair_method": self.pair_method,
-            "lambdarank_num_pair_per_sample": min(
-                int(self.truncation if self.pair_method == TOP else self.pairs), 2**30
-            ),
+            "lambdarank_num_pair_per_sample": min(int(pairs), 2**30),
+        }
+        return {
+            **(loss if self.loss == LAMBDARANK else {"objective": "reg:squarederror"}),
             "tree_method": "hist",
             "base_score": 0.0,
             "eta": float(self.learning_rate),

@@ -14,6 +14,7 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.lightgbm.bins import MAX_KEPT_BYTES
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker
+from ranktune.solvers.boosting.within import NONE, kinds_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.memory import format_size
@@ -28,7 +29,7 @@ from ranktune.tuner.splits.memory import left
 from ranktune.tuner.splits.store import read_development, read_part
 
 BYTES_OF_DOCUMENT, BYTES_OF_FIT = 100, 120 << 20
-"""What LightGBM takes besides a byte for each feature of a document: for each document, and in all."""
+"""What LightGBM takes besides a byte for each column of a document: for each document, and in all."""
 
 
 def unfitted(task: Task) -> BaseRanker:
@@ -118,14 +119,19 @@ def sample(numbers: Ints, count: int, seed: int) -> Ints:
 def read_for_fit(task: Task, numbers: Ints) -> Queries:
     """Return the development queries of these numbers, to fit the configuration of a task to.
 
-    Where memory is limited, and the bins of LightGBM would take more, it is the largest sample of them that fits, and
-    a RankTuneWarning says so.
+    Where memory is limited, and the bins of LightGBM would take more, with the columns that are computed within
+    queries, it is the largest sample of them that fits, and a RankTuneWarning says so.
     """
     room, development = left(), read_development(task.folder)
     if room is None or development.is_sparse or not issubclass(solver_class(task.solver), LightGBMRanker):
         return read_part(task.folder, numbers)
-    documents, width = int(development.lengths[numbers].sum()), development.n_features
-    most = (room - BYTES_OF_FIT) // (width + BYTES_OF_DOCUMENT)
+    documents, room_of_documents = int(development.lengths[numbers].sum()), room - BYTES_OF_FIT
+    kinds = kinds_of(development, str(task.parameters.get("within_query", NONE)))
+    columns = kinds * development.n_features
+    in_blocks = documents * columns > MAX_KEPT_BYTES and documents * (columns + BYTES_OF_DOCUMENT) <= room_of_documents
+    table = 0 if kinds == 1 or in_blocks else columns * development.features.dtype.itemsize
+    of_document = columns + table + BYTES_OF_DOCUMENT
+    most = room_of_documents // of_document
     if 0 < most < documents:
         count = max(int(most / documents * len(numbers)), 1)
         warnings.warn(
@@ -136,7 +142,8 @@ def read_for_fit(task: Task, numbers: Ints) -> Queries:
         )
         numbers = sample(numbers, count, task.seed)
         documents = int(development.lengths[numbers].sum())
-    part, shared = read_part(task.folder, numbers), development.n_documents * width
-    if shared <= MAX_KEPT_BYTES and documents + shared // (width + BYTES_OF_DOCUMENT) > most:
-        part = replace(part, features_checked=True)  # without an origin, whose bins it would share
+    part, shared = read_part(task.folder, numbers), development.n_documents * (columns + table)
+    is_kept = development.n_documents * max(columns, table) <= MAX_KEPT_BYTES
+    if is_kept and documents + shared // of_document > most:
+        part = replace(part, features_checked=True)  # without an origin, whose bins and columns it would share
     return part

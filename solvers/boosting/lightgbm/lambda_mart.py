@@ -113,8 +113,8 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({"loss": SMOOTHED, "leaves": 8}, {})
 
     def _targets(self, queries: Queries) -> tuple[Floats, Json]:
-        if self.loss in NOISY:
-            return self._noisy.targets(queries), {}
+        if (noisy := NoisyRankings.of(self.get_params())) is not None:
+            return noisy.targets(queries), {}
         longest = int(queries.lengths.argmax())
         if queries.lengths[longest] > MAX_QUERY_LENGTH:
             raise DataError(
@@ -126,13 +126,9 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
         levels, number = shared_levels(gains_of(queries.grades, self.gain), MAX_GRADES)
         return number.astype(np.float64), {"label_gain": levels.tolist()}
 
-    @property
-    def _noisy(self) -> NoisyRankings:
-        options = (int(self.truncation), int(self.samples), float(self.decay), int(self.threads))
-        return NoisyRankings(self.loss, self.metric, self.gain, *options)
-
     def _derivatives(self) -> MakeObjective | None:
-        return self._noisy.objective if self.loss in NOISY else None
+        noisy = NoisyRankings.of(self.get_params())
+        return None if noisy is None else noisy.objective
 
     def _shifted(self, start: Floats, targets: Floats, queries: Queries) -> Floats:
         return start  # only differences count

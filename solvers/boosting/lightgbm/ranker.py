@@ -17,7 +17,7 @@ from ranktune.solvers.boosting.lightgbm.library import Data
 from ranktune.solvers.boosting.limits import L2, check_share, check_single, whole
 from ranktune.solvers.boosting.objectives import MakeObjective
 from ranktune.solvers.boosting.training_queries import InBlocks, TrainingQueries
-from ranktune.solvers.boosting.within import N_KINDS, possible
+from ranktune.solvers.boosting.within import kinds_of, possible
 from ranktune.solvers.core.arrays import Features, Floats, Json
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value
@@ -73,7 +73,7 @@ class LightGBMRanker(GrownRanker):
 
     def _training(self, queries: Queries) -> TrainingQueries:
         """Return the queries that the objective can use: of many that are mapped, their features stay on disk."""
-        columns = queries.n_features * N_KINDS[self._within]
+        columns = queries.n_features * kinds_of(queries, self._within)
         if not queries.is_sparse and queries.n_documents * columns > MAX_KEPT_BYTES:
             data = better_divided(queries)
             if isinstance(data, BlockedQueries):

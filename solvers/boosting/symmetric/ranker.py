@@ -96,11 +96,9 @@ class SymmetricGBDT(BoostedRanker):
             float(self.feature_share),
             float(self.row_share),
         )
-        noisy = NoisyRankings(
-            self.loss, self.metric, "auto", 30, int(self.samples), float(self.decay), int(self.threads)
-        )
-        targets = noisy.targets(queries) if self.loss in NOISY else without_level(queries.grades, queries)
-        make = noisy.objective if self.loss in NOISY else query_error
+        noisy = NoisyRankings.of(self.get_params())
+        targets = without_level(queries.grades, queries) if noisy is None else noisy.targets(queries)
+        make = query_error if noisy is None else noisy.objective
         start = self._first_scores(training)
         signs = np.zeros(len(bins.cuts), dtype=np.int64) if queries.monotone is None else queries.monotone
         return SymmetricData(without_features(queries), targets, start, bins, signs, with_missing, limits, make)

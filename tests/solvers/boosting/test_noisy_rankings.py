@@ -1,7 +1,8 @@
-"""LambdaMART by losses over noisy rankings: what it does by lambdarank, it does by them."""
+"""LambdaMART and XGBoostRanker by losses over noisy rankings: what they do by lambdarank, they do by them."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,32 @@ import numpy as np
 import pytest
 
 import ranktune
+from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.early_stopping import queries_with_pairs
-from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.boosting.objectives import NOISY
 from ranktune.solvers.boosting.training_queries import InMemory
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.fitting import unfitted
 from tests.solvers.boosting.test_lightgbm import graded
 
-SMALL: dict[str, Any] = {"trees": 25, "min_documents": 5, "leaves": 8}
 NDCG = parse_metric("ndcg@10")
+SOLVERS: dict[str, dict[str, Any]] = {
+    "LambdaMART": {"trees": 25, "min_documents": 5, "leaves": 8, "query_share": 1.0},
+    "XGBoostRanker": {"trees": 25, "min_weight": 1.0, "learning_rate": 0.1, "row_share": 1.0},
+}
+losses = pytest.mark.parametrize("loss", NOISY)
+solvers = pytest.mark.parametrize("solver", SOLVERS)
+
+
+def made(solver: str, **params: Any) -> BoostedRanker:
+    if solver == "XGBoostRanker":
+        pytest.importorskip("xgboost")
+    ranker = make(solver, {**SOLVERS[solver], **params}, 0)
+    assert isinstance(ranker, BoostedRanker)
+    return ranker
 
 
 def regraded(queries: Queries, grades: Any) -> Queries:
@@ -28,21 +43,23 @@ def regraded(queries: Queries, grades: Any) -> Queries:
 
 
 @pytest.mark.parametrize("metric", ["auto", "map", "mrr", "err", "pairwise"])
-@pytest.mark.parametrize("loss", NOISY)
-def test_fresh_queries_are_ranked_about_as_well_as_by_lambdarank(loss: str, metric: str) -> None:
+@solvers
+@losses
+def test_fresh_queries_are_ranked_about_as_well_as_by_lambdarank(solver: str, loss: str, metric: str) -> None:
     queries, fresh = graded(), graded(1)
-    usual = NDCG.mean(LambdaMART(**SMALL).fit(queries).predict(fresh), fresh)
-    result = NDCG.mean(LambdaMART(**SMALL, loss=loss, metric=metric).fit(queries).predict(fresh), fresh)
+    usual = NDCG.mean(made(solver).fit(queries).predict(fresh), fresh)
+    result = NDCG.mean(made(solver, loss=loss, metric=metric).fit(queries).predict(fresh), fresh)
     assert result > usual - (0.02 if metric == "auto" else 0.1)
     assert result > NDCG.mean(np.zeros(fresh.n_documents), fresh) + 0.05
 
 
-@pytest.mark.parametrize("loss", NOISY)
-def test_seeds_draw_the_noise_and_threads_change_nothing(loss: str) -> None:
+@solvers
+@losses
+def test_seeds_draw_the_noise_and_threads_change_nothing(solver: str, loss: str) -> None:
     queries = graded()
 
     def fitted(**more: Any) -> bytes:
-        return LambdaMART(**{**SMALL, "query_share": 1.0, "loss": loss, **more}).fit(queries).predict(queries).tobytes()
+        return made(solver, **{"loss": loss, **more}).fit(queries).predict(queries).tobytes()
 
     assert fitted() == fitted() == fitted(threads=2) == fitted(random_state=0)
     assert len({fitted(), fitted(random_state=1), fitted(seeds=2), fitted(samples=3), fitted(l2=3.0)}) == 5
@@ -50,45 +67,49 @@ def test_seeds_draw_the_noise_and_threads_change_nothing(loss: str) -> None:
     assert (fitted(metric="ndcg@3") == fitted()) == (loss == "yetirank")
 
 
-@pytest.mark.parametrize("loss", NOISY)
-def test_grades_of_any_kind_count_by_their_differences(loss: str) -> None:
+@solvers
+@losses
+def test_grades_of_any_kind_count_by_their_differences(solver: str, loss: str) -> None:
     queries = graded()
-    plain = LambdaMART(**SMALL, loss=loss, gain="linear").fit(queries).predict(queries)
+    plain = made(solver, loss=loss, gain="linear").fit(queries).predict(queries)
     halved = regraded(queries, queries.grades / 4.0 - 3.0)
-    same = LambdaMART(**SMALL, loss=loss).fit(halved).predict(queries)
+    same = made(solver, loss=loss).fit(halved).predict(queries)
     assert np.allclose(same, plain, atol=1e-6 * np.ptp(plain))
     odd = regraded(queries, np.random.default_rng(0).normal(size=queries.n_documents))
-    assert np.isfinite(LambdaMART(**SMALL, loss=loss).fit(odd).predict(odd)).all()
+    assert np.isfinite(made(solver, loss=loss).fit(odd).predict(odd)).all()
     if loss == "smoothed":
         with pytest.raises(DataError, match="highest=4"):
-            LambdaMART(**SMALL, loss=loss, metric="err").fit(regraded(queries, queries.grades + 4.0))
+            made(solver, loss=loss, metric="err").fit(regraded(queries, queries.grades + 4.0))
         with pytest.raises(DataError, match="gain='exponential'"):
-            LambdaMART(**SMALL, loss=loss, gain="exponential").fit(halved)
+            made(solver, loss=loss, gain="exponential").fit(halved)
 
 
-@pytest.mark.parametrize("loss", NOISY)
-def test_starts_paths_missing_values_and_validation_queries_are_as_with_lambdarank(loss: str, tmp_path: Path) -> None:
+@solvers
+@losses
+def test_starts_paths_missing_values_and_validation_queries_are_as_with_lambdarank(
+    solver: str, loss: str, tmp_path: Path
+) -> None:
     queries, vali = graded(), graded(7, 15)
-    made: dict[str, Any] = {**SMALL, "loss": loss}
-    path = [ranker.predict(vali).tobytes() for _, ranker in LambdaMART(**made).fit_path(queries, [10, 25])]
-    assert path == [LambdaMART(**{**made, "trees": trees}).fit(queries).predict(vali).tobytes() for trees in (10, 25)]
-    stopped = LambdaMART(**{**made, "trees": 200}, patience=5).fit(queries, vali=vali)
+    path = [ranker.predict(vali).tobytes() for _, ranker in made(solver, loss=loss).fit_path(queries, [10, 25])]
+    assert path == [made(solver, loss=loss, trees=trees).fit(queries).predict(vali).tobytes() for trees in (10, 25)]
+    stopped = made(solver, loss=loss, trees=200, patience=5).fit(queries, vali=vali)
     assert 0 < stopped.rounds_[0] < 200
-    held = LambdaMART(**made, validation=0.25, start="linear", seeds=2).fit(queries)
+    held = made(solver, loss=loss, validation=0.25, start="linear", seeds=2).fit(queries)
     assert held.start_ is not None
     X = np.array(queries.features)
     X[np.random.default_rng(0).random(X.shape) < 0.2] = np.nan
-    missing = LambdaMART(**made).fit(X, queries.grades, qid=queries.query_of_document)
+    missing = made(solver, loss=loss).fit(X, queries.grades, qid=queries.query_of_document)
     file = tmp_path / "model.json"
     missing.as_model().save(file)
     assert ranktune.load_model(file).predict(X).tobytes() == missing.predict(X).tobytes()
 
 
-@pytest.mark.parametrize("loss", NOISY)
-def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(loss: str) -> None:
+@solvers
+@losses
+def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(solver: str, loss: str) -> None:
     queries = queries_with_pairs(graded())
     weights = np.random.default_rng(2).uniform(0.5, 2.0, queries.n_queries)
-    ranker, scores = LambdaMART(**SMALL, loss=loss), np.random.default_rng(3).normal(size=queries.n_documents)
+    ranker, scores = made(solver, loss=loss), np.random.default_rng(3).normal(size=queries.n_documents)
 
     def derivatives(of: Queries, numbers: Any = None) -> Any:
         source: Any = ranker._source(InMemory(of))
@@ -103,29 +124,61 @@ def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(loss: st
     assert np.allclose(derivatives(queries, part)[0], plain[0][queries.documents_of(part)], rtol=0.0, atol=1e-12)
 
 
-@pytest.mark.parametrize("loss", NOISY)
-def test_few_bins_lose_little(loss: str) -> None:
+@solvers
+@losses
+def test_few_bins_lose_little(solver: str, loss: str) -> None:
     queries, fresh = graded(), graded(1)
-    coarse = LambdaMART(**SMALL, loss=loss, bins=15).fit(queries)
+    coarse = made(solver, loss=loss, bins=15).fit(queries)
     used, limits = coarse.trees_.feature, coarse.trees_.threshold
     assert max(len(np.unique(limits[used == column])) for column in np.unique(used)) < 15
-    usual = LambdaMART(**SMALL, loss=loss).fit(queries).predict(fresh)
+    usual = made(solver, loss=loss).fit(queries).predict(fresh)
     assert NDCG.mean(coarse.predict(fresh), fresh) > NDCG.mean(usual, fresh) - 0.05
 
 
-@pytest.mark.parametrize("loss", NOISY)
-def test_a_study_tunes_it_by_its_own_metric(loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[Any] = []
+@losses
+def test_xgboost_takes_newton_steps_from_the_scores_so_far(loss: str) -> None:
+    """From any start, with weights of queries and of documents, which XGBoost's loss does not take."""
+    generator, queries = np.random.default_rng(1), queries_with_pairs(graded())
+    weighted = replace(
+        queries.weighted_by(generator.uniform(1.0, 9.0, queries.n_queries)),
+        document_weights=generator.uniform(0.5, 2.0, queries.n_documents),
+    )
+    ranker = made("XGBoostRanker", loss=loss, depth=2, l2=0.5).fit(weighted)
+    assert ranker.trees_.n_splits > 25
+    source: Any = replace(ranker._source(InMemory(weighted)), start=generator.normal(size=queries.n_documents))
+    growth, objective = source.growth(3), source.objective(source.queries, source.targets, 3)
+    scores = source.start.copy()
+    for number in range(4):
+        gradient, curvature = objective.derivatives(scores, number)
+        assert growth.grow()
+        values = growth.trees(number, number + 1).scores(queries.features)
+        assert len(np.unique(values)) > 2
+        for value in np.unique(values):
+            members = values == value
+            step = -0.1 * gradient[members].sum() / (curvature[members].sum() + 0.5)
+            assert value == pytest.approx(step, rel=1e-4, abs=1e-7)
+        scores += values
+    with pytest.raises(ParameterError, match="weigh documents"):
+        made("XGBoostRanker").fit(weighted)
+
+
+@pytest.mark.parametrize(
+    ("solver", "loss"), [("LambdaMART", "yetirank"), ("LambdaMART", "smoothed"), ("XGBoostRanker", "smoothed")]
+)
+def test_a_study_tunes_it_by_its_own_metric(
+    solver: str, loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rankers: list[Any] = []
 
     def kept(task: Any) -> Any:
-        made.append(ranker := unfitted(task))
+        rankers.append(ranker := unfitted(task))
         return ranker
 
     monkeypatch.setattr("ranktune.tuner.evaluation.fitting.unfitted", kept)
     queries = graded()
     result = ranktune.tune(
-        queries, test=graded(1), metric="map", solvers=["LambdaMART"], trials=5, folds=2, jobs=1, home=tmp_path,
-        serve=["solr", "onnx", "lightgbm"], space={"LambdaMART.loss": loss, "LambdaMART.trees": 20},
+        queries, test=graded(1), metric="map", solvers=[solver], trials=5, folds=2, jobs=1, home=tmp_path,
+        serve=["solr", "onnx", "lightgbm"], space={f"{solver}.loss": loss, f"{solver}.trees": 20},
     )  # fmt: skip
     assert np.isfinite(result.best_model.predict(queries)).all()
-    assert made and all(ranker.metric == "map" for ranker in made)
+    assert rankers and all(ranker.metric == "map" for ranker in rankers)

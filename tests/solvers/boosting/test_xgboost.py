@@ -178,7 +178,12 @@ def test_what_xgboost_cannot_hold_is_refused_with_a_way_out() -> None:
 
 
 def test_drawn_pairs_are_tuned(tmp_path: Path) -> None:
-    space = {"trees": {"low": 10, "high": 20}, "pair_method": "mean", "pairs": {"low": 2, "high": 3}}
+    space = {
+        "trees": {"low": 10, "high": 20},
+        "loss": "lambdarank",
+        "pair_method": "mean",
+        "pairs": {"low": 2, "high": 3},
+    }
     result = ranktune.tune(
         graded(), vali=graded(1), test=graded(2), solvers=["XGBoostRanker"], trials=3, executor=InProcess(),
         space={f"XGBoostRanker.{name}": value for name, value in space.items()}, home=tmp_path,

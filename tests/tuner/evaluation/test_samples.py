@@ -27,11 +27,13 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-def fitted_to(folder: str, solver: str, documents: int | None, monkeypatch: pytest.MonkeyPatch) -> Queries:
+def fitted_to(
+    folder: str, solver: str, documents: int | None, monkeypatch: pytest.MonkeyPatch, bins: int = WIDTH, **params: str
+) -> Queries:
     """Return what a solver is fitted to where the bins of so many documents fit."""
-    room = None if documents is None else BYTES_OF_FIT + documents * (WIDTH + BYTES_OF_DOCUMENT)
+    room = None if documents is None else BYTES_OF_FIT + documents * (bins + BYTES_OF_DOCUMENT)
     monkeypatch.setattr(fitting, "left", lambda: room)
-    return read_for_fit(Task(folder, ("ndcg@10",), solver, {}, seed=3), np.arange(30))
+    return read_for_fit(Task(folder, ("ndcg@10",), solver, params, seed=3), np.arange(30))
 
 
 def test_without_need_all_queries_are_fitted(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,3 +57,17 @@ def test_bins_are_not_shared_where_those_of_all_queries_do_not_fit(
 ) -> None:
     found = fitted_to(folder, "GBDTRanker", 305, monkeypatch)
     assert found.n_queries == 30 and origin_of(found)[0] is found
+
+
+@pytest.mark.parametrize(("within", "kinds"), [("ranks", 2), ("all", 5)])
+def test_columns_within_queries_count_as_bytes_and_as_numbers(
+    folder: str, within: str, kinds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    columns = kinds * WIDTH
+    of_document = columns + columns * read_development(folder).features.dtype.itemsize
+    with pytest.warns(RankTuneWarning, match=r"fitted to a sample of 12 of 30 queries"):
+        fitted_to(folder, "LambdaMART", 120, monkeypatch, of_document, within_query=within)
+    shared = 400 * of_document // (of_document + BYTES_OF_DOCUMENT)
+    for documents, origin in ((300 + shared, True), (299 + shared, False)):
+        found = fitted_to(folder, "LambdaMART", documents, monkeypatch, of_document, within_query=within)
+        assert found.n_queries == 30 and (origin_of(found)[0] is not found) == origin
