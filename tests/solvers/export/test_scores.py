@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
-from ranktune.solvers.boosting.objectives import NOISY
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
 from ranktune.solvers.export.check import ranks_alike
 from ranktune.solvers.export.formats import FORMATS, export
@@ -19,7 +15,6 @@ from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from tests.solvers.boosting.test_lightgbm import graded
 from tests.support.export_evaluators import EVALUATORS, Documents
 from tests.support.export_samples import SAMPLES, random_blend, random_rows, random_trees, trained
 from tests.support.missing_samples import is_there, lacking, model_of, some_lacking, without
@@ -101,23 +96,6 @@ def test_order_on_real_data(letor_folds: dict[str, Path], format: str, solver: s
     alike = sum(ranks_alike(ours[a:b], theirs[a:b]) for a, b in pairs)
     # Of few pairs the scores differ by less than the digits that liblinear prints, or than single precision tells.
     assert alike >= count - (3 if format == "liblinear" or (format == "onnx" and solver == "Blend") else 0)
-
-
-@cache
-def bag_of(loss: str) -> Model:
-    ranker = LambdaMART(trees=8, leaves=8, min_documents=5, loss=loss, seeds=3).fit(graded())
-    assert len(ranker.rounds_) == 3
-    return ranker.as_model()
-
-
-@pytest.mark.parametrize("format", ["lightgbm", "onnx", "solr", "elasticsearch", "opensearch", "vespa", "pmml"])
-@pytest.mark.parametrize("loss", NOISY)
-def test_bags_of_noisy_rankings_score_10_000_documents_alike(format: str, loss: str) -> None:
-    n = 1_000 if format == "vespa" else 10_000  # its evaluator is slow
-    model, X = bag_of(loss), single(np.random.default_rng(0).random((n, 6)))
-    result = scored(model, format, X)
-    close(result, model.predict(Queries.from_arrays(X, np.zeros(n), group=[20] * (n // 20))), format)
-    assert len(np.unique(result)) > 100
 
 
 def test_the_extreme_weights_of_ranklib_are_in_double_precision() -> None:
