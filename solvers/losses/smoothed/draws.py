@@ -38,23 +38,40 @@ def draw(seed: int, key: int, number: int, sample: int, room: Floats, noise: Flo
     for i in range(len(noise)):
         e = float((bits[i] >> 52) - (1023 + 52))
         m = 1.0 + float(bits[i] & 0xFFFFFFFFFFFFF) * 2.0**-52
-        z = (m - 2.0**0.5) / (m + 2.0**0.5)
+        z = np.divide(m - 2.0**0.5, m + 2.0**0.5)  # unlike /, it does not test for zero
         w = z * z
         series = 1.0 + w * (1 / 3 + w * (1 / 5 + w * (1 / 7 + w * (1 / 9 + w * (1 / 11 + w * (1 / 13))))))
         noise[i] = -(e + 0.5) * LOG_2 - 2.0 * z * series
 
 
 @compiled
-def first_ones(times: Floats, top: Floats, order: Ints) -> None:
-    """Overwrite order, (k,), with the numbers of the k smallest times, ascending, and top with those times."""
-    filled = 0
-    for i in range(len(times)):
-        if filled < len(order):
-            filled += 1
-        elif times[i] >= top[filled - 1]:
-            continue
-        place = filled - 1
-        while place > 0 and top[place - 1] > times[i]:
-            top[place], order[place] = top[place - 1], order[place - 1]
-            place -= 1
-        top[place], order[place] = times[i], i
+def first_ones(times: Floats, guess: float, near: Ints, kept: Floats, places: Ints, order: Ints) -> float:
+    """Overwrite order, (k,), with the numbers of the k smallest times, ascending; near, kept and places are scratch.
+
+    The times up to a limit, of which there are k to 2 k + 8, are compared with each other. The limit is sought from
+    guess on, which is above 0 and does not change the result. Return the limit, a guess for other times like these.
+    """
+    n, k = len(times), len(order)
+    low, high, limit = 0.0, np.inf, guess
+    while True:
+        count = 0
+        for i in range(n):  # without branches, which could not be foreseen
+            near[count], kept[count] = i, times[i]
+            count += 0 if times[i] > limit else 1
+        if count >= k and (count <= 2 * k + 8 or limit == high):  # no limit lies between low and high: equal times
+            break
+        low, high = (limit, high) if count < k else (low, limit)
+        limit = 2.0 * low if high == np.inf else 0.5 * (low + high)
+        limit = high if limit == low else limit
+    order[:] = near[:k]  # numbers of documents, also where times are NaN
+    for a in range(count):
+        place = 0
+        for b in range(a):
+            earlier = 1 if kept[b] <= kept[a] else 0
+            place += earlier
+            places[b] += 1 - earlier
+        places[a] = place
+    for a in range(count):
+        if places[a] < k:
+            order[places[a]] = near[a]
+    return limit

@@ -14,10 +14,12 @@ CHANGES     the change of a metric where the two documents swap places:
     FIRST       the v_r of the first document with x = 1: reciprocal rank, v_r = 1 / r
     STOPS       sum of v_r x_(r) (1 - x_(1)) ... (1 - x_(r - 1)): expected reciprocal rank, v_r = 1 / r
 
-Only the first K ranks count, those of v. A document at one of them makes pairs of one weight with all documents of a
-level of x behind them. Hence a sample costs n to rank, and K (K + levels) weights; weights are summed over samples by
-documents that were among the first K and by level, with a correction for pairs of two such documents. The exponentials
-are one a document. A list takes K samples n numbers at most, and (K samples)^2 corrections.
+Only the first K ranks count, those of v; v is 0 behind them. Documents that are among the first K in a sample have a
+slot. The weight of a pair in SUM is |x_i - x_j| times the mean of |v_r(i) - v_r(j)|: the v of each slot in each sample
+are kept, and a document without a slot has v = 0 in all. For the other kinds, a document at one of the first ranks
+makes pairs of one weight with all documents of a level of x behind them: weights are summed over samples by slot and
+by level, with a correction for pairs of two slots. Hence a list of n documents takes n numbers a sample to rank, slots
+n weights, and slots^2 numbers or corrections a sample, of at most K samples slots. The exponentials are one a document.
 """
 
 from __future__ import annotations
@@ -72,29 +74,33 @@ class Rule(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """Room for the weights of the pairs of a list, summed over samples, of documents that were among the first ranks.
+    """Room for the rankings of a list, and for the weights of its pairs, summed over samples.
 
-    used       (1,) how many such documents there are, each with a slot in the order in which they come
-    slots      (n,) the slot of each document, -1 without one
-    documents  (slots,) the document of each
+    orders     (samples, k) the first documents of each ranking
+    slots      (n,) the slot of each of these documents, -1 of others
+    documents  (n,) those with slots, by level, which gives their slots, then the others, by level
+    ends       (2 levels,) where the documents of each level end, those with slots, then the others
+
+    counts     (samples, slots) of SUM the v of the rank of each document, 0 behind the first
+
     by_level   (slots, levels) with documents of a level, as if those were behind the first ranks in each sample
     together   (slots, slots) what is to be added for two documents that have slots, the lower one first
-
     value      (levels,) the gain of each level
-    behind, rest, ends, room  are scratch
+
+    behind, room  are scratch
 
     It is for the longest list, so that only parts of it are in use.
     """
 
-    used: Ints
+    orders: Ints
     slots: Ints
     documents: Ints
+    ends: Ints
+    counts: Matrix
     by_level: Matrix
     together: Matrix
     value: Floats
     behind: Matrix
-    rest: Ints
-    ends: Ints
     room: Matrix
 
 
@@ -126,11 +132,10 @@ def derivatives(
         longest = max(longest, lists.starts[q + 1] - lists.starts[q])
         levels = max(levels, lists.levels[q])
     near = rule.kind == NEIGHBOURS
-    sums = no_sums(0, 0, 0, 0) if near else no_sums(longest, levels, len(rule.v), rule.samples)
+    sums = _sums(rule, longest, levels)
     late, noise, room = np.empty(longest), np.empty(longest), np.empty(longest)
-    before, until = np.empty(len(rule.v) + 1), np.empty(len(rule.v) + 1)
-    order, top = np.empty(len(rule.v) + 1, dtype=np.int64), np.empty(len(rule.v) + 1)
-    total = weights = 0.0
+    number_of, places = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
+    limit, total, weights = 1.0, 0.0, 0.0
     for q in range(first, last):
         a, b = lists.starts[q], lists.starts[q + 1]
         slope[a:b] = 0.0
@@ -138,31 +143,28 @@ def derivatives(
         n, factor = b - a, lists.share[q] / rule.samples
         if lists.levels[q] < 2 or factor == 0.0 or len(rule.v) == 0:
             continue
-        s, x, codes = scores[a:b], lists.gains[a:b], lists.codes[a:b]
+        s = scores[a:b]
         high = s.max()
         for i in range(n):
             late[i] = np.exp(min(high - s[i], WIDE))
         wide = rule.phi != LOGISTIC or high - s.min() > WIDE
         known = Scores(s, late[:n], wide, rule.phi, rule.margin)
-        if not near:
-            for i in range(n):
-                sums.value[codes[i]] = x[i]
         k = min(len(rule.v) + near, n)
         loss = weight = 0.0
         for sample in range(rule.samples):
             draw(rule.seed, lists.keys[q], number, sample, room[:n], noise[:n])
             for i in range(n):
                 noise[i] *= late[i]
-            first_ones(noise[:n], top[:k], order[:k])
+            limit = first_ones(noise[:n], limit, number_of, room, places, sums.orders[sample, :k])
             if near:
-                more = _neighbours(rule, lists, known, a, order[:k], slope[a:b], bend[a:b])
+                more = _neighbours(rule, lists, known, a, sums.orders[sample, :k], slope[a:b], bend[a:b])
                 loss += more[0]
                 weight += more[1]
-            else:
-                _add_changes(rule, x, codes, lists.levels[q], order[:k], before, until, sums)
         if not near:
-            loss, weight = _pairs(known, codes, lists.levels[q], sums, slope[a:b], bend[a:b], rule.valued)
-            _clear(sums, n, lists.levels[q])
+            x, codes = lists.gains[a:b], lists.codes[a:b]
+            _arrange(codes, lists.levels[q], k, sums)
+            _add_samples(rule, x, codes, lists.levels[q], k, sums)
+            loss, weight = _pairs(rule, known, x, codes, lists.levels[q], sums, slope[a:b], bend[a:b])
         for i in range(a, b):
             slope[i] *= factor
             bend[i] *= factor
@@ -206,55 +208,73 @@ def _neighbours(
 
 
 @compiled
-def no_sums(n: int, levels: int, k: int, samples: int) -> Sums:
-    """Return sums of nothing, for lists of n documents and that many levels, of which k ranks count."""
-    most = min(n, k * samples)
-    slots, documents = np.full(n, -1, dtype=np.int64), np.empty(most, dtype=np.int64)
-    by_level, together = np.zeros((most, levels)), np.zeros((most, most))
-    value, behind = np.empty(levels), np.empty((min(n, k), levels))
-    rest, ends = np.empty(n, dtype=np.int64), np.empty(levels + 1, dtype=np.int64)
-    return Sums(
-        np.zeros(1, dtype=np.int64), slots, documents, by_level, together, value, behind, rest, ends, np.empty((4, n))
-    )
+def _sums(rule: Rule, n: int, levels: int) -> Sums:
+    """Return room for lists of n documents and that many levels."""
+    k, samples = len(rule.v), rule.samples
+    most = 0 if rule.kind == NEIGHBOURS else min(n, k * samples)
+    summed = 0 if rule.kind == SUM else most
+    orders, slots = np.empty((samples, k + 1), dtype=np.int64), np.empty(n, dtype=np.int64)
+    documents, ends = np.empty(n, dtype=np.int64), np.empty(2 * levels, dtype=np.int64)
+    counts, by_level, together = np.empty((samples, most)), np.empty((summed, levels)), np.empty((summed, summed))
+    behind, room = np.empty((min(k, summed), levels)), np.empty((7, n))
+    return Sums(orders, slots, documents, ends, counts, by_level, together, np.empty(levels), behind, room)
 
 
 @compiled
-def _clear(sums: Sums, n: int, levels: int) -> None:
-    """Make room for the next list."""
-    count = sums.used[0]
-    sums.used[0] = 0
-    sums.slots[:n] = -1
+def _arrange(codes: Codes, levels: int, k: int, sums: Sums) -> None:
+    """Give slots to the documents of the first places of the rankings."""
+    n, slots, ends = len(codes), sums.slots, sums.ends
+    slots[:n] = -1
+    for order in sums.orders:
+        for r in range(k):
+            slots[order[r]] = 0
+    ends[: 2 * levels] = 0
+    for i in range(n):
+        ends[codes[i] - levels * slots[i]] += 1
+    begin = 0
+    for run in range(2 * levels):
+        begin, ends[run] = begin + ends[run], begin
+    for i in range(n):
+        run = codes[i] - levels * slots[i]
+        sums.documents[ends[run]] = i
+        slots[i] = ends[run] if slots[i] == 0 else -1
+        ends[run] += 1
+
+
+@compiled
+def _add_samples(rule: Rule, x: Floats, codes: Codes, levels: int, k: int, sums: Sums) -> None:
+    """Overwrite counts or by_level and together with what the rankings say."""
+    count = sums.ends[levels - 1]
+    if rule.kind == SUM:
+        sums.counts[:, :count] = 0.0
+        for sample in range(rule.samples):
+            for r in range(k):
+                sums.counts[sample, sums.slots[sums.orders[sample, r]]] = rule.v[r]
+        return
+    for i in range(len(x)):
+        sums.value[codes[i]] = x[i]
     sums.by_level[:count, :levels] = 0.0
     sums.together[:count, :count] = 0.0
-
-
-@compiled
-def _add_changes(
-    rule: Rule, x: Floats, codes: Codes, levels: int, order: Ints, before: Floats, until: Floats, sums: Sums
-) -> None:
-    """Add the weights of the pairs that touch the first places of a ranking, order."""
-    kind, v, k = rule.kind, rule.v, len(order)
-    _prefixes(kind, v, x, order, before, until)
-    for r in range(k):
-        i = order[r]
-        if sums.slots[i] < 0:
-            sums.slots[i] = sums.used[0]
-            sums.documents[sums.used[0]] = i
-            sums.used[0] += 1
-        for level in range(levels):
-            weight = 0.0
-            if level != codes[i]:
-                weight = _change(kind, v[r], 0.0, before, until, r, k, x[i], sums.value[level])
-                sums.by_level[sums.slots[i], level] += weight
-            sums.behind[r, level] = weight
-    for r in range(k):
-        i = order[r]
-        for t in range(r + 1, k):
-            j = order[t]
-            if codes[i] != codes[j]:
-                a, b = sums.slots[i], sums.slots[j]
-                weight = _change(kind, v[r], v[t], before, until, r, t, x[i], x[j])
-                sums.together[min(a, b), max(a, b)] += weight - sums.behind[r, codes[j]] - sums.behind[t, codes[i]]
+    before, until = np.empty(k + 1), np.empty(k + 1)
+    for sample in range(rule.samples):
+        order = sums.orders[sample, :k]
+        _prefixes(rule.kind, rule.v, x, order, before, until)
+        for r in range(k):
+            i = order[r]
+            for level in range(levels):
+                weight = 0.0
+                if level != codes[i]:
+                    weight = _change(rule.kind, rule.v[r], 0.0, before, until, r, k, x[i], sums.value[level])
+                    sums.by_level[sums.slots[i], level] += weight
+                sums.behind[r, level] = weight
+        for r in range(k):
+            i = order[r]
+            for t in range(r + 1, k):
+                j = order[t]
+                if codes[i] != codes[j]:
+                    a, b = sums.slots[i], sums.slots[j]
+                    weight = _change(rule.kind, rule.v[r], rule.v[t], before, until, r, t, x[i], x[j])
+                    sums.together[min(a, b), max(a, b)] += weight - sums.behind[r, codes[j]] - sums.behind[t, codes[i]]
 
 
 @compiled
@@ -287,8 +307,6 @@ def _change(
 
     The ranks count high and low. Rank t = k is any behind those that count.
     """
-    if kind == SUM:
-        return abs(mine - other) * (high - low)
     if kind == PRECISION:
         return float((before[r] + 1.0) * high + until[t] - until[r + 1] - (before[t] + other) * low)
     if kind == FIRST:
@@ -302,87 +320,91 @@ def _change(
 
 @compiled
 def _pairs(
-    scores: Scores, codes: Codes, levels: int, sums: Sums, slope: Floats, bend: Floats, valued: bool
+    rule: Rule, scores: Scores, x: Floats, codes: Codes, levels: int, sums: Sums, slope: Floats, bend: Floats
 ) -> tuple[float, float]:
-    """Add the derivatives of the pairs that have a weight in sums; if valued, return their loss and weights."""
-    s, late, is_wide = scores.s, scores.late, scores.is_wide
-    n, count = len(s), sums.used[0]
-    rest, ends = sums.rest, sums.ends
-    ends[: levels + 1] = 0
-    for i in range(n):
-        if sums.slots[i] < 0:
-            ends[codes[i] + 1] += 1
-    for level in range(levels):
-        ends[level + 1] += ends[level]
-    for i in range(n):
-        if sums.slots[i] < 0:
-            rest[ends[codes[i]]] = i
-            ends[codes[i]] += 1
-    later, share, by_rest, bend_rest = sums.room
-    for p in range(n - count):
-        later[p], by_rest[p], bend_rest[p] = late[rest[p]], 0.0, 0.0
+    """Add the derivatives of the pairs that have a weight in sums; if valued, return their loss and weights.
+
+    They are those of each slot with documents of higher levels that have slots and with all that have none. Rows that
+    are taken by number, not by unpacking, and divide, which does not test for zero, become vector instructions.
+    """
+    s, documents = scores.s, sums.documents
+    n, count = len(s), sums.ends[levels - 1]
+    room = sums.room
+    late, gains, weight, push, curve, by_score, twice = room[0], room[1], room[2], room[3], room[4], room[5], room[6]
+    for p in range(n):
+        late[p], gains[p], by_score[p], twice[p] = scores.late[documents[p]], x[documents[p]], 0.0, 0.0
     loss = weights = 0.0
     for a in range(count):
-        i = sums.documents[a]
-        begin = 0
-        for level in range(levels):
-            weight, end = sums.by_level[a, level], ends[level]
-            sign = 1.0 if codes[i] > level else -1.0
-            if weight > 0.0 and begin < end:
-                if is_wide:
-                    for p in range(begin, end):
-                        share[p] = -phi_and_slope(scores.phi, scores.margin, sign * (s[i] - s[rest[p]]))[1]
-                elif sign > 0.0:
-                    for p in range(begin, end):
-                        share[p] = late[i] / (late[i] + later[p])
-                else:
-                    for p in range(begin, end):
-                        share[p] = later[p] / (late[i] + later[p])
-                for p in range(begin, end):
-                    by_rest[p] += sign * weight * share[p]
-                    bend_rest[p] += weight * share[p] * (1.0 - share[p])
-                if valued:
-                    for p in range(begin, end):
-                        loss += weight * phi_and_slope(scores.phi, scores.margin, sign * (s[i] - s[rest[p]]))[0]
-                    weights += weight * (end - begin)
-                first, second = _moments(share, begin, end)
-                slope[i] -= sign * weight * first
-                bend[i] += weight * (first - second)
-            begin = end
-        for b in range(a + 1, count):
-            j = sums.documents[b]
-            if codes[i] != codes[j]:
-                weight = sums.by_level[a, codes[j]] + sums.by_level[b, codes[i]] + sums.together[a, b]
-                better, worse = (i, j) if codes[i] > codes[j] else (j, i)
-                part = _share(scores, better, worse)
-                if valued:
-                    loss += weight * phi_and_slope(scores.phi, scores.margin, s[better] - s[worse])[0]
-                    weights += weight
-                slope[better] -= weight * part
-                slope[worse] += weight * part
-                bend[i] += weight * part * (1.0 - part)
-                bend[j] += weight * part * (1.0 - part)
-    for p in range(n - count):
-        slope[rest[p]] = by_rest[p]
-        bend[rest[p]] = bend_rest[p]
+        begin = sums.ends[codes[documents[a]]]
+        w, u, c, others = weight[begin:n], push[begin:n], curve[begin:n], late[begin:n]
+        if rule.kind == SUM:
+            _weigh_sum(sums.counts, a, gains, begin, count, w)
+        else:
+            _weigh(sums, a, codes, begin, count, w)
+        if scores.is_wide or rule.valued:
+            for p in range(len(w)):
+                lead = s[documents[begin + p]] - s[documents[a]]
+                value, change = phi_and_slope(scores.phi, scores.margin, lead if w[p] > 0.0 else -lead)
+                loss += abs(w[p]) * value
+                weights += abs(w[p])
+                u[p] = -w[p] * change
+                c[p] = abs(w[p] * change) * (1.0 + change)
+        else:
+            for p in range(len(w)):
+                share = np.divide(others[p], others[p] + late[a])
+                u[p] = abs(w[p]) * share + min(w[p], 0.0)
+                c[p] = abs(w[p]) * share * (1.0 - share)
+        theirs, curved = by_score[begin:n], twice[begin:n]
+        for p in range(len(w)):
+            theirs[p] -= u[p]
+            curved[p] += c[p]
+        by_score[a] += _total(u)
+        twice[a] += _total(c)
+    for p in range(n):
+        slope[documents[p]] = by_score[p]
+        bend[documents[p]] = twice[p]
     return loss, weights
 
 
 @compiled
-def _moments(values: Floats, begin: int, end: int) -> tuple[float, float]:
-    """Return the sum and the sum of squares of values[begin:end], by four partial sums each."""
-    a = b = c = d = e = f = g = h = 0.0
-    whole = begin + (end - begin) // 4 * 4
-    for p in range(begin, whole, 4):
+def _weigh_sum(counts: Matrix, a: int, gains: Floats, begin: int, count: int, weight: Floats) -> None:
+    """Overwrite weight with those of slot a and the places from begin on in SUM, below zero where a is better."""
+    mine = 0.0
+    weight[:] = 0.0
+    for sample in range(len(counts)):
+        others, v = counts[sample][begin:count], counts[sample, a]
+        mine += v
+        for p in range(len(others)):
+            weight[p] += abs(others[p] - v)
+    for p in range(count - begin, len(weight)):
+        weight[p] = mine
+    gained = gains[begin : begin + len(weight)]
+    for p in range(len(weight)):
+        weight[p] *= gained[p] - gains[a]
+
+
+@compiled
+def _weigh(sums: Sums, a: int, codes: Codes, begin: int, count: int, weight: Floats) -> None:
+    """Overwrite weight with those of slot a and the places from begin on, below zero where a is better."""
+    mine = codes[sums.documents[a]]
+    for p in range(begin, begin + len(weight)):
+        other = codes[sums.documents[p]]
+        behind = sums.by_level[a, other] if other != mine else 0.0
+        if p < count:
+            behind += sums.by_level[p, mine] + sums.together[a, p]
+        weight[p - begin] = behind if other > mine else -behind
+
+
+@compiled
+def _total(values: Floats) -> float:
+    """Return the sum of values, by four partial sums."""
+    a = b = c = d = 0.0
+    whole = len(values) // 4 * 4
+    for p in range(0, whole, 4):
         a += values[p]
         b += values[p + 1]
         c += values[p + 2]
         d += values[p + 3]
-        e += values[p] * values[p]
-        f += values[p + 1] * values[p + 1]
-        g += values[p + 2] * values[p + 2]
-        h += values[p + 3] * values[p + 3]
-    for p in range(whole, end):
+    for p in range(whole, len(values)):
         a += values[p]
-        e += values[p] * values[p]
-    return (a + b) + (c + d), (e + f) + (g + h)
+    return (a + b) + (c + d)
