@@ -1,4 +1,4 @@
-"""What was learnt about the categorical parameters of a solver: each by itself, each pair, and all together.
+"""Effects of the categorical parameters of a solver: of each alone, of each pair, and of all together.
 
 A search space may declare a parameter several times, with other choices under other conditions: "loss" and
 "loss[newton]" are one parameter here, whose values are those of all its declarations.
@@ -107,7 +107,7 @@ def _declared(solver: SolverTrials) -> dict[str, tuple[Value, ...]]:
 
 
 def levels(solver: SolverTrials, name: str) -> list[Level]:
-    """Return what was learnt about each value of a categorical parameter."""
+    """Return the effect of each value of a categorical parameter."""
     values = categories(solver, name)
     trials, mean = _observed(solver, [{name: value} for value in values])
     known = trials > 0
@@ -125,9 +125,9 @@ def levels(solver: SolverTrials, name: str) -> list[Level]:
 def _effects(solver: SolverTrials, belief: Belief, name: str, values: Sequence[Value]) -> tuple[Floats, Floats]:
     """Return the effects of values of a parameter, each (k,), and half the lengths of their 95 % intervals.
 
-    The expected metric of each value is corrected by the mean error of the surrogate model at the trials that had the
-    value, each predicted without itself: alone, the model draws what it has seen little of towards the mean, and makes
-    less of bad values.
+    The expected metric of each value is corrected by the mean leave-one-out error of the surrogate model at the trials
+    that had the value. Without the correction, the model shrinks values with few trials towards the mean, and
+    underestimates the effect of bad values.
     Source: Robins, Rotnitzky & Zhao 1994, the augmented estimator of a mean.
     """
     expected, draws = _expected(solver, [{name: value} for value in values])
@@ -141,7 +141,7 @@ def _effects(solver: SolverTrials, belief: Belief, name: str, values: Sequence[V
 
 
 def _errors(solver: SolverTrials, belief: Belief) -> tuple[list[Trial], Floats]:
-    """Return trials that the surrogate model is fitted to, and their metric less the prediction of the model without.
+    """Return the trials that the surrogate model is fitted to, and their leave-one-out errors.
 
     All observations of a trial are left out together. Source: Rasmussen & Williams 2006, eq. 5.12, by blocks.
     """
@@ -163,7 +163,7 @@ def _errors(solver: SolverTrials, belief: Belief) -> tuple[list[Trial], Floats]:
 
 
 def grid(solver: SolverTrials, first: str, second: str) -> Grid:
-    """Return what was learnt about the combinations of two categorical parameters; more values go down."""
+    """Return the means of the combinations of two categorical parameters; the parameter with more values goes down."""
     down, across = sorted((first, second), key=lambda name: -len(categories(solver, name)))
     rows, columns = categories(solver, down), categories(solver, across)
     cells = [{down: a, across: b} for a in rows for b in columns]
@@ -195,7 +195,7 @@ def compositions(solver: SolverTrials, names: Sequence[str]) -> list[Composition
 
 
 def _observed(solver: SolverTrials, settings: Sequence[Mapping[str, Value]]) -> tuple[Ints, Floats]:
-    """Return the number of trials with each setting, and their mean metric, NaN of none."""
+    """Return the number of trials with each setting, and their mean metric, NaN without trials."""
     counts, means = np.zeros(len(settings), dtype=np.int64), np.full(len(settings), np.nan)
     for k, setting in enumerate(settings):
         observed = [

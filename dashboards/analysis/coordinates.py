@@ -73,8 +73,8 @@ def _band(
         places = [_height(solver.distributions[name], trial.params.get(name)) for name in names]
         value = trial.value or 0.0
         heights = [*places, (value - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5]
-        said = [f"{name}={solver.coordinate(name, trial.params[name])}" for name in names if name in trial.params]
-        line = figures.plain(f"trial {trial.number}: {', '.join(said)}: {value:.4f}", 300)
+        parameters = [f"{name}={solver.coordinate(name, trial.params[name])}" for name in names if name in trial.params]
+        line = figures.plain(f"trial {trial.number}: {', '.join(parameters)}: {value:.4f}", 300)
         x += [*map(float, range(len(heights))), None]
         y += [*heights, None]
         text += [line] * (len(heights) + 1)

@@ -67,7 +67,7 @@ def curves(solver: SolverTrials, k: int) -> list[Panel]:
 
 
 def _curve(trial: Trial) -> _Curve | None:
-    """Return the curve of a trial, None of a path with one value or without the trial's own."""
+    """Return the curve of a trial, None for a path with one value or without the value of the trial."""
     values = [value for value, _ in trial.path]
     if len(values) < 2 or trial.params.get(trial.path_parameter) not in values:
         return None

@@ -1,7 +1,6 @@
-"""Trials of several splits together, their values moved so that every split has the same median.
+"""Trials of several splits together, their values shifted so that every split has the same median.
 
-The queries of one split are harder than those of another by more than configurations differ; without that step a
-figure would show the splits instead of what its title names.
+Splits differ more in difficulty than configurations do; without the shift a figure would show the splits.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ POOLED_NOTE = (
 def pooled(data: StudyData) -> list[Trial]:
     """Return every finished trial of the study on the common level, split by split.
 
-    Estimates count for the medians: without them a split of which more trials were stopped would seem the easier one.
+    The medians include estimates: without them a split with more stopped trials would seem easier.
     """
     medians = {
         split.name: float(np.median([t.value for t in split.trials if t.value is not None]))

@@ -3,7 +3,7 @@
 b    trials of the budget        c    random configurations        f    functions drawn from the surrogate
 r    simulated runs of random search
 
-Random search is known as far as trials were drawn at random. Beyond, it is simulated with the surrogate model of all
+Random search is known up to the last trial that was drawn at random. Beyond, it is simulated with the surrogate of all
 trials. A simulated run begins as the study did, with the defaults and the random trials, and continues with random
 configurations: the value of each is that of one function drawn from the surrogate, plus the noise of a trial. Noise
 raises the best of such values as it raises the best so far of the study, so that the two compare. In simulated studies
@@ -108,7 +108,7 @@ def random_search(split: SplitData, solvers: int, sampler: str) -> Floats:
     """Return the mean of the best after k trials: the defaults, then k - solvers of the random trials, (k,).
 
     The random trials are those that the sampler drew without a model. The expected best of m of them, drawn without
-    replacement, is exact; nothing is claimed beyond. The estimate of a trial that was stopped early stands for its
+    replacement, is exact; beyond them it is NaN. The estimate of a trial that was stopped early stands for its
     value. NaN up to the last default.
     """
     values = [t.value for t in split.trials if solvers <= t.number and (sampler == "random" or t.number < STARTUP)]

@@ -69,7 +69,7 @@ def short(name: object) -> str:
 
 
 def distinct(names: Iterable[object], longest: int = MAX_NAME) -> list[str]:
-    """Return plain names of which no two are equal: those that would be get a number."""
+    """Return plain names, made distinct by numbers where two would be equal."""
     labels: list[str] = []
     taken: dict[str, int] = {}
     for name in names:

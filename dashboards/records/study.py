@@ -40,7 +40,7 @@ class SplitData:
     """One split: its trials by number and, once it is finished, the evidence and the files of its models by label.
 
     explanations are None for a study of an older RankTune too.
-    damage says what of it cannot be read and is left out, "" if nothing is.
+    damage describes what cannot be read and is left out, "" if nothing is.
     """
 
     name: str
@@ -64,7 +64,7 @@ class SplitData:
 class StudyData:
     """A study with all of its splits; result is the content of result.json, None while the study is not finished.
 
-    facts are the sizes of each split's data. own_damage says what cannot be read of the files of the whole study.
+    facts are the sizes of each split's data. study_damage describes which files of the whole study cannot be read.
     """
 
     folder: Path
@@ -72,7 +72,7 @@ class StudyData:
     splits: tuple[SplitData, ...]
     result: JsonView | None
     facts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    own_damage: str = ""
+    study_damage: str = ""
 
     @property
     def name(self) -> str:
@@ -117,7 +117,7 @@ class StudyData:
     @property
     def damage(self) -> str:
         """What cannot be read and is left out, "" if nothing is."""
-        return " ".join(filter(None, [self.own_damage, *(split.damage for split in self.splits)]))
+        return " ".join(filter(None, [self.study_damage, *(split.damage for split in self.splits)]))
 
     @cached_property
     def evidence(self) -> list[tuple[str, Evidence]]:
@@ -239,7 +239,7 @@ def _split(home: StudyFolder, name: str, readers: dict[Path, Reader]) -> SplitDa
 
 
 def _part(read: Callable[[Path], T], path: Path, damage: list[str]) -> T | None:
-    """Return what read returns of a file, None where there is none, or it is damaged, which is then added to damage."""
+    """Return what read returns for a file; None if it is missing, or damaged, with the error added to damage."""
     try:
         return read(path) if is_written(path) else None
     except StudyError as error:

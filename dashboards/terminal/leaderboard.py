@@ -100,7 +100,7 @@ def conclusion(result: JsonView) -> str:
 
 
 def _smallest_and_fastest(result: JsonView) -> str:
-    """Return which model is the smallest and which the fastest, of the chosen one and those that do not differ."""
+    """Return the smallest and the fastest of the models that do not differ significantly from the chosen one."""
     smallest, fastest = (result["alternatives"].get(kind) for kind in ("smallest", "fastest"))
     if smallest == fastest:
         return f"Among these and the chosen model, {smallest} is the smallest and the fastest."
@@ -126,7 +126,7 @@ def compositions(result: JsonView) -> str:
 
 
 def monotone(result: JsonView) -> str:
-    """Return the monotone constraints that the chosen model keeps; "" if there are none."""
+    """Return the monotone constraints that the chosen model satisfies; "" if there are none."""
     signs = result.get("monotone", {})
     rising, falling = ([name for name, direction in signs.items() if direction == sign] for sign in (1, -1))
     parts = [
@@ -136,7 +136,7 @@ def monotone(result: JsonView) -> str:
 
 
 def served(result: JsonView) -> str:
-    """Return what it costs that systems must load the model; "" if none was named."""
+    """Return how much the restriction to models that given systems load lowers the metric; "" if no system is given."""
     restriction = result.get("restriction")
     if restriction is None:
         return ""

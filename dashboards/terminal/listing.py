@@ -33,7 +33,7 @@ def _line(folder: StudyFolder) -> Json:
         return line | (_finished(folder) if folder.has_result else state(folder.path))
     except RankTuneError as error:
         return line | {"state": f"unreadable: {error}"}
-    except Exception as error:  # whatever is wrong with one study, the others are listed
+    except Exception as error:  # an error in one study does not hide the others
         return line | {"state": f"unreadable: {type(error).__name__}: {error}"}
 
 
@@ -66,7 +66,7 @@ def _finished(folder: StudyFolder) -> Json:
 def state(path: Path) -> Json:
     """Return the progress of a study without a result: finished trials, how they ended, and the best by validation.
 
-    It is "running", or "interrupted" if no process runs it. trials, those wanted, is None where they are not counted.
+    It is "running", or "interrupted" if no process runs it. trials, the number to run, is None where it is not known.
     Only trials that were evaluated in full can be the best. damage says what the record lacks.
     """
     from ranktune.dashboards.records.study import reader_of, trials_of

@@ -1,7 +1,7 @@
 """Logging a study in MLflow: a process beside a running study, or this one where the study has ended.
 
 The process reads the study as the pages do, so that neither MLflow's libraries nor an unreachable server slow the study
-or make it fail. It ends when its standard input does, which it does too if the process of the study is killed.
+or make it fail. It ends when its standard input is closed, also because the process of the study was killed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def check_installed() -> None:
 def logged(folder: Path, uri: str | None, storage: str | None = None) -> Iterator[None]:
     """Log the study in folder, which the block runs, in MLflow at uri; None does nothing.
 
-    Nothing here raises: what fails is one RankTuneWarning. storage is the URL of the record, if that is a database.
+    Nothing here raises: a failure is one RankTuneWarning. storage is the URL of the record, if that is a database.
     """
     if uri is None:
         yield
@@ -95,8 +95,8 @@ def _started(folder: Path, uri: str, storage: str | None) -> subprocess.Popen[st
 
 
 def _relay(lines: IO[str]) -> None:
-    """Show what the process says as warnings."""
-    with lines, suppress(RankTuneWarning):  # where warnings are errors, the study goes on all the same
+    """Show the messages of the process as warnings."""
+    with lines, suppress(RankTuneWarning):  # where warnings are errors, the study continues
         for line in lines:
             _warn(line.strip())
 
@@ -105,8 +105,8 @@ def _warn(message: str) -> None:
     warnings.warn(message, RankTuneWarning, stacklevel=2)
 
 
-def follow(folder: Path, uri: str, ending: IO[str], said: IO[str]) -> None:
-    """Log the study in folder as it runs, until `ending` ends; the first failure is one line in `said`."""
+def follow(folder: Path, uri: str, ending: IO[str], output: IO[str]) -> None:
+    """Log the study in folder as it runs, until `ending` ends; the first failure is one line in `output`."""
     with suppress(AttributeError, OSError):
         os.nice(10)  # trials come first
     ended, finished = threading.Event(), threading.Event()
@@ -121,10 +121,10 @@ def follow(folder: Path, uri: str, ending: IO[str], said: IO[str]) -> None:
                 log.update("RUNNING" if not is_last else "FINISHED" if finished.is_set() else "KILLED")
                 if is_last and finished.is_set():
                     log.conclude()
-            except Exception as error:  # whatever fails here, the study goes on
+            except Exception as error:  # whatever fails here, the study continues
                 is_last = ended.is_set()
                 if not has_failed:
-                    print(failure(folder.name, uri, error), file=said, flush=True)
+                    print(failure(folder.name, uri, error), file=output, flush=True)
                 has_failed = True
             if not is_last:
                 ended.wait(SECONDS_BETWEEN_UPDATES)

@@ -4,8 +4,8 @@ The run of the study has its settings and the sizes of its data as parameters, t
 end the scores and files of the result. A trial has its solver and parameters, its score, its costs and its learning
 curves. The score of a trial that was stopped early is an estimate, so that it has another name.
 
-What is there already is not logged again: the folder of the study holds the number of its run, and a trial's run its
-number. Points that are sent twice have the same step and time, and so are one.
+Nothing is logged twice: the folder of the study holds the number of its run, and the run of a trial the number of the
+trial. Points that are sent twice have the same step and time, and count once.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StudyLog:
         self.folder = folder
         self.client: MlflowClient = MlflowClient(uri)
         self._readers: dict[Path, Reader] = {}
-        self.run_id = self._found(uri) or self._created(uri, experiment)
+        self.run_id = self._saved_run(uri) or self._created(uri, experiment)
         self._experiment = self.client.get_run(self.run_id).info.experiment_id
         nested = {
             (run.data.tags.get(SPLIT, ""), int(run.data.tags.get(NUMBER, -1))): run.info for run in self._nested()
@@ -105,7 +105,7 @@ class StudyLog:
     def _read(self) -> StudyData:
         return open_study(self.folder, self._readers)
 
-    def _found(self, uri: str) -> str | None:
+    def _saved_run(self, uri: str) -> str | None:
         """Return the number of the study's run, None if it has none there, or if it was deleted."""
         from mlflow.exceptions import MlflowException
 

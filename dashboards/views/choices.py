@@ -1,7 +1,7 @@
 """Choices: the categorical parameters of each solver, such as loss, pair weight, penalty and optimizer.
 
-A panel's group is the solver: what was learnt about each value of each parameter, the grid of each pair of parameters,
-and the combinations that were tried.
+A panel's group is the solver: the effect of each value of each parameter, the grid of each pair of parameters, and the
+combinations that were tried.
 """
 
 from __future__ import annotations

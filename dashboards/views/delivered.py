@@ -1,4 +1,4 @@
-"""The delivered model: its parameters, how to use it, and the data that it was learnt from."""
+"""The delivered model: its parameters, how to use it, and its training data."""
 
 from __future__ import annotations
 

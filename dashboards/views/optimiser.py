@@ -1,6 +1,6 @@
 """Optimiser: the surrogate model, its uncertainty, the noise of trials, and the solvers that were tried over time.
 
-A panel's group is the split, where there are several: each has a search of its own.
+A panel's group is the split, where there are several: each has its own search.
 """
 
 from __future__ import annotations

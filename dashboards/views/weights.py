@@ -36,7 +36,7 @@ L1 = "l1"
 class _Row:
     """The models of one row of the leaderboard, by split; all of one kind and of the same features.
 
-    part: the part of a blend that they are, "" for other models
+    part: their part of a blend, "" for other models
     """
 
     label: str

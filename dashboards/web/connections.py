@@ -1,4 +1,4 @@
-"""Connections of clients that send or read slowly, or not at all: they are ended, and cost the others nothing.
+"""Timeouts of connections whose clients send or read slowly, or not at all.
 
 uvicorn ends a connection that is idle between two requests (timeout_keep_alive), not one whose request never comes.
 """
@@ -63,7 +63,7 @@ class PatientProtocol(H11Protocol):
 
 
 def in_parts(send: Send) -> Callable[[Message], Coroutine[Any, Any, None]]:
-    """Return send by which a body goes out in parts, each once most of the last was read; a client that stops is cut.
+    """Return a send that writes a body in parts, each after most of the last was read, until a client stops reading.
 
     Raises TimeoutError, which ends the connection.
     """

@@ -1,6 +1,6 @@
 """The checks of every request (method, address, host, token) and the headers of every response.
 
-Pages show the results of a study, so only clients that the user meant may read them, and no request changes anything.
+Pages show the results of a study, so only clients of the user may read them, and no request changes anything.
 The threats are DNS rebinding (the Host header), links with encoded dots, and other sites.
 """
 

@@ -1,4 +1,4 @@
-"""optuna-dashboard's pages behind the guard: it has no check of hosts, no token and no read-only mode of its own."""
+"""optuna-dashboard's pages behind the guard: it has no check of hosts, no token and no read-only mode."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def report_html(data: StudyData) -> str:
 
 
 def _filled(view: Json, data: StudyData) -> Json:
-    """Return a view with its panels, with one that says so where they cannot be made."""
+    """Return a view with its panels, or with a panel that gives the error."""
     absent = Panel("failed", str(view["title"]), Table(("Value",), []), None, "This page failed and is left out.")
     what, instead = f"the page '{view['title']}' of the report", {"panels": panels_json([absent])}
     return view | or_left_out(what, lambda: view_json(str(view["key"]), data), instead, REMEDY, raised=())

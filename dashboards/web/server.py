@@ -92,7 +92,7 @@ class Site:
                 study_json(watched.data())
                 VIEWS.imported(next(iter(VIEWS)))
 
-    def _found(self, name: str) -> Watched:
+    def _watched(self, name: str) -> Watched:
         folder = self.watching.find(name)
         if folder is None:
             raise HTTPException(404, "There is no such study.")
@@ -106,7 +106,7 @@ class Site:
         return _page("Studies - RankTune", payload)
 
     def _study_page(self, request: Request) -> Response:
-        watched = self._found(request.path_params["name"])
+        watched = self._watched(request.path_params["name"])
         payload = {"kind": "study", "name": watched.name, "study": study_json(watched.data()), "views": views_json()}
         return _page(f"{watched.name} - RankTune", payload | {"mode": "live"})
 
@@ -121,19 +121,19 @@ class Site:
         names = request.path_params["names"].split("/")
         if not 2 <= len(names) <= MAX_COMPARED:
             raise HTTPException(404, f"A comparison is of 2 to {MAX_COMPARED} studies.")
-        return list(map(self._found, names))
+        return list(map(self._watched, names))
 
     def _studies(self, _: Request) -> Response:
         return _json_response(_json({"studies": listing(self.home)}))
 
     def _study(self, request: Request) -> Response:
-        return _json_response(_json(study_json(self._found(request.path_params["name"]).data())))
+        return _json_response(_json(study_json(self._watched(request.path_params["name"]).data())))
 
     def _view(self, request: Request) -> Response:
         key = request.path_params["key"]
         if key not in VIEWS:
             raise HTTPException(404, "There is no such view.")
-        watched = self._found(request.path_params["name"])
+        watched = self._watched(request.path_params["name"])
         body = watched.cached(key, lambda data: _json(view_json(key, data) | {"study": study_json(data)}))
         return _json_response(body)
 
@@ -151,10 +151,10 @@ class Site:
             raise HTTPException(404, "Trials are available as .csv and as .json.")
         write, media = formats[kind]
         headers = {"content-disposition": f'attachment; filename="trials.{kind}"', "cache-control": "no-store"}
-        return Response(write(self._found(name).data()), media_type=media, headers=headers)
+        return Response(write(self._watched(name).data()), media_type=media, headers=headers)
 
     async def _events(self, request: Request) -> Response:
-        watched = await asyncio.to_thread(self._found, request.path_params["name"])
+        watched = await asyncio.to_thread(self._watched, request.path_params["name"])
         if self.listeners >= MAX_LISTENERS:
             raise HTTPException(503, "Too many pages are open.")
         return _Listening(self, watched, request.query_params.get("view", ""))

@@ -1,4 +1,4 @@
-"""The server of the live pages: uvicorn's, ended by the first signal in good order."""
+"""The server of the live pages: uvicorn's, which shuts down in order at the first signal."""
 
 from __future__ import annotations
 

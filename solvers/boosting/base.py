@@ -246,7 +246,7 @@ class BoostedRanker(GrownRanker):
     path_parameter: ClassVar[Any] = PathParameter("trees", lambda ranker: "trees" if ranker.validation == 0 else None)
 
     def continue_from(self, model: Model | None) -> Self:
-        """Let the next calls of fit add trees to a model instead of beginning from nothing.
+        """Let the next calls of fit add trees to a model instead of starting from zero.
 
         The fitted ranker is the model and the new trees together; trees, ``rounds_`` and early stopping count the new
         trees. A ranker with other parameters, or of another solver, can continue a model, also a linear model.
@@ -254,7 +254,7 @@ class BoostedRanker(GrownRanker):
         Parameters
         ----------
         model : Model or None
-            What as_model of a fitted ranker returns; None: begin from what the parameter start says.
+            What as_model of a fitted ranker returns; None: start as the parameter start declares.
 
         Returns
         -------

@@ -1,7 +1,7 @@
 """Features cut into at most 256 bins, a byte per value.
 
 cuts[f]   the thresholds of feature f, ascending, (n_bins - 1,) float64; a value is in bin b if b of them are below it
-Missing values have a bin of their own, the first, below -ANY_VALUE, besides the max_bins of the others.
+Missing values have a separate bin, the first, below -ANY_VALUE, besides the max_bins of the others.
 Thresholds lie midway between adjacent values, on a float32 number, so that data of either precision get the same bins.
 """
 

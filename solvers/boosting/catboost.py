@@ -8,8 +8,8 @@ largest double that rounds to the border or less.
 CatBoost has no call for a single round: it grows blocks of a few rounds, each a separate fit on the same bins, whose
 baseline are the scores of the trees before it. The blocks are the same however many rounds are kept. CatBoost lowers
 the noise in the scores of splits as a model grows; each block gets the noise of its first round. Ordered boosting keeps
-scores of its own for parts of the documents, which a new fit would lose: its trees are those of one fit, made again
-with twice the rounds each time that more are wanted, whose first trees are the same.
+separate scores for parts of the documents, which a new fit would lose: its trees are those of one fit, which is
+repeated with twice the rounds each time that more are needed. Its first trees stay the same.
 """
 
 from __future__ import annotations

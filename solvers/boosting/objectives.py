@@ -39,7 +39,7 @@ Decay: TypeAlias = Annotated[
 
 
 class Objective(Protocol):
-    """A loss of the scores of some documents, which may be another in each round."""
+    """A loss of the scores of some documents, which may change from round to round."""
 
     def derivatives(self, scores: Floats, number: int) -> tuple[Floats, Floats]:
         """Return the gradient and the curvature by each score, (n_documents,), in the round of that number, from 0."""
@@ -115,7 +115,7 @@ class SmoothedPairs:
 
 @dataclass(frozen=True)
 class NoisyRankings:
-    """A loss of NOISY, and the parameters of rankers that it has."""
+    """A loss of NOISY, with its parameters."""
 
     loss: str
     metric: str

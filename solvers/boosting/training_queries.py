@@ -28,7 +28,7 @@ from ranktune.solvers.models.within.columns import signs_within
 class TrainingQueries(Protocol):
     """Queries to grow trees on; queries has their grades, weights and lengths, and not always their features.
 
-    within is what stands beside the features, computed within each query: see `ranktune.solvers.boosting.within`.
+    within are the further columns, computed within each query: see `ranktune.solvers.boosting.within`.
     """
 
     @property

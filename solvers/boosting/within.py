@@ -1,4 +1,4 @@
-"""Training queries beside whose features stand what is computed of them within each query, once for all fits."""
+"""Training queries with further columns, computed from the features within each query, once for all fits."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ WIDENED: Kept[Queries] = Kept(MAX_KEPT)
 
 
 def widened(queries: Queries, within: str) -> Queries:
-    """Return queries with the further columns; for "none" they themselves.
+    """Return queries with the further columns; for "none" the queries themselves.
 
-    Those of queries that were selected from others are selected from theirs.
+    For queries that were selected from others, the columns are selected from those of the others.
     """
     if within == NONE:
         return queries

@@ -1,4 +1,4 @@
-"""What every loss offers, and the form in which an optimizer evaluates it many times."""
+"""The protocols of losses, and the form in which optimizers evaluate them repeatedly."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ NO_GRADES = np.zeros(0)
 
 
 class Composable:
-    """What a loss says of the optimizers that it goes with.
+    """The declaration of the optimizers that a loss combines with.
 
     smooth         whether it has a gradient everywhere, as optimizers that descend one function need
     bounded_slope  whether steps of fixed length are safe
-    optimizers     names of the optimizers that are made for it
+    optimizers     names of the optimizers that are specific to it
     """
 
     smooth: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class Loss(Protocol):
 
 
 class DivisibleLoss(Loss, Protocol):
-    """A loss that is known where it is known on blocks of the queries: the mean of what it is there, or the sum."""
+    """A loss that is the weighted mean, or the sum, of its values on blocks of the queries."""
 
     def weight_of(self, queries: Queries) -> float | None:
         """Return what queries count in the mean over blocks; None where the losses of blocks add up."""
@@ -47,7 +47,7 @@ class DivisibleLoss(Loss, Protocol):
 
 
 class LevelledLoss(Protocol):
-    """A loss of single documents that is the least for any number added to all scores: the intercept."""
+    """A loss of single documents that is minimised by an intercept, a number that is added to all scores."""
 
     def weight_of(self, queries: Queries) -> float:
         """Return what queries count in the mean over blocks."""

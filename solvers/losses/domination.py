@@ -1,11 +1,10 @@
-"""The domination loss: every document should beat all documents of lower grades together.
+"""The domination loss: every document should score above all documents of lower grades together.
 
     loss = sum over q of a_q sum over i with D(i) nonempty of log(1 + sum over j in D(i) of exp(s_j - s_i + u_i - u_j))
 
-D(i) are the documents of i's query with lower grades; u is the margin of a grade or of a document; a_q is what average
-says. The margins of documents are no more than a shift of their scores, s - u. A document
-that has to beat many is no cheaper than their best: the logarithm is a soft maximum over D(i), which puts the emphasis
-on the top of the list. Convex in the scores s.
+D(i) are the documents of i's query with lower grades; u is the margin of a grade or of a document; a_q follows from
+average. Margins only shift the scores, to s - u. The logarithm is a soft maximum over D(i), which emphasises the top of
+the list. The loss is convex in the scores s.
 """
 
 from __future__ import annotations

@@ -8,14 +8,14 @@ q_k(j)      exp(t_j) / Z_k: the soft maximum of the lower documents    sigma_i =
 
 By the law of total variance the curvature along x is, without cancellation,
 
-    sum over k of S_k Var_{q_k}(x) + sum over i of own_i (x_i - M_k)^2
+    sum over k of S_k Var_{q_k}(x) + sum over i of curvature_i (x_i - M_k)^2
 
-with S_k the sum of a_q sigma_i over level k, own_i = a_q sigma_i (1 - sigma_i) and M_k the mean of x under q_k.
+with S_k the sum of a_q sigma_i over level k, curvature_i = a_q sigma_i (1 - sigma_i), M_k the mean of x under q_k.
 Between levels only ratios of neighbours pass, alpha_k = Z_k / Z_(k+1) <= 1, so nothing can overflow:
 
     M_(k+1) = alpha_k M_k + sum over level k of share_j x_j,  share_j = q_(k+1)(j);    T_k = S_k + alpha_k T_(k+1)
 
-share_j T_(k+1) is then what document j gets from all better ones, in the gradient as in the curvature.
+share_j T_(k+1) is then the contribution of all better documents to document j, in the gradient as in the curvature.
 
 Source: Stevens, Bengio & Singer, "Efficient Learning of Sparse Ranking Functions", sections 1.2 to 1.4. Their margins
 carry a plus sign where this derivation has t = s - u.
@@ -51,7 +51,7 @@ class Lists(NamedTuple):
 
 
 class State(NamedTuple):
-    """What evaluate leaves: by document gradient, share and curvature; by level log_z, alpha, S and T.
+    """The results of evaluate: by document gradient, share and curvature; by level log_z, alpha, S and T.
 
     share is 0 on the highest level, curvature on the lowest; queries of one level are 0 throughout.
     """
@@ -187,7 +187,7 @@ def value(lists: Lists, scores: Floats, scratch: Floats) -> float:
 
 @compiled
 def stiffen(lists: Lists, scores: Floats, state: State, share: float) -> None:
-    """Move the curvature that evaluate left by share of the way to a bound that holds further off.
+    """Move the curvature of evaluate by share of the way to a bound that holds at distant scores.
 
     The loss of a document far behind is nearly linear, log(Z_k) - t_i: its curvature is nearly zero and does not
     bound the step. tanh(b / 2) / (2 b), b how far it is behind, bounds the curvature of log(1 + exp(b)) along

@@ -73,7 +73,7 @@ def _in_blocks(loss: Loss, data: BlockedQueries) -> OfWeights:
 
 
 def _overview(block: OpenBlock, loss: DivisibleLoss) -> tuple[float | None, Floats]:
-    """Return what a block counts, and the grades of it that decide conventions."""
+    """Return the weight of a block, and its grades, which decide conventions."""
     return loss.weight_of(block.queries), deciding(block.queries.grades)
 
 
@@ -98,7 +98,7 @@ def _evaluated(
 
 
 def _prepared(block: OpenBlock, loss: Any, others: Floats, prepare: Callable[[Queries, Floats], T]) -> T:
-    """Return what prepare makes of the block, once for a loss and others."""
+    """Return the prepared block, computed once for a loss and others."""
     name, (key, result) = "loss of weights", block.kept.get("loss of weights", (None, None))
     if key != (loss, others.tobytes()):
         key, result = (loss, others.tobytes()), prepare(block.queries, others)

@@ -27,7 +27,7 @@ RELEVANT = 1.0
 
 
 class PairWeight(Protocol):
-    """What pairwise losses need of a pair weight."""
+    """The protocol of pair weights."""
 
     def gains(self, grades: Floats) -> Floats:
         """Return u, (n_documents,), not decreasing with the grade. Raises DataError for grades that it cannot take."""

@@ -14,7 +14,7 @@ STRENGTH = Param("At least 0.", check=check_not_negative)
 
 
 class Penalty(Protocol):
-    """What optimizers need of a penalty. Some also need it to have a gradient or to be truncated."""
+    """The protocol of penalties. Some optimizers also need a gradient or a truncation."""
 
     @property
     def strengths(self) -> tuple[float, float]:

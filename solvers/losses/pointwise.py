@@ -186,10 +186,10 @@ class SquaredInsensitiveLoss(_Insensitive):
 
 @dataclass(frozen=True)
 class InsensitiveLoss(_Insensitive):
-    """l = max(0, |z - t| - epsilon), its kink rounded over a width: e^2 / (2 rounding) for an excess e up to rounding.
+    """l = max(0, |z - t| - epsilon), rounded at its kink: e^2 / (2 rounding) for an excess e up to rounding.
 
-    From there on e - rounding / 2, so the rounded loss is less than the sharp one by rounding / 2 at most. Smooth
-    losses suit L-BFGS, and its memory: the dual of the sharp one would take rows that are centred, a copy of X.
+    From there on e - rounding / 2, so the rounded loss is less than the exact one by rounding / 2 at most. Smooth
+    losses suit L-BFGS and need less memory: the dual of the exact one takes centred rows, a copy of X.
     """
 
     kind: ClassVar[int] = INSENSITIVE

@@ -1,4 +1,4 @@
-"""Sums and counts over the active partners of every document of a query: structures for many grades, or few to look at.
+"""Sums and counts over the active partners of every document of a query, for many grades, adjacent grades or all pairs.
 
 Documents are sorted by score (notation: order_statistics). The worse partners of r have a grade below its own and a
 position >= low[r], the better ones a grade above and a position < high[r]. All kernels overwrite their last arrays:
@@ -77,7 +77,7 @@ def sum_and_count_many(
 
 @compiled
 def sum_all(v: Floats, codes: Codes, k: int, cells: Floats, out: Floats) -> None:
-    """Do what sum_many does where all pairs are active: whatever is not of the own grade; cells[c] sums grade c."""
+    """Do what sum_many does where all pairs are active: all documents of other grades; cells[c] sums grade c."""
     total = 0.0
     cells[:k] = 0.0
     for r in range(len(v)):

@@ -1,7 +1,7 @@
 """Every benchmark as a subcommand: python -m ranktune.studies.benchmarks --help.
 
 A benchmark compares in one run, on one thread unless it is about threads: processor seconds, medians, ratios of rounds
-in which the compared ones take turns. Absolute times depend on the machine.
+in which the alternatives take turns. Absolute times depend on the machine.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ from ranktune.solvers.data.queries import Queries
 
 
 def many_queries(n_queries: int, seed: int, n_features: int = 136, mean_length: int = 120) -> Queries:
-    """Return queries whose features share 25 hidden causes, two in five of them skewed."""
-    shared = np.random.default_rng(7)  # the same weights and causes whatever the seed
+    """Return queries whose features share 25 latent factors, two in five of them skewed."""
+    shared = np.random.default_rng(7)  # the same weights and factors whatever the seed
     causes = shared.standard_normal((25, n_features)) / 5
     weights = shared.standard_normal(n_features) * (shared.random(n_features) < 0.5)
     skewed = shared.random(n_features) < 0.4

@@ -1,7 +1,7 @@
-"""Works that take turns: how long each took, what it returned, and the ratios of their turns.
+"""Timing of works that take turns: their seconds, their results, and the ratios of their turns.
 
-Noise of the machine affects the works of a turn alike, so that the median of the ratios of turns says more than the
-ratio of the medians. Works run on one thread, and RankTune's warnings are not shown.
+Noise of the machine affects the works of a turn alike, so that the median of the ratios of turns is more precise than
+the ratio of the medians. Works run on one thread, and RankTune's warnings are not shown.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The coordinator of a study: what it costs a trial, how many workers it keeps busy, how much several jobs gain.
+"""The coordinator of a study: its cost per trial, how many workers it keeps busy, how much several jobs gain.
 
 All run the real trial loop and the real record.
 
@@ -90,7 +90,7 @@ def optuna_milliseconds(study: Study, trials: int, folder: Path) -> float:
 def overhead(
     sampler: Sampler = "random", trials: Annotated[int, typer.Option(help="Trials to time.", min=1)] = 100
 ) -> list[Table]:
-    """Print what the coordinator costs a trial, beside Optuna's loop with its SQLite storage."""
+    """Print the cost of the coordinator per trial, beside Optuna's loop with its SQLite storage."""
     study = Study(sampler=sampler, trials=trials)
     with tempfile.TemporaryDirectory() as name, InProcess() as executor:
         folder = Path(name)

@@ -2,8 +2,8 @@
 
 A process that fits loads the features without mapping them, makes Queries and fits: its peak contains interpreter,
 libraries, compiled code, features and the solver's arrays. Of a study the anonymous memory of the coordinator and its
-workers is added up, a sample every few milliseconds. The features are mapped from a file by all of them, which takes
-memory that the system can have back at any time: they count once, as far as a process has them in memory.
+workers is added up, a sample every few milliseconds. The features are mapped from a file by all of them, in
+memory that the system can reclaim at any time: they count once, as far as a process has them in memory.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Time to an equal objective: RankSVM beside general solvers of the same problem.
 
 The problem is 1/2 w'w + C sum over pairs max(0, 1 - (s_i - s_j))^2. liblinear and L-BFGS solve it on the differences of
-all pairs, which is the way without a solver for ranking; making the differences counts. liblinear is that of
+all pairs, as without a solver for ranking; the time to compute the differences counts. liblinear is that of
 scikit-learn's LinearSVC. Each method runs with tolerances from wide to narrow; a line is the shortest run whose
 objective is above the lowest of all runs by at most so large a share.
 """

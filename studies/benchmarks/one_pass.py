@@ -1,4 +1,4 @@
-"""What learning together saves: the cost of many configurations in one pass beside that of one alone.
+"""The cost of many configurations in one pass, compared with that of one configuration alone.
 
 Every line compares, in turns, the processor time a document of: one configuration alone, the mean over ALONE of them;
 all of them on all queries, without a race; and a whole pass with its race. Each scores every query before it learns

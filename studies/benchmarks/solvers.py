@@ -96,8 +96,8 @@ def _paths(*parts: Queries) -> Work:
 def rank_svm_path() -> Iterator[Comparison]:
     """Compare the path of 20 C with one fit."""
     queries = data("as")
-    one = fit("RankSVM", queries, C=CS[10], scaling="standard", average="pairs")
-    yield Comparison("RankSVM 20 C, case as", _paths(queries), "one fit", one, ratio=6.0)
+    single = fit("RankSVM", queries, C=CS[10], scaling="standard", average="pairs")
+    yield Comparison("RankSVM 20 C, case as", _paths(queries), "one fit", single, ratio=6.0)
 
 
 def rank_svm_folds() -> Iterator[Comparison]:
@@ -105,8 +105,8 @@ def rank_svm_folds() -> Iterator[Comparison]:
     queries = data("a")
     fold = np.arange(queries.n_queries) % 5
     parts = [queries.select(np.flatnonzero(fold != k)) for k in range(5)]
-    one = fit("RankSVM", queries, C=CS[10], scaling="standard", average="pairs")
-    yield Comparison("RankSVM 20 C x 5 folds, case a", _paths(*parts), "one fit", one, ratio=15.0)
+    single = fit("RankSVM", queries, C=CS[10], scaling="standard", average="pairs")
+    yield Comparison("RankSVM 20 C x 5 folds, case a", _paths(*parts), "one fit", single, ratio=15.0)
 
 
 def rank_svm_threads() -> Iterator[Comparison]:

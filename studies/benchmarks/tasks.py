@@ -1,8 +1,9 @@
-"""Generated ranking tasks of many kinds, so that a rule is decided on some of them and confirmed on others.
+"""Generated ranking tasks of many kinds, so that a rule is chosen on some of them and confirmed on others.
 
-A task is a kind and a seed. The seed draws its size, its features, its truth and its noise: two tasks of a kind share
-nothing but the form of the truth. The training queries are about 40 to 2,500, the validation queries 20 to 750 and the
-test queries 300 to 3,000; the training and validation documents are about 11,000 to 60,000, the features 25 to 400.
+A task is a kind and a seed. The seed draws its size, its features, its true scores and its noise: two tasks of a kind
+share nothing but the form of the true scores. The training queries are about 40 to 2,500, the validation queries 20 to
+750 and the test queries 300 to 3,000; the training and validation documents are about 11,000 to 60,000, the features 25
+to 400.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _distances(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats
 
 @dataclass(frozen=True)
 class Kind:
-    """A form of the truth, and what is special about the data."""
+    """A form of the true scores, and the properties of the data."""
 
     truth: Truth
     queries: tuple[int, int] = (300, 2000)
@@ -181,9 +182,9 @@ def _standard(values: Floats) -> Floats:
 def _features(
     lengths: Ints, count: int, origin: Ints, shift: float, draw: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """Return features as they are given, (n, m), the standardised causes of the truth, and those of the queries.
+    """Return features as they are given, (n, m), the standardised factors of the true scores, and those of the queries.
 
-    Features share hidden causes, have a level for each query, and are plain, skewed, counts or truth values. A few are
+    Features share latent factors, have a level for each query, and are plain, skewed, counts or truth values. A few are
     the same for all documents of a query.
     """
     n, query = int(lengths.sum()), np.repeat(np.arange(len(lengths)), lengths)
@@ -199,6 +200,6 @@ def _features(
     X[:, form == 1] = np.exp(1.2 * Z[:, form == 1])
     X[:, form == 2] = np.floor(np.exp(Z[:, form == 2]))
     X[:, form == 3] = Z[:, form == 3] > 0.8
-    seen = _standard(X)  # the truth is a function of the features, up to a known function of each
+    seen = _standard(X)  # the true score is a function of the features, up to a known function of each
     Z[:, form == 2], Z[:, form == 3] = seen[:, form == 2], seen[:, form == 3]
     return X.astype(np.float32), Z, Z[:, constant]

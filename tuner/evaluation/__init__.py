@@ -1,1 +1,1 @@
-"""One configuration in, metrics per query out: the objective, early stopping of trials, and what they leave."""
+"""The evaluation of a configuration: its metrics by query, early stopping, and the scores and models that it stores."""

@@ -1,8 +1,8 @@
-"""The one way in which a configuration is fitted and scored: `evaluate(plan, task)`.
+"""Fitting and scoring a configuration: `evaluate(plan, task)`.
 
-A task is a configuration, its seed, its metrics and its limits. A plan says what is fitted and what is scored, part by
-part, what is measured, and when that ends early. A caller gives a plan as a value (`PLANS` in names.py has the kinds);
-a worker that is given a task alone takes the plan that is stored with the data under the name in the task.
+A task is a configuration, its seed, its metrics and its limits. A plan defines what is fitted and scored, part by part,
+what is measured, and when the evaluation stops early. A caller gives a plan as a value (`PLANS` in names.py has the
+kinds); a worker that is given a task alone takes the plan that is stored with the data under the name in the task.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Plan(ABC, Generic[R]):
 
     @classmethod
     def of(cls, stored: StoredPlan) -> Self | None:
-        """Return the plan of this kind that a stored plan is; None where it is of another kind."""
+        """Return a stored plan as a plan of this kind; None if it is of another kind."""
         return None
 
     def name(self, number: int) -> str:
@@ -65,7 +65,7 @@ class Plan(ABC, Generic[R]):
     @property
     @abstractmethod
     def evaluated(self) -> Ints:
-        """The numbers of the queries that are scored, rising."""
+        """The numbers of the queries that are scored, ascending."""
 
     def task(self, task: Task) -> Task:
         """Return a task as this plan evaluates it."""
@@ -85,11 +85,11 @@ class Plan(ABC, Generic[R]):
 
     @abstractmethod
     def finished(self, run: Run, outcome: Outcome) -> R:
-        """Return an outcome with what this plan has to add, and keep what later stages need of it."""
+        """Return an outcome with the fields that this plan adds, and store what later stages need."""
 
 
 def evaluate(plan: Plan[R], task: Task, deadline: float | None = None) -> R:
-    """Return what a configuration scores by a plan. Raises what its fit raises, and LimitReached.
+    """Return the outcome of a configuration by a plan. Raises the errors of its fit, and LimitReached.
 
     The steady clock is at the deadline when the task's limit is over, by default counted from now.
     """
@@ -127,7 +127,7 @@ def plan_of(task: Task) -> Plan[Outcome]:
 
 
 def attempt(task: Task, plan: Plan[Outcome] | None = None) -> Outcome:
-    """Return what a task scores, by default by its stored plan. A failure is an outcome too: nothing is raised."""
+    """Return the outcome of a task, by default by its stored plan. A failure is an outcome too: nothing is raised."""
     begun = time.time()
     caught: list[warnings.WarningMessage] = []
     try:
@@ -137,16 +137,16 @@ def attempt(task: Task, plan: Plan[Outcome] | None = None) -> Outcome:
         begun += sum(spent)
     except LimitReached:
         outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
-    except Exception as error:  # one configuration may fail in any way; the study records why and goes on
+    except Exception as error:  # one configuration may fail in any way; the study records why and continues
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     texts = () if outcome.error else tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
     return replace(outcome, warnings=texts, begun=begun, ended=time.time(), worker=str(os.getpid()))
 
 
 def compiled_at_last(compute: Callable[[], T]) -> T:
-    """Return what compute returns. An error of the compiler is no fault of the configuration: it is tried again.
+    """Return what compute returns. Errors of the compiler do not depend on the configuration, and are retried.
 
-    Such errors were seen while several processes filled one cache. The last try does without what is kept there.
+    They occur while several processes fill one cache. The last attempt does not use the cache.
     """
     for attempted in range(1, COMPILING_TRIES):
         try:

@@ -1,4 +1,4 @@
-"""What features cost, each by itself or in groups that are computed together, and what a model costs by them.
+"""The costs of features, alone or in groups that are computed together, and the cost of a model.
 
 Costs are declared by name: {"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}. A number is the cost of
 each feature of that name, which may be a glob. A table is a group: its cost is paid once if a model uses any of its
@@ -39,7 +39,7 @@ class Entry:
 
 @dataclass(frozen=True, eq=False)
 class GroupedFeatures:
-    """Features with the groups that are paid for: a feature by itself is a group too.
+    """Features by group; a feature without a group is a group of one.
 
     group  (n_features,) the number of the group of each feature
     cost   (n_groups,) what a group costs

@@ -1,10 +1,10 @@
-"""An order of features, such that the first ones explain the grades well for what they cost.
+"""An order of features, such that the first ones explain the grades well for their cost.
 
 Greedy forward selection by least squares within queries: the grades of each query, without their mean, are regressed on
-its features without theirs. Each feature takes part as it is, by its rank within the query, which follows monotone
-relations, and by whether it is missing. At each step the group of features is taken that explains most of what is left
-for its share of the limits. That rule can fill the limits with cheap features and leave out an expensive one that
-explains more, so the order by gain alone is made as well, and the better of the two is returned.
+its features without theirs. A feature has several columns: its value, its rank within the query, which
+follows monotone relations, and whether it is missing. Each step takes the group of features that explains most of the
+residuals for its share of the limits. That rule can fill the limits with cheap features and leave out an expensive
+feature that explains more, so the order by gain alone is made as well, and the better of the two is returned.
 Source: Leskovec et al. 2007, "Cost-effective outbreak detection in networks" (the better of both is within a constant
 factor of the best set for submodular gains).
 
@@ -38,7 +38,7 @@ FULL = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class FeatureLimits:
-    """The most that the features of a model may cost, and the most that there may be; infinity where it is no limit."""
+    """The limits of the cost and of the number of the features of a model; infinity for no limit."""
 
     cost: float = float("inf")
     features: float = float("inf")
@@ -59,7 +59,7 @@ def _share(amount: float, limit: float) -> float:
 class FeatureOrder:
     """Features in the order in which they are taken; any first part of them keeps the limits.
 
-    columns  (k,) the features; used: (k,) the share of the limits that they take with those before them, rising
+    columns  (k,) the features; used: (k,) the share of the limits that they take with those before them, ascending
     """
 
     columns: Ints
@@ -97,13 +97,13 @@ def ordered(queries: Queries, features: GroupedFeatures, limits: FeatureLimits) 
     def by_gain(gain: Floats, share: Floats) -> Floats:
         return gain
 
-    found = [_selected(gram, target, units, spans, features, limits, rule) for rule in (by_share, by_gain)]
-    (order, explained), (other, more) = found
+    orders = [_selected(gram, target, units, spans, features, limits, rule) for rule in (by_share, by_gain)]
+    (order, explained), (other, more) = orders
     return other if more > explained + 1e-9 else order
 
 
 def _units(features: GroupedFeatures, limits: FeatureLimits) -> list[Ints]:
-    """Return what is taken at a time: a feature where their number is limited, else a group, which is paid at once."""
+    """Return the units of selection: features where their number is limited, else groups."""
     if limits.features < float("inf"):
         return [np.array([k]) for k in range(len(features.group))]
     order = np.argsort(features.group, kind="stable")
@@ -226,7 +226,7 @@ def _selected(
 
 
 def _gains(gram: Matrix, target: Floats, spans: Sequence[Ints]) -> Floats:
-    """Return what the columns of each span explain of what is left of the grades."""
+    """Return what the columns of each span explain of the residuals of the grades."""
     gains = np.empty(len(spans))
     lengths = np.array([len(span) for span in spans])
     for length in np.unique(lengths):

@@ -1,8 +1,8 @@
 """The features that a configuration is fitted on, where a study limits their cost or number.
 
 A parameter of every solver's search space, FEATURE_SET, says which share of the limits its models may use. The features
-are chosen from the training queries alone, of each part of a plan for itself, so that validation stays honest. The sets
-of one part are nested: a blend of models uses the features of its largest member, and keeps the limits too.
+are chosen from the training queries alone, of each part of a plan separately, so that validation stays unbiased. The
+sets of one part are nested: a blend of models uses the features of its largest member, and keeps the limits too.
 """
 
 from __future__ import annotations

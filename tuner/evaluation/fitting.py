@@ -33,7 +33,7 @@ BYTES_OF_DOCUMENT, BYTES_OF_FIT = 100, 120 << 20
 
 
 def unfitted(task: Task) -> BaseRanker:
-    """Return the ranker of a task, not fitted: a boosted one learns and stops by the metric of the study."""
+    """Return the unfitted ranker of a task; boosting is fitted and stopped by the metric of the study."""
     ranker = make(task.solver, solver_parameters(task.parameters), task.seed)
     if task.threads > 1 and "threads" in ranker.get_params():
         ranker.set_params(threads=task.threads)
@@ -43,7 +43,7 @@ def unfitted(task: Task) -> BaseRanker:
 
 
 def fitted(run: Run, train: Queries, vali: Queries | None = None) -> Iterator[BaseRanker]:
-    """Yield the fitted ranker, or the one of each value of the path that takes part, which is valid until the next.
+    """Yield the fitted ranker, or that of each value of the path that is still racing, which is valid until the next.
 
     A fit without a path may stop early by vali. Raises LimitReached between two steps once the time is over.
     """
@@ -99,7 +99,7 @@ class _OnePassRanker(Protocol):
 
 
 def progressive(run: Run, queries: Queries, order: Ints) -> tuple[BaseRanker, Floats]:
-    """Return a ranker that has learned query by query, and its scores, (n_documents,), each given before it did."""
+    """Return a ranker fitted query by query, and its scores, (n_documents,), each from before its query was learned."""
     run.check_time()
     ranker = unfitted(run.task)
     if not isinstance(ranker, _OnePassRanker):
@@ -110,7 +110,7 @@ def progressive(run: Run, queries: Queries, order: Ints) -> tuple[BaseRanker, Fl
 
 
 def sample(numbers: Ints, count: int, seed: int) -> Ints:
-    """Return the numbers of a sample of that many queries, rising; all where count is 0 or not smaller."""
+    """Return the numbers of a sample of that many queries, ascending; all where count is 0 or not smaller."""
     if not 0 < count < len(numbers):
         return numbers
     return np.sort(np.random.default_rng([seed, 7]).permutation(numbers)[:count])

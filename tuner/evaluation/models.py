@@ -1,8 +1,8 @@
-"""The models of configurations: how they are made, scored and timed, and what trials leave for the end of a study.
+"""The models of configurations: how they are made, scored and timed, and what trials store for the end of a study.
 
-A trial leaves the scores that its models gave, and the model of a given split, in the folder of the problem, under a
-name that depends on the configuration alone, so that neither has to be computed again. They are a shortcut: where one
-is missing, as after a trial on another host, or damaged, it is computed again.
+A trial stores the scores of its models, and the model of a given split, in the folder of the problem, under a name that
+depends on the configuration alone. They are a cache: a file that is missing, as after a trial on another host, or
+damaged, is computed again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Checks of what an objective returned: whatever it is, the result is an outcome that can be recorded and compared.
+"""Checks of the value of an objective: the result is always an outcome that can be recorded and compared.
 
 An invalid result makes a failed trial with the reason; none of its values reaches the record or the sampler.
 """
@@ -32,7 +32,7 @@ def checked_outcome(returned: object) -> Outcome:
         return replace(outcome, per_query=values)
     except _InvalidOutcome as fault:
         return failed_outcome(outcome, str(fault))
-    except Exception as error:  # an object of the objective's own may do anything when it is looked at
+    except Exception as error:  # reading the fields of an unknown object may raise anything
         return Outcome(error=f"the objective's Outcome cannot be read: {type(error).__name__}: {error}"[:LONGEST])
 
 

@@ -30,7 +30,7 @@ LEARNING_POINTS = 20
 
 @dataclass(frozen=True, eq=False)
 class PlanOfFolds(Plan[Outcome]):
-    """A plan whose parts are what one model is fitted to and scores each; of an order both are all queries."""
+    """A plan whose parts are the queries that a model is fitted to and those to score; of an order both are all."""
 
     parts: tuple[Fold, ...]
 
@@ -50,7 +50,7 @@ class PlanOfFolds(Plan[Outcome]):
 class Folds(PlanOfFolds):
     """Each fold is scored by a model of the others; a query that several folds score gets the mean.
 
-    Boosting goes on until its fold stops it; the folds after it compare no more rounds than those that it has reached.
+    Boosting continues until its fold stops it; later folds compare no more rounds than it has reached.
     """
 
     @classmethod
@@ -73,7 +73,7 @@ class Folds(PlanOfFolds):
                     return
 
     def is_lost(self, run: Run, number: int, best: int) -> bool:
-        """Return whether no value of the path goes on, where some queries have not been scored yet."""
+        """Return whether no value of the path remains, where some queries have not been scored yet."""
         scored = np.cumsum([len(fold.vali) for fold in self.parts])
         looks = int(np.count_nonzero(scored < len(self.evaluated)))
         if number > looks:
@@ -148,7 +148,7 @@ class Sample(GivenSplit):
 
 
 class Orders(PlanOfFolds):
-    """Each query is scored before it is learnt from; its value is the mean over the orders."""
+    """Each query is scored before the ranker learns from it; its value is the mean over the orders."""
 
     noun = "order"
 
@@ -197,7 +197,7 @@ class Final(Plan[Delivered]):
     """One fit to all that a delivered model learns from. The model is scored on test queries, where these are given.
 
     on_everything  whether it learns from all development queries, not only from the training queries of a given split
-    instead        the trial whose model is delivered once the limit is over; without one that it left, the fit goes on
+    instead        the trial whose model is delivered once the limit is over; if its model is missing, the fit continues
     model          a model to deliver as it is, such as a blend
     """
 
@@ -269,7 +269,7 @@ def learning_curve(
 
 
 def _chosen(run: Run, outcome: Outcome) -> Task:
-    """Return the task whose parameters have the best value of the path: under its name a trial leaves what it has."""
+    """Return the task whose parameters have the best value of the path; a trial stores its results under its name."""
     return replace(run.task, parameters=chosen_parameters(run.task, outcome))
 
 

@@ -1,6 +1,6 @@
 """Racing: a trial is stopped part by part of its plan, once it is significantly worse than the incumbent.
 
-A stopped trial would hardly have won, had it been evaluated in full. Queries are dealt into folds at random, and orders
+A stopped trial is unlikely to have won in full. Queries are dealt into folds at random, and orders
 are drawn; so the mean paired difference on the units that are known estimates that on all units, the more precisely
 the fewer are missing. Each look tests it at an equal share of LEVEL. A trial that would have won is therefore stopped
 with a probability of at most LEVEL, whatever the incumbent is and however it was selected.
@@ -63,7 +63,7 @@ def is_behind(values: Floats, incumbent: Floats, weights: Floats | None = None) 
     """Return whether a trial scored less than the incumbent after the same sample of the training queries.
 
     More training queries may change the order, so that no test would be valid; where a fit on all of them is
-    expensive, only a trial that leads on the sample goes on.
+    expensive, only a trial that leads on the sample continues.
     """
     difference = linearised(values - incumbent, weights)
     known = difference[~np.isnan(difference)]
@@ -75,7 +75,7 @@ class GrowthRace:
 
     It looks when the rounds have doubled. What a metric gains from one doubling to the next becomes less, as a rule,
     once the model is past its first steps: FIRST_STEPS of the full length, so that small learning rates are looked at
-    later. So the last gain, for each doubling that is left, is at most what is to come. A fit is lost if it is
+    later. So the last gain, for each doubling that is left, bounds the further gain. A fit is lost if it is
     significantly worse even with that, paired by query, at an equal share of the level for each look.
     """
 
@@ -157,9 +157,9 @@ def estimate_by_sample(values: Floats, incumbent: Floats, in_sample: Floats, wei
 def still_racing(
     path: Sequence[Floats], best: int, incumbent: Floats | None, looks: int, weights: Floats | None = None
 ) -> int:
-    """Return how many values of a path go on: up to the last that is worse than neither the incumbent nor the best.
+    """Return how many values of a path remain: up to the last that is worse than neither the incumbent nor the best.
 
-    None goes on where all are significantly worse than the incumbent. Where there is no incumbent, the best goes on.
+    None remains where all are significantly worse than the incumbent. Without an incumbent, the best remains.
     """
     whole = len(path[best]) if incumbent is None else int(np.count_nonzero(~np.isnan(incumbent)))
     for count in range(len(path), 0, -1):

@@ -21,7 +21,7 @@ NONE: Ints = np.empty(0, dtype=np.int64)
 
 
 class LimitReached(Exception):
-    """A task took longer than its limit, and nothing that was fitted until then counts."""
+    """A task took longer than its limit; its fits so far are dropped."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Fit:
 
     numbers  of these among the queries of the plan; columns: the features that it was fitted on, None for all
     scores   (n_documents,) of the queries, where they were given while it learned; None: it predicts them
-    stopped  after what the fit was ended because it cannot become as good as the incumbent, "" where it was not
+    stopped  the rounds after which the fit was ended because it cannot reach the incumbent, "" if it was not
     """
 
     ranker: BaseRanker | Model
@@ -42,7 +42,7 @@ class Fit:
 
 
 class Run:
-    """What a task has shown part by part of its plan; means are weighted where the queries have weights.
+    """The results of a task so far, by part of its plan; means are weighted where the queries have weights.
 
     `place` counts the values of the task's path; a task without a path has one place.
 
@@ -51,7 +51,7 @@ class Run:
     evaluated : array of int
         Numbers of the queries that the plan scores.
     racing : int
-        How many of the first values of the path still take part.
+        How many of the first values of the path remain.
     parts : list of list of float
         By place, the metric after each part of the plan so far.
     model : Model or None
@@ -126,7 +126,7 @@ class Run:
         return scores
 
     def end_part(self, name: str) -> None:
-        """Note that all models that still take part have been scored on a part of the plan."""
+        """Note that all models that remain have been scored on a part of the plan."""
         self._steps.append((time.time(), name))
 
     def values(self, place: int, name: str | None = None, numbers: Ints | None = None) -> Floats:
@@ -138,14 +138,14 @@ class Run:
 
     @property
     def best(self) -> int:
-        """The best place of those that take part, the first of equals; all were scored on the same queries."""
+        """The best place of those that remain, the first of equals; all were scored on the same queries."""
         means = [mean_of(self.values(place), self.weights) for place in range(self.racing)]
         return int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
 
     def outcome(self, best: int, stopped: str) -> Outcome:
-        """Return what the model at the best place showed."""
+        """Return the outcome of the model at the best place."""
         task = self.task
-        with np.errstate(over="ignore"):  # scores beyond single precision take no part in a blend
+        with np.errstate(over="ignore"):  # scores beyond single precision are not blended
             scores = None if self._scores is None else self._scores[best].astype(np.float32)
         steps = zip(self._steps, self.parts[best], strict=True)
         nonzeros, size, cost = (float(np.mean(column)) for column in zip(*self._sizes[best], strict=True))

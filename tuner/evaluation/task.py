@@ -1,4 +1,4 @@
-"""What a worker evaluates, and what the evaluation showed."""
+"""The task that a worker evaluates, and its outcome."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ranktune.tuner.splits.plans import PLAN
 
 @dataclass(frozen=True)
 class Task:
-    """One configuration to evaluate. It is small, because the data lie in the folder.
+    """One configuration to evaluate. It is small, because the data are in the folder.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Task:
     keep_scores : bool
         Whether to return the scores of the validation documents too. Blends are made of them.
     keep : bool
-        Whether to leave the scores, and on a given split the model, for the end of the study
+        Whether to store the scores, and on a given split the model, for the end of the study
         (`ranktune.tuner.evaluation.models`).
     limit : float
         Seconds that the evaluation may take. The fit ends between two steps once they are over; boosting on a given
@@ -48,12 +48,12 @@ class Task:
         Values of a parameter of which one fit gives a model each (`BaseRanker.fit_path`), in that order. The outcome
         is that of the best.
     incumbent : array of shape (n_queries,) or (n_orders,), or None
-        What the configuration to beat scored, by validation query, or by order of a progressive plan. The evaluation
+        The scores of the configuration to beat, by validation query, or by order of a progressive plan. The evaluation
         stops once it is significantly worse (`ranktune.tuner.evaluation.racing`).
     incumbent_samples : tuple of array of shape (n_queries,)
-        What it scored after each of the samples.
+        Its scores after each of the samples.
     budget : FeatureBudget or None
-        What features cost, where costs are given, and the limits within which features are chosen.
+        The costs of features, where costs are given, and the limits within which features are chosen.
     """
 
     folder: str
@@ -78,7 +78,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the evaluation of a task showed.
+    """The outcome of a task.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ class Outcome:
         Of a progressive plan: how many queries had been learned from, and what the next ones scored, means over the
         orders.
     restarts : int
-        How often the trial was begun again because its worker was lost.
+        How often the trial was restarted because its worker was lost.
     """
 
     per_query: Mapping[str, Floats] = field(default_factory=dict)

@@ -44,7 +44,7 @@ def log_improvement(z: Floats) -> Floats:
     near = z > -1.0
     a = z[near]
     result[near] = np.log(np.exp(-0.5 * a * a - HALF_LOG_TAU) + a * np.exp(scipy.special.log_ndtr(a)))
-    far = np.maximum(z[~near], -1e6)  # there the series below has long taken over
+    far = np.maximum(z[~near], -1e6)  # the series below is used there
     tail = scipy.special.erfcx(-far / np.sqrt(2.0)) * np.abs(far) * np.sqrt(np.pi / 2.0)
     series = far < -1e3
     rest = np.where(series, 1.0 / (far * far), 1.0 - np.where(series, 0.0, tail))

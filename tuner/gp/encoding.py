@@ -31,7 +31,7 @@ MAX_ENUMERATED = 4096
 class Axis:
     """One parameter: a number in [low, high], on a grid of step if step > 0, or one of choices categories.
 
-    The grid's outermost values own half a step beyond low and high, so that all values get equal room.
+    The grid extends half a step beyond low and high, so that all values get equal room.
     """
 
     name: str
@@ -172,7 +172,7 @@ class Encoding:
                 continue
             known = ~np.isnan(places)
             index = np.where(known, places, self.axes[j].choices).astype(np.int64)
-            inside = index < columns.stop - columns.start  # an unconditional category missing all the same: no corner
+            inside = index < columns.stop - columns.start  # a missing value of an unconditional category: no corner
             embedded[np.flatnonzero(inside), columns.start + index[inside]] = np.sqrt(0.5)
         return embedded
 

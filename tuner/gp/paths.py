@@ -154,7 +154,7 @@ def smoothed_improvement(z: Floats) -> tuple[Floats, Floats]:
 def smoothed_indicator(z: Floats) -> tuple[Floats, Floats]:
     """Return a smooth, increasing, positive function close to 0 below and 1 above 0, and its derivative.
 
-    Its tail falls by z^4, faster than an improvement may rise: what breaks a constraint is no bargain.
+    Its tail falls by z^4, faster than an improvement may rise, so that no improvement outweighs a violated constraint.
     """
     root = np.sqrt(1.0 + z * z)
     half = np.where(z < 0.0, 0.5 / (root * (root + np.abs(z))), 0.5 * (1.0 + z / root))

@@ -345,7 +345,7 @@ def on_front(gains: Floats) -> NDArray[np.bool_]:
 def _local_centres(encoding: Encoding, trials: Trials, merits: Floats) -> Floats:
     """Return the trials of highest merit, overall and within each category that activates other parameters.
 
-    Of trials with equal gains, the plateau around the best, one is enough.
+    Of trials with equal gains, as on a plateau around the best, only one is returned.
     """
     rows, order = trials.rows, np.argsort(-merits, kind="stable")
     if not trials.more:

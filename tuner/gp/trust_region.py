@@ -39,7 +39,7 @@ MIN_SHARE, MAX_SHARE = 0.1, 0.9
 def share_after(encoding: Encoding, rows: Floats, gains: Floats) -> float:
     """Return the share of decisions for the region after trials at rows, (n, d), in the order in which they were made.
 
-    It is a half as long as nothing is known.
+    It is 0.5 until the trials give a rate.
     """
     n = len(gains)
     if n <= FIRST_COUNTED:

@@ -1,4 +1,4 @@
-"""The state of a pass in one file, from which the same pass goes on: an npz archive of arrays and one text."""
+"""The state of a pass in one file, from which the same pass continues: an npz archive of arrays and one text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SHARE_OF_WRITING = 0.05
 class Checkpoint:
     """The file of a pass, if it has one, which is written now and then.
 
-    declared  what the pass is, JSON values by name: it goes on only under the same declaration
+    declared  the declaration of the pass, JSON values by name: it continues only under the same declaration
     last      when the file was written, or the pass began, by the steady clock; cost: the seconds that writing took
     """
 
@@ -86,11 +86,11 @@ class Checkpoint:
             raise StudyError(
                 f"{self.path} has the format {known}, this RankTune reads {FORMAT}. Remove it to begin again."
             )
-        for name, ours in self.declared.items():
-            if (theirs := about["declared"][name]) != ours:
+        for name, declared in self.declared.items():
+            if (stored := about["declared"][name]) != declared:
                 raise StudyError(
-                    f"{self.path} is the checkpoint of another pass: its {name} is {theirs!r}, not {ours!r}. Give what "
-                    "was given then, or another folder."
+                    f"{self.path} is the checkpoint of another pass: its {name} is {stored!r}, not {declared!r}. Give "
+                    "what was given then, or another folder."
                 )
         return about, {name.removeprefix("state-"): array for name, array in arrays.items()}
 

@@ -1,10 +1,10 @@
-"""The race of a pass: when to look, who goes on, how many join.
+"""The race of a pass: when configurations are compared, which remain, and how many join.
 
 values  (m, n) what each of m configurations scored on n queries before it learned from them; NaN where a query is
         skipped by the metric, for all alike
 
-Looks come when the number of queries has doubled. What counts is the second half of the queries since the look before,
-so that a configuration that joined there has learned from as many queries before as count.
+There is a look when the number of queries has doubled. It compares on the second half of the queries since the look
+before, so that a configuration that joined there has learned from as many queries as are compared.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Look:
     """A look at the race.
 
     after   the number of queries after which it comes, counted: how many of the last of them count
-    places  how many configurations go on, with fresh ones if these join
+    places  how many configurations remain, with new ones if these join
     """
 
     after: int
@@ -48,14 +48,14 @@ class Look:
 
     @property
     def survivors(self) -> int:
-        """The most configurations that go on."""
+        """The most configurations that remain."""
         return self.places - int(self.places * FRESH) if self.fresh else self.places
 
 
 def looks(n_queries: int, configurations: int, survivors: int) -> list[Look]:
-    """Return the looks of a pass: when all queries are through, when half of them are, a quarter, and so on.
+    """Return the looks of a pass: after all queries, half of them, a quarter, and so on.
 
-    Each halves the places, down to survivors. Fresh configurations join at all but the last two.
+    Each halves the places, down to survivors. New configurations join at all but the last two.
     """
     result, places, before = list[Look](), configurations, 0
     for halvings in range(HALVINGS, -1, -1):
@@ -104,5 +104,5 @@ class Standing:
         return cls(best, gaps, errors, worse, np.argsort(-gaps, kind="stable"))
 
     def going_on(self, most: int) -> Ints:
-        """Return the rows that go on, best first; at most so many."""
+        """Return the rows that remain, best first; at most so many."""
         return self.order[~self.worse[self.order]][:most]

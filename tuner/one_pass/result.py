@@ -1,4 +1,4 @@
-"""What a pass finds: the model, its estimate, all configurations and the looks."""
+"""The result of a pass: the model, its estimate, all configurations and the looks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Entry:
     number : int
         Its number, from 0 in the order of joining.
     solver, parameters : str and dict
-        What it is.
+        The solver and its parameters.
     joined : int
         Queries before it joined.
     queries : int
@@ -35,7 +35,7 @@ class Entry:
     mean, low, high : float
         The mean of the metric over these, each before it was learned from, and its 95 percent interval.
     end : str
-        Why it went no further: "worse", "places", "diverged", or "" if it took part to the end.
+        Why it ended: "worse", "places", "diverged", or "" if it remained to the end.
     difference, error : float
         At its last look, the mean difference to the best one, paired by query, and its standard error.
     """
@@ -58,7 +58,7 @@ class Entry:
         return Configuration(self.solver, self.parameters)
 
     def add(self, values: Floats) -> None:
-        """Add what it scored on further queries, (n,)."""
+        """Add its values on further queries, (n,)."""
         known = values[~np.isnan(values)]
         self.queries += len(values)
         self.counted += len(known)
@@ -103,9 +103,9 @@ class OnePassResult:
     best : Entry
         That configuration.
     entries : list of Entry
-        All configurations, best first: those that took part to the end, then the others by how far they came.
+        All configurations, best first: those that remained to the end, then the others by how far they came.
     looks : list of dict
-        The looks: after which query, how many went on, who was dropped and why, who joined.
+        The looks: after which query, how many remained, which were dropped and why, which joined.
     metric : str
         The metric.
     test : dict or None

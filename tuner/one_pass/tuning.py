@@ -1,4 +1,4 @@
-"""The pass: blocks of queries are scored by all configurations, then learned from; looks decide who goes on."""
+"""The pass: blocks of queries are scored by all configurations, then learned from; looks drop configurations."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class OnePassTuning:
     """A pass over queries, from the first on or from where a checkpoint was written.
 
     looks     when configurations are dropped and join, by default as `race.looks` says; the last is after all queries
-    learners  the configurations that take part, with their weights
+    learners  the configurations that remain, with their weights
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class OnePassTuning:
             self._window.append(values)
 
     def _decide(self) -> None:
-        """Look: drop configurations, let fresh ones join, and begin a new window."""
+        """Drop configurations, let new ones join, and begin a new window."""
         look, numbers = self._looks[self._look], self.learners.numbers
         values = np.concatenate(self._window, axis=1)[:, -look.counted :]
         standing = race.Standing.of(values, len(self._looks))
@@ -148,7 +148,7 @@ class OnePassTuning:
         )
 
     def _fresh(self, kept: list[int], count: int) -> list[Configuration]:
-        """Return fresh configurations: every second is near a configuration that goes on, the others are drawn."""
+        """Return new configurations: every second is near a configuration that remains, the others are drawn."""
         result = []
         for index in range(count):
             if index % 2 == 0:

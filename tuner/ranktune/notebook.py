@@ -83,10 +83,10 @@ class StudyResult(Result):
         table = leaderboard_table(result)
         heads = "".join(f"<th>{escape(name)}</th>" for name in table.columns)
         rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
-        said = escape(_brief(sentences(result)))
+        conclusion = escape(_brief(sentences(result)))
         name = f"{escape(self.study)}: {escape(self.metric)}"
         return (
-            f"<p><b>{name}</b><br>{said}</p><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
+            f"<p><b>{name}</b><br>{conclusion}</p><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
             f"<p>Model: <code>{escape(self.model)}</code></p>"
         )
 

@@ -207,4 +207,4 @@ class Requests:
         if self._begun[task.solver] == 0 or number == self._scheduler.first.finer or known is None:
             return replace(task, incumbent=None)
         gain = looked.allowance(task.solver, known.solver, size)
-        return replace(task, incumbent=known.scores, incumbent_samples=tuple(own - gain for own in known.samples))
+        return replace(task, incumbent=known.scores, incumbent_samples=tuple(scores - gain for scores in known.samples))

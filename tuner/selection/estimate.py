@@ -323,8 +323,8 @@ def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval 
     """
     if metric not in entry.test:
         return None
-    one, count = entry.candidate, int(np.count_nonzero(~np.isnan(entry.test[metric])))
-    return for_few_queries(promised, one.values, count, one.weights)
+    candidate, count = entry.candidate, int(np.count_nonzero(~np.isnan(entry.test[metric])))
+    return for_few_queries(promised, candidate.values, count, candidate.weights)
 
 
 def for_few_queries(promised: Interval, known: Floats, count: int, weights: Floats | None = None) -> Interval:
@@ -340,7 +340,7 @@ def for_few_queries(promised: Interval, known: Floats, count: int, weights: Floa
 
 def mean_interval(intervals: Sequence[Interval]) -> Interval:
     """Return the mean of several estimates; their queries overlap, so that the limits are means too, not narrower."""
-    return Interval(*(float(np.mean([getattr(own, end) for own in intervals])) for end in ("mean", "low", "high")))
+    return Interval(*(float(np.mean([getattr(each, end) for each in intervals])) for end in ("mean", "low", "high")))
 
 
 def mean_expected(expected: Sequence[Interval | None], estimates: Sequence[Interval]) -> Interval | None:
@@ -348,13 +348,13 @@ def mean_expected(expected: Sequence[Interval | None], estimates: Sequence[Inter
 
     expected and estimates are those of the splits; None where a split has no test queries.
     """
-    known = [own for own in expected if own is not None]
+    known = [interval for interval in expected if interval is not None]
     if len(known) < len(expected):
         return None
     whole = mean_interval(estimates)
     noise = [
-        (own.high - own.mean) ** 2 - (estimate.high - estimate.mean) ** 2
-        for own, estimate in zip(known, estimates, strict=True)
+        (interval.high - interval.mean) ** 2 - (estimate.high - estimate.mean) ** 2
+        for interval, estimate in zip(known, estimates, strict=True)
     ]
     spread = float(np.sqrt(max(sum(noise), 0.0))) / len(estimates)
     low, high = (float(np.hypot(end - whole.mean, spread)) for end in (whole.low, whole.high))

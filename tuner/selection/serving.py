@@ -85,7 +85,7 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
 
     No loss where there is nothing to copy; no entry where the copy is significantly worse, or cannot be loaded.
     """
-    one, development = best.candidate, problem.development
+    original, development = best.candidate, problem.development
     if development.n_queries < 2:
         return None, None
     try:
@@ -97,9 +97,10 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
     model = replace(copy_of(best.model, development, study.serve), solver=DISTILLED)
     if not can_load(study.serve, needs_of(model)):
         return loss, None
-    vali = one.vali - loss[problem.validation] if len(one.vali) == len(problem.validation) else one.vali
-    rescored = None if one.rescored is None else one.rescored - loss
-    candidate = replace(one, solver=DISTILLED, vali=vali, rescored=rescored, value=mean_or_zero(vali, one.vali_weights))
+    vali = original.vali - loss[problem.validation] if len(original.vali) == len(problem.validation) else original.vali
+    rescored = None if original.rescored is None else original.rescored - loss
+    value = mean_or_zero(vali, original.vali_weights)
+    candidate = replace(original, solver=DISTILLED, vali=vali, rescored=rescored, value=value)
     return loss, entry_of(study, problem, candidate, Delivered(model=model, seconds=best.seconds))
 
 

@@ -152,12 +152,12 @@ def bag_size(plain: Sequence[Candidate], problem: Problem, jobs: int, deadline: 
     """
     bags = [candidate for candidate in plain if is_bagged(candidate.solver, problem)]
     if deadline.left == float("inf"):
-        most = max((sum(one.solver == other.solver for one in bags) for other in bags), default=1)
+        most = max((sum(bag.solver == other.solver for bag in bags) for other in bags), default=1)
         return max(UNTIMED_BAG // most, 1)
-    one = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in bags)
+    seconds = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in bags)
     others = MARGIN * refit_ratio(problem) * sum(candidate.seconds for candidate in plain if candidate not in bags)
     left = (deadline.left - reporting(problem)) * jobs - others
-    return int(np.clip(left / one, 1, MAX_BAG)) if one > 0.0 else BAG
+    return int(np.clip(left / seconds, 1, MAX_BAG)) if seconds > 0.0 else BAG
 
 
 def is_bagged(solver: str, problem: Problem) -> bool:

@@ -178,12 +178,12 @@ class Leases(Membership):
 
     def claim(self, worker: str) -> Lease | None:
         """Lease the first waiting trial, None if there is none. No two workers get the same."""
-        mine = LEASES.c.study == self.study
-        first = select(LEASES.c.number).where(mine, LEASES.c.state == WAITING).order_by(LEASES.c.number).limit(1)
+        of_study = LEASES.c.study == self.study
+        first = select(LEASES.c.number).where(of_study, LEASES.c.state == WAITING).order_by(LEASES.c.number).limit(1)
         if self.engine.dialect.name != "sqlite":
             first = first.with_for_update(skip_locked=True)
         values = self._taken(worker, joined=True)
-        waits = and_(mine, LEASES.c.state == WAITING, LEASES.c.number == first.scalar_subquery())
+        waits = and_(of_study, LEASES.c.state == WAITING, LEASES.c.number == first.scalar_subquery())
         taking = update(LEASES).where(waits).values(**values, beat=LEASES.c.beat + 1).returning(*LEASES.c)
         tries = 0
 
@@ -228,8 +228,8 @@ class Leases(Membership):
         return update(LEASES).where(LEASES.c.study == self.study, LEASES.c.state == LEASED, LEASES.c.token.in_(tokens))
 
     def _rows(self, connection: Connection, which: ColumnElement[bool]) -> Sequence[Row[Any]]:
-        mine = select(LEASES).where(LEASES.c.study == self.study, which)
-        return connection.execute(mine.order_by(LEASES.c.number)).all()
+        rows = select(LEASES).where(LEASES.c.study == self.study, which).order_by(LEASES.c.number)
+        return connection.execute(rows).all()
 
     def _taken(self, worker: str, *, joined: bool) -> dict[str, object]:
         """Return the columns of a lease that a worker has just got, under a new token."""

@@ -2,7 +2,7 @@
 
 The score of a split is the sum over the leaves that it makes of G^2 / (H + l2), G and H the sums of gradients and
 curvatures there. Documents are sorted by leaf as the tree grows: of the two leaves that a split makes of one, only the
-documents of the smaller are counted, and the sums of the other are what remains.
+documents of the smaller are counted, and the sums of the other are the difference.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def count(
             for b in range(n_bins):
                 out[j, 0, b] = out[j, 1, b] = 0.0
         return
-    one, two, three, four = values[group[0]], values[group[1]], values[group[2]], values[group[3]]
+    bins_a, bins_b, bins_c, bins_d = values[group[0]], values[group[1]], values[group[2]], values[group[3]]
     first, second, third, fourth = buffer[0], buffer[1], buffer[2], buffer[3]
     for j in range(AT_ONCE):
         for b in range(2 * n_bins):
             buffer[j, b] = 0.0
     for k in range(part[0], part[1]):
         row, g, h = rows[k], pairs[2 * k], pairs[2 * k + 1]
-        a, b, c, d = 2 * one[row], 2 * two[row], 2 * three[row], 2 * four[row]
+        a, b, c, d = 2 * bins_a[row], 2 * bins_b[row], 2 * bins_c[row], 2 * bins_d[row]
         first[a] += g
         first[a + 1] += h
         second[b] += g

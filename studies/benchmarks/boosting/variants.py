@@ -1,7 +1,7 @@
 """Configurations of boosted rankers, and bags of them.
 
 A configuration is a mapping: solver, the name of a solver of ours, and its parameters; library, parameters that are
-given to its library as they are. The solvers "lightgbm" and "catboost" are one call of the library, with its defaults.
+passed to its library unchanged. The solvers "lightgbm" and "catboost" are one call of the library, with its defaults.
 A bag is {"bag": {name: number of seeds, ...}} of configurations.
 """
 
@@ -68,7 +68,7 @@ Score: TypeAlias = Callable[[Queries], ArrayLike]
 def chosen(given: Sequence[str]) -> dict[str, Json]:
     """Return the variants of the names given, of all for none, and those that bags among them consist of.
 
-    NAME=JSON declares one. Raises ParameterError for an unknown name and for what is no variant.
+    NAME=JSON declares one. Raises ParameterError for an unknown name and for an invalid variant.
     """
     known, names = {name: dict(variant) for name, variant in VARIANTS.items()}, []
     for text in given:
@@ -94,7 +94,7 @@ def chosen(given: Sequence[str]) -> dict[str, Json]:
 
 
 def fitted(variant: JsonView, train: Queries, vali: Queries | None, rounds: int, seed: int) -> tuple[Score, int]:
-    """Fit one configuration; return what scores queries and the number of trees.
+    """Fit one configuration; return its scoring function and the number of trees.
 
     rounds is the number of rounds, or the most of them where vali, by which boosting is stopped, is given.
     """

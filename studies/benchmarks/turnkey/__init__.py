@@ -1,7 +1,7 @@
 """The comparison of whole tools at equal time.
 
 data        cases of training, validation and test queries, from folders and files
-peers       the tools: each in a process of its own, with a budget
+peers       the tools: each in its own process, with a budget
 study_time  where the time of a study went, by its events
 cells       one tool on one split each, run or read from a file
 results     means, comparisons, verdicts

@@ -84,7 +84,7 @@ class Finished:
 
     @property
     def inside(self) -> bool | None:
-        """Whether the mean is within what the interval says of so few test queries; None without an interval."""
+        """Whether the mean is within the interval for so few test queries; None without an interval."""
         if self.interval is None:
             return None
         values = self.values[METRIC]
@@ -104,7 +104,7 @@ def run_cell(cell: Cell, split: Split) -> Finished:
     Raises StudyError where it failed, and DataError for a fold that cannot be used, before it runs.
     """
     test = given(split, "test")
-    parse_metric(METRIC).mean(np.zeros(test.n_documents), test)  # refuses queries that say nothing, in time
+    parse_metric(METRIC).mean(np.zeros(test.n_documents), test)  # refuses queries that cannot be used before the run
     scores, report = compete(cell.rival, split, Budget(cell.seconds, cell.threads, cell.seed))
     values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
     interval = report["interval"] and (report["interval"][0], report["interval"][1])
@@ -141,7 +141,7 @@ def planned(cases: Iterable[Case], plan: Plan) -> Iterator[tuple[Cell, Split]]:
 
 
 def fingerprint_of(split: Split) -> str:
-    """Return what tells the queries of a split from others."""
+    """Return a digest of the queries of a split."""
     parts = [part.fingerprint for part in (split.train, split.vali, split.test) if part is not None]
     return blake2b(" ".join(parts).encode(), digest_size=16).hexdigest()
 

@@ -302,7 +302,7 @@ def version_of(rival: str) -> str:
 
 
 def compete(rival: str, split: Split, budget: Budget) -> tuple[Floats, Json]:
-    """Return the scores of split's test documents by a peer in a process of its own, and its report.
+    """Return the scores of split's test documents by a peer in a separate process, and its report.
 
     The report has seconds, and Delivered's fields without score. Raises StudyError where the process failed, or scores
     or estimate are not finite.

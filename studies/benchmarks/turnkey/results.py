@@ -1,4 +1,4 @@
-"""What the finished cells of one budget say: means of each tool, comparisons with rivals, verdicts, where time went."""
+"""The results of the cells of one budget: means of each tool, comparisons with rivals, verdicts, where time went."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Report:
-    """What is known of one budget.
+    """The results of one budget.
 
     rows  each rival on each data set (summary); times: where our time went on each data set (time_used)
     """
@@ -176,7 +176,7 @@ def compared(
 
 
 def verdicts(rows: Sequence[Json], comparisons: Sequence[Comparison], published: Sequence[str]) -> Iterator[Row]:
-    """Yield our targets with the values found; those of quality only where all published folds were run."""
+    """Yield our targets with the measured values; those of quality only where all published folds were run."""
     for row in (row for row in rows if row["rival"] == OURS):
         target = TARGETS.get(row["data"])
         if target is not None and row["data"] in published and row["folds"] == FOLDS:

@@ -71,8 +71,8 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
         "Figure 6": _errors,
         "Figure 7": _pairs,
         "Figure 8": _groups,
-        "Figure 9": partial(_cross_measure, measure="MAP", own="AdaRank.MAP", other="AdaRank.NDCG"),
-        "Figure 10": partial(_cross_measure, measure="NDCG@5", own="AdaRank.NDCG", other="AdaRank.MAP"),
+        "Figure 9": partial(_cross_measure, measure="MAP", trained="AdaRank.MAP", other="AdaRank.NDCG"),
+        "Figure 10": partial(_cross_measure, measure="NDCG@5", trained="AdaRank.NDCG", other="AdaRank.MAP"),
         "Figure 11": _curve,
     }
     for declared in material.paper.figures:
@@ -225,7 +225,7 @@ def _groups(figure: PrintedFigure, studies: Studies) -> None:
                 figure.say("few", small > max(large, 0.0), measured)
 
 
-def _cross_measure(figure: PrintedFigure, studies: Studies, measure: str, own: str, other: str) -> None:
+def _cross_measure(figure: PrintedFigure, studies: Studies, measure: str, trained: str, other: str) -> None:
     for name, folds in studies.items():
         trials = tuple(f"trial {k + 1}" for k in range(len(folds)))
         values = {
@@ -235,8 +235,8 @@ def _cross_measure(figure: PrintedFigure, studies: Studies, measure: str, own: s
         curves = {system: (range(len(folds)), means) for system, means in values.items()}
         figure.draw(f"{name}: {measure} on training queries", "", measure, curves, categories=trials)
         if name == DATA:
-            ahead = sum(a >= b for a, b in zip(values[own], values[other], strict=True))
-            means = f"means {np.mean(values[own]):.4f} and {np.mean(values[other]):.4f}"
+            ahead = sum(a >= b for a, b in zip(values[trained], values[other], strict=True))
+            means = f"means {np.mean(values[trained]):.4f} and {np.mean(values[other]):.4f}"
             figure.say("own", 2 * ahead > len(folds), f"In {ahead} of {len(folds)} trials; {means}.")
 
 

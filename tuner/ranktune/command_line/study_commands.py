@@ -164,7 +164,7 @@ def show(
         print_json(progress)
     else:
         best = "" if progress["best"] is None else f", best {progress['metric']} {progress['best']:.4f} by validation"
-        ended = "".join(f", {progress[how]} {said}" for how, said in _INCOMPLETE if progress[how])
+        ended = "".join(f", {progress[how]} {text}" for how, text in _INCOMPLETE if progress[how])
         next_step = f"`ranktune resume {name}` continues it"
         if progress["state"] == "running":
             next_step = f"It is running: `ranktune dashboard {name}` shows it live"
