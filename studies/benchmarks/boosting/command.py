@@ -90,10 +90,10 @@ def main(
     results: Results = {}
     for (name, part), split in splits.items():
         for each, settings in variants.items():
-            for seed in seeds:
-                keys = [(name, part, *member) for member in _members(each, settings, [seed])]
+            for first_seed in seeds:
+                keys = [(name, part, *member) for member in _members(each, settings, [first_seed])]
                 if all(key in known for key in keys):
-                    results[name, part, each, seed] = _together([known[key] for key in keys], split)
+                    results[name, part, each, first_seed] = _together([known[key] for key in keys], split)
     return [*tables(results, first), *_failed(failures)]
 
 
