@@ -85,7 +85,7 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
 
     No loss where there is nothing to copy; no entry where the copy is significantly worse, or cannot be loaded.
     """
-    original, development = best.candidate, problem.development
+    old, development = best.candidate, problem.development
     if development.n_queries < 2:
         return None, None
     try:
@@ -97,10 +97,9 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
     model = replace(copy_of(best.model, development, study.serve), solver=DISTILLED)
     if not can_load(study.serve, needs_of(model)):
         return loss, None
-    vali = original.vali - loss[problem.validation] if len(original.vali) == len(problem.validation) else original.vali
-    rescored = None if original.rescored is None else original.rescored - loss
-    value = mean_or_zero(vali, original.vali_weights)
-    candidate = replace(original, solver=DISTILLED, vali=vali, rescored=rescored, value=value)
+    vali = old.vali - loss[problem.validation] if len(old.vali) == len(problem.validation) else old.vali
+    rescored = None if old.rescored is None else old.rescored - loss
+    candidate = replace(old, solver=DISTILLED, vali=vali, rescored=rescored, value=mean_or_zero(vali, old.vali_weights))
     return loss, entry_of(study, problem, candidate, Delivered(model=model, seconds=best.seconds))
 
 
