@@ -176,6 +176,17 @@ def test_noise_is_exponential_and_a_hash_of_what_it_belongs_to() -> None:
     assert np.allclose(drawn[:10], expected, rtol=0.0, atol=1e-12)
 
 
+@pytest.mark.parametrize("scale", [0.0, 1.0, 1e200])
+def test_the_first_documents_are_those_of_a_stable_sort_from_any_guess(scale: float) -> None:
+    generator = np.random.default_rng(9)
+    for n, k, guess in ((1, 1, 1.0), (60, 60, 1.0), (60, 3, 1e-9), (60, 10, 1e9), (300, 5, 1.0)):
+        drawn = generator.exponential(scale, n)
+        for times in (drawn, np.floor(drawn)):
+            order, scratch = np.full(k, -1), (np.empty(n, dtype=np.int64), np.empty(n), np.empty(n, dtype=np.int64))
+            draws.first_ones(times, guess, *scratch, order)
+            assert np.array_equal(order, np.argsort(times, kind="stable")[:k])
+
+
 def test_a_query_of_weight_two_is_the_query_twice_and_others_do_not_matter() -> None:
     queries, scores = graded([6, 8, 5]), np.random.default_rng(5).normal(size=19)
     weights = weights_of("ndcg@3", queries)
