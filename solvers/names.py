@@ -54,6 +54,7 @@ STANDARD = (
     "RankSVM",
     "ListNet",
     "ElasticRank",
+    "SymmetricGBDT",
     "GBDTRanker",
     "LambdaMART",
     "CatBoostRanker",

@@ -58,7 +58,7 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
     ] = "rounds"
     leaves = 8
 
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({"start": "linear"}, {}, STOCK)
+    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({}, {"start": "linear"}, STOCK)
 
     def _targets(self, queries: Queries) -> tuple[Floats, Json]:
         targets, more = super()._targets(queries)
