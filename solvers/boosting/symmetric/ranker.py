@@ -30,7 +30,7 @@ MAX_KEPT_BYTES = 2**30
 
 @with_parameters
 class SymmetricGBDT(BoostedRanker):
-    """Boosted trees whose splits of a level are all the same, for the differences of grades within queries.
+    """Boosted symmetric trees, which have one split a level, on the grades within queries.
 
     Such trees are smoother than others of as many leaves, and overfit less. Queries without two different grades are
     left out. Weights of queries and documents multiply the gradients. Missing values go left. Sparse features are kept
