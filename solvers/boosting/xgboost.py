@@ -111,7 +111,7 @@ class XGBoostGrowth:
         return trees_of(self._booster[first:last].save_raw("json"), self._with_missing)
 
 
-def _batches(library: Any, queries: Queries, labels: Floats) -> object:
+def _batches(library: ModuleType, queries: Queries, labels: Floats) -> object:
     """Return an XGBoost iterator over whole queries, dense, about BATCH_CELLS numbers at a time."""
     parts = list(blocks(queries.starts, max(1, BATCH_CELLS // queries.n_features)))
 

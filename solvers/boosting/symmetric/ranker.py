@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
 from typing import Annotated, ClassVar
 
@@ -16,7 +15,6 @@ from ranktune.solvers.boosting.objectives import NOISY, Decay, NoisyRankings, Sa
 from ranktune.solvers.boosting.symmetric.growth import Limits, SymmetricData
 from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.origins import Kept
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
@@ -63,8 +61,8 @@ class SymmetricGBDT(BoostedRanker):
     l2: L2 = 10.0
     feature_share: Annotated[
         float, Param("The share of the features that is drawn for each tree.", low=0.2, high=1.0, check=check_share)
-    ] = 0.5
-    row_share: RowShare = 0.7
+    ] = 1.0
+    row_share: RowShare = 0.8
     loss: Annotated[
         str,
         Param(
@@ -76,7 +74,6 @@ class SymmetricGBDT(BoostedRanker):
     decay: Decay = 0.85
     bins = 128
 
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({"feature_share": 1.0},)
     space_order = ("trees", "learning_rate", "depth", "l2", "feature_share", "row_share", "loss")
     weighted: ClassVar[bool] = True
     takes_document_weights: ClassVar[bool] = True
