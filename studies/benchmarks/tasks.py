@@ -3,7 +3,7 @@
 A task is a kind and a seed. The seed draws its size, its features, its true scores and its noise: two tasks of a kind
 share nothing but the form of the true scores. The training queries are about 40 to 2,500, the validation queries 20 to
 750 and the test queries 300 to 3,000; the training and validation documents are about 11,000 to 60,000, the features 25
-to 400.
+to 400. Of a task of the kind "drawn" the seed draws the properties too (`properties`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, nearest
@@ -82,12 +83,13 @@ def _additive(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
 
 
 def _linear(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
-    return np.asarray(Z @ (draw.standard_normal(Z.shape[1]) * (draw.random(Z.shape[1]) < 0.4)))
+    weights, kept = draw.standard_normal(Z.shape[1]), draw.random(Z.shape[1]) < 0.4
+    return np.asarray(Z @ (weights * kept if kept.any() else weights))
 
 
 def _mixed(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     parts = [truth(Z, of_query, draw) for truth in (_linear, _trees(3, 40), _additive)]
-    return np.asarray(sum(part / part.std() for part in parts))
+    return np.asarray(sum(part / (part.std() or 1.0) for part in parts))
 
 
 def _interactions(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
@@ -108,15 +110,35 @@ def _distances(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats
 
 @dataclass(frozen=True)
 class Kind:
-    """A form of the true scores, and the properties of the data."""
+    """A form of the true scores, and the properties of the data.
+
+    queries, documents, features  ranges of their numbers, the first two of training and validation together
+    noise, uneven   standard deviation of the noise of a document, where that of the true scores is 1, and of the
+                    logarithm of its factor for a query
+    rare            share of the relevant documents, where grades are 0 and 1
+    levels          how many grades there are; 0 where they are real numbers from 0 to 4
+    missing         share of the values that are missing, more of the high ones
+    shift           by how much the features of validation and test queries differ
+    informative     share of the features that the true scores depend on
+    causes          latent factors that the features share, for each feature
+    categories      share of the features that are categories, whose numbers are in no order
+    plain           whether the other features are as the true scores depend on them, not skewed, counts or truth values
+    """
 
     truth: Truth
     queries: tuple[int, int] = (300, 2000)
     features: tuple[int, int] = (30, 140)
     noise: float = 0.7
-    rare: float = 0.0  # share of the relevant documents, where grades are 0 and 1
-    missing: float = 0.0  # share of the values that are missing, more of the high ones
-    shift: float = 0.0  # by how much the features of validation and test queries differ
+    rare: float = 0.0
+    missing: float = 0.0
+    shift: float = 0.0
+    documents: tuple[int, int] = (11_000, 60_000)
+    uneven: float = 0.0
+    levels: int = len(SHARES)
+    informative: float = 1.0
+    causes: float = 0.2
+    categories: float = 0.0
+    plain: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
@@ -139,6 +161,50 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
+DRAWN = "drawn"
+"""The kind of the tasks whose properties are drawn."""
+TRUTHS: tuple[Truth, ...] = (
+    _linear, _additive, _trees(2, 80), _trees(3, 40), _trees(5, 40), _trees(8, 10), _network, _products, _by_query,
+    _interactions, _distances, _mixed,
+)  # fmt: skip
+SIZES = (((30, 120), (400, 4000)), ((100, 600), (3000, 12_000)), ((300, 2500), (11_000, 45_000)))
+"""Queries and documents of small, middle and large drawn tasks."""
+CELLS = len(TRUTHS) * len(SIZES)
+"""Drawn tasks of so many seeds in a row have every form of the true scores at every size."""
+
+
+def confirms(seed: int) -> bool:
+    """Return whether a drawn task confirms what was decided on the others: every second block of CELLS seeds does."""
+    return seed // CELLS % 2 == 1
+
+
+def properties(seed: int) -> Kind:
+    """Return the properties of a drawn task: its form and its size by its place among CELLS, the others at random."""
+    draw = np.random.default_rng([seed, len(KINDS)])
+    queries, documents = SIZES[seed // len(TRUTHS) % len(SIZES)]
+
+    def some(share: float, low: float, high: float) -> float:
+        value = float(np.exp(draw.uniform(np.log(low), np.log(high))))
+        return value if draw.random() < share else 0.0
+
+    return Kind(
+        TRUTHS[seed % len(TRUTHS)],
+        queries=queries,
+        documents=documents,
+        features=(5, 300),
+        noise=some(1.0, 0.2, 2.5),
+        uneven=some(0.5, 0.1, 1.0),
+        rare=some(0.3, 0.02, 0.3),
+        levels=int(draw.choice([0, 3, 5])),
+        missing=some(0.2, 0.03, 0.3),
+        shift=some(0.2, 0.1, 0.8),
+        informative=some(1.0, 0.05, 1.0),
+        causes=some(1.0, 0.05, 1.0),
+        categories=some(0.2, 0.02, 0.3),
+        plain=bool(draw.random() < 0.3),
+    )
+
+
 def task_of(name: str) -> Split:
     """Return the task called KIND-SEED. Raises ParameterError where there is no such kind, or no seed."""
     kind, _, seed = name.partition("-")
@@ -149,26 +215,44 @@ def task_of(name: str) -> Split:
 
 def task(kind: str, seed: int) -> Split:
     """Return the training, validation and test queries of a task. Raises ParameterError for an unknown kind."""
-    if kind not in KINDS:
-        raise ParameterError(f"there is no kind of task '{kind}'. {nearest(kind, KINDS)}")
-    settings, number = KINDS[kind], sorted(KINDS).index(kind)
-    draw = np.random.default_rng([seed, number])
+    if kind not in (*KINDS, DRAWN):
+        raise ParameterError(f"there is no kind of task '{kind}'. {nearest(kind, (*KINDS, DRAWN))}")
+    settings = properties(seed) if kind == DRAWN else KINDS[kind]
+    draw = np.random.default_rng([seed, len(KINDS) + 1 if kind == DRAWN else sorted(KINDS).index(kind)])
     queries = int(np.exp(draw.uniform(*np.log(settings.queries))))
-    documents = int(np.exp(draw.uniform(*np.log((11_000, 60_000)))))
+    documents = int(np.exp(draw.uniform(*np.log(settings.documents))))
     size = Size(queries, max(documents // queries, 8), int(np.exp(draw.uniform(*np.log(settings.features)))))
-    n_vali = int(np.clip(queries * draw.uniform(0.15, 0.3), 20, 750))
+    n_vali = int(np.clip(queries * draw.uniform(0.15, 0.3), min(20, queries // 3), 750))
     counts = {"train": queries - n_vali, "vali": n_vali, "test": int(np.clip(TEST_DOCUMENTS / size.length, 300, 3000))}
     lengths = [_lengths(count, size.length, draw) for count in counts.values()]
     origin = np.repeat(np.arange(3), [part.sum() for part in lengths])
-    X, Z, of_query = _features(np.concatenate(lengths), size.features, origin, settings.shift, draw)
-    score = _standard(settings.truth(Z, of_query, draw))
-    score += settings.noise * draw.standard_normal(len(score))
-    shares = (1.0 - settings.rare, settings.rare) if settings.rare else SHARES
-    grades = np.searchsorted(np.quantile(score[origin == 0], np.cumsum(shares)[:-1]), score)
+    X, Z, of_query = _features(np.concatenate(lengths), size.features, origin, settings, draw)
+    seen = Z
+    if settings.informative < 1.0:
+        seen = Z[:, draw.choice(size.features, max(round(settings.informative * size.features), 3), replace=False)]
+    score = _standard(settings.truth(seen, of_query, draw))
+    noise = settings.noise * draw.standard_normal(len(score))
+    if settings.uneven:
+        every = np.concatenate(lengths)
+        noise *= np.repeat(np.exp(settings.uneven * draw.standard_normal(len(every))), every)
+    grades = _grades(score + noise, origin == 0, settings)
     if settings.missing:
         X[draw.random(X.shape) < settings.missing * 2.0 / (1.0 + np.exp(-2.0 * Z))] = np.nan
     parts = [Queries.from_arrays(X[origin == k], grades[origin == k], group=lengths[k]) for k in range(3)]
     return Split(f"{kind}-{seed}", *parts)
+
+
+def _grades(score: Floats, of_training: NDArray[np.bool_], settings: Kind) -> Floats:
+    """Return grades by the quantiles of the scores of training documents, or by the scores."""
+    if settings.rare:
+        shares: tuple[float, ...] = (1.0 - settings.rare, settings.rare)
+    elif settings.levels == 0:
+        low, high = np.quantile(score[of_training], (0.3, 0.995))
+        return np.asarray(np.clip(4.0 * (score - low) / (high - low), 0.0, 4.0))
+    else:
+        shares = (*SHARES[: settings.levels - 1], sum(SHARES[settings.levels - 1 :]))
+    limits = np.quantile(score[of_training], np.cumsum(shares)[:-1])
+    return np.searchsorted(limits, score).astype(np.float64)
 
 
 def _lengths(count: int, mean: int, draw: np.random.Generator) -> Ints:
@@ -180,7 +264,7 @@ def _standard(values: Floats) -> Floats:
 
 
 def _features(
-    lengths: Ints, count: int, origin: Ints, shift: float, draw: np.random.Generator
+    lengths: Ints, count: int, origin: Ints, settings: Kind, draw: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """Return features as they are given, (n, m), the standardised factors of the true scores, and those of the queries.
 
@@ -188,18 +272,23 @@ def _features(
     the same for all documents of a query.
     """
     n, query = int(lengths.sum()), np.repeat(np.arange(len(lengths)), lengths)
-    causes = draw.standard_normal((max(count // 5, 4), count)) / np.sqrt(count / 5)
+    shared = settings.causes * count
+    causes = draw.standard_normal((max(int(shared), 4), count)) / np.sqrt(shared)
     Z = draw.standard_normal((n, len(causes))) @ causes + draw.uniform(0.3, 1.0) * draw.standard_normal((n, count))
     Z += (draw.uniform(0.2, 0.8) * draw.standard_normal((len(lengths), count)))[query]
-    if shift:
-        Z += shift * draw.standard_normal(count) * (origin > 0)[:, None]
+    if settings.shift:
+        Z += settings.shift * draw.standard_normal(count) * (origin > 0)[:, None]
     constant = draw.choice(count, max(count // 12, 2), replace=False)
     Z[:, constant] = draw.standard_normal((len(lengths), len(constant)))[query]
     Z = _standard(Z)
-    X, form = Z.copy(), draw.integers(0, 5, count)
+    X, form = Z.copy(), draw.integers(0, 1 if settings.plain else 5, count)
     X[:, form == 1] = np.exp(1.2 * Z[:, form == 1])
     X[:, form == 2] = np.floor(np.exp(Z[:, form == 2]))
     X[:, form == 3] = Z[:, form == 3] > 0.8
     seen = _standard(X)  # the true score is a function of the features, up to a known function of each
     Z[:, form == 2], Z[:, form == 3] = seen[:, form == 2], seen[:, form == 3]
+    for column in draw.choice(count, round(settings.categories * count), replace=False) if settings.categories else ():
+        levels = int(draw.integers(4, 40))
+        places = np.searchsorted(np.quantile(Z[:, column], np.arange(1, levels) / levels), Z[:, column])
+        X[:, column], Z[:, column] = draw.permutation(levels)[places], _standard(places.astype(np.float64))
     return X.astype(np.float32), Z, Z[:, constant]

@@ -50,10 +50,11 @@ LAYERS = {
         ("storage",),
         ("study",),
         ("samplers", "workers"),
+        ("policy",),
         ("gp", "statistics", "evaluation"),
         ("splits",),
     ),
-    "studies": (("benchmarks",), ("papers",), ("rankings",), ("api_search",)),
+    "studies": (("laboratory",), ("benchmarks",), ("papers",), ("rankings",), ("api_search",)),
     "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
 }
 """From top to bottom: a package may import those of the lines below it, and none beside it. A package inside of
@@ -80,7 +81,7 @@ MOST_IMPORTS = 25
 TABLES_OF_NAMES = {("solvers",), ("face",)}
 """Modules that import names to give them on: how many they are is no matter."""
 
-BUDGET = {"solvers": 23009, "tuner": 16413, "studies": 5840, "dashboards": 5260, "tests": 41547}
+BUDGET = {"solvers": 23009, "tuner": 16425, "studies": 6298, "dashboards": 5260, "tests": 41715}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

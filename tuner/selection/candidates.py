@@ -35,6 +35,7 @@ class Candidate:
     """A configuration that may be chosen on one split.
 
     number   of its trial; -1 for a blend, whose params are the shares of its members
+    place    among the candidates of its solver, by their trials
     vali     (n validation queries,) what its trial scored, value is the mean; empty for a blend
     rescored (n development queries,) what it scored on fresh folds; None where it was not scored there
     vali_weights, rescored_weights  weights of these queries, None where each counts once
@@ -50,6 +51,7 @@ class Candidate:
     trials: int
     rescored: Floats | None = None
     number: int = -1
+    place: int = 0
     seconds: float = 0.0
     scores: NDArray[np.float32] | None = None
     members: tuple[Candidate, ...] = field(default=())
@@ -108,8 +110,13 @@ def finalists(candidates: Sequence[Candidate], generator: np.random.Generator, *
 
 
 def best_by_solver(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Return the best candidate of each solver, best first: by fresh folds where rescored, else by their trial."""
+    """Return the best candidate of each solver, best first: by fresh folds where rescored, else by their place."""
+
+    def key(candidate: Candidate) -> tuple[bool, float]:
+        is_rescored, value = candidate.merit
+        return is_rescored, value if is_rescored else -candidate.place
+
     best: dict[str, Candidate] = {}
-    for candidate in sorted(candidates, key=lambda candidate: candidate.merit, reverse=True):
+    for candidate in sorted(candidates, key=key, reverse=True):
         best.setdefault(candidate.solver, candidate)
-    return list(best.values())
+    return sorted(best.values(), key=lambda candidate: candidate.merit, reverse=True)

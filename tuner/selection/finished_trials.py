@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from optuna.trial import FrozenTrial, TrialState
-from scipy.special import ndtr, ndtri
 
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.policy.trials import ahead
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.selection.blending import FEW_QUERIES, MIN_Z
 from ranktune.tuner.selection.candidates import PER_SOLVER, Candidate
 from ranktune.tuner.selection.results import Failure
-from ranktune.tuner.statistics.intervals import z_score
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.record import ERROR, PATH, Record, number_of, seconds_of
 
@@ -30,9 +28,8 @@ def best_candidates(
 ) -> list[Candidate]:
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
-    With `believed` the first configurations of a solver are taken first: they were good on other data. Where queries
-    are few, the maximum of the other trials is mostly noise: they must be better than the best of the first ones by
-    MIN_Z standard errors of the paired difference, and by more the more of them there are.
+    With `believed` the first configuration of a solver comes first, unless others are ahead of it
+    (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.
@@ -59,8 +56,8 @@ def best_candidates(
     candidates, first = [], first_configurations(space)
     for solver, succeeded in by_solver.items():
         ranked = sorted(succeeded, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
-        eligible = _beyond_noise(ranked, first, record) if believed else ranked
-        for trial in eligible[:PER_SOLVER]:
+        eligible = _believed(ranked, first, record) if believed else ranked
+        for place, trial in enumerate(eligible[:PER_SOLVER]):
             assert trial.value is not None
             candidates.append(
                 Candidate(
@@ -70,6 +67,7 @@ def best_candidates(
                     record.per_query(trial)[record.metric],
                     tried[solver],
                     number=number_of(trial),
+                    place=place,
                     seconds=seconds_of(trial),
                     vali_weights=record.weights,
                 )
@@ -77,26 +75,22 @@ def best_candidates(
     return sorted(candidates, key=lambda candidate: (-candidate.value, candidate.number))
 
 
-def _beyond_noise(
+def _believed(
     ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Record
 ) -> list[FrozenTrial]:
-    """Return the trials that are significantly better than the first configurations of their solver, then these.
+    """Return the trials that may replace the first configuration of their solver, then it, then the other first ones.
 
-    All, in their order, where queries are many, or where no first configuration has finished. The level is that of
-    MIN_Z, divided by how many trials are compared (Bonferroni).
+    All, in their order, where no first configuration has finished.
     """
     in_order = sorted(ranked, key=number_of)
     begun = [next((trial for trial in in_order if alike(first, trial.params)), None) for first in configurations]
-    first = [trial for trial in ranked if trial in begun]
+    first = [trial for trial in begun if trial is not None]
     if not first:
         return ranked
-    level = record.per_query(first[0])[record.metric]
-    if len(level) >= FEW_QUERIES:
-        return ranked
-    others = [trial for trial in ranked if trial not in first]
-    needed = -ndtri(ndtr(-MIN_Z) / max(len(others), 1))
-    scored = [(trial, record.per_query(trial)[record.metric]) for trial in others]
-    return [*(trial for trial, values in scored if z_score(values, level, record.weights) > needed), *first]
+    others = [trial for trial in ranked if trial is not first[0]]
+    level, *values = (record.per_query(trial)[record.metric] for trial in (first[0], *others))
+    chosen = [others[place] for place in ahead(level, values, record.weights)]
+    return [*chosen, first[0], *(trial for trial in first[1:] if trial not in chosen)]
 
 
 def best_default(record: Record, space: UnionSpace) -> Candidate | None:

@@ -88,15 +88,20 @@ def _resampled_means(values: Floats, weights: Floats | None, generator: np.rando
     return means
 
 
-def z_score(a: Floats, b: Floats, weights: Floats | None = None) -> float:
-    """Return the mean paired difference over queries in standard errors; 0 if there is no difference.
+def paired(a: Floats, b: Floats, weights: Floats | None = None) -> tuple[float, float]:
+    """Return the mean paired difference over queries, and its standard error.
 
     With weights the squared standard error is sum(w^2 (d - m)^2) / sum(w)^2, of the differences d and their mean m.
     """
     differences = linearised(a - b, weights)
     differences = differences[~np.isnan(differences)]
-    ahead = mean_or_zero(differences)
     error = float(differences.std()) / len(differences) ** 0.5 if len(differences) else 0.0
+    return mean_or_zero(differences), error
+
+
+def z_score(a: Floats, b: Floats, weights: Floats | None = None) -> float:
+    """Return the mean paired difference over queries in standard errors; 0 if there is no difference."""
+    ahead, error = paired(a, b, weights)
     if error > 0.0:
         return ahead / error
     return float(np.sign(ahead)) * np.inf if ahead else 0.0

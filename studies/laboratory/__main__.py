@@ -1,0 +1,159 @@
+"""What many configurations of rankers reach on many tasks: python -m ranktune.studies.laboratory --help."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+import numpy as np
+import typer
+from rich.console import Console
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.split import Split
+from ranktune.solvers.names import STANDARD
+from ranktune.studies.benchmarks.tables import Row, Table, drawn
+from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
+from ranktune.studies.benchmarks.turnkey.command import Data, cases_of
+from ranktune.studies.benchmarks.turnkey.peers import with_validation
+from ranktune.studies.laboratory.analysis import (
+    HARM,
+    beyond,
+    by_task,
+    differences,
+    gains,
+    means,
+    picked,
+    significant,
+)
+from ranktune.studies.laboratory.analysis import portfolio as portfolio_of
+from ranktune.studies.laboratory.configurations import Configuration, configurations, name_of
+from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
+from ranktune.studies.laboratory.packing import pack
+from ranktune.studies.laboratory.rows import SHARES
+from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.study.declaration import Study
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+SOLVERS = tuple(name for name in STANDARD if name != "CatBoostRanker")
+"""The solvers of the table: those that compete by default and take little time."""
+
+ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
+"""Standard errors by which a trial has to be ahead, in the comparison of choices.
+0: the plain maximum."""
+
+Kept: TypeAlias = Annotated[Path, typer.Option("--keep", help="The file of the rows. What is in it is not repeated.")]
+
+
+@app.callback()
+def _all() -> None:
+    """Have a name for each command, also where there is only one."""
+
+
+@app.command()
+def table(
+    keep: Kept,
+    data: Data = None,
+    seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
+    draws: Annotated[int, typer.Option(help="Configurations drawn from the space of each solver.", min=0)] = 8,
+    shares: Annotated[
+        int, typer.Option(help="So many of the first configurations are also fitted to parts of the queries.", min=0)
+    ] = 14,
+    seconds: Annotated[float, typer.Option(help="No row begins after so many seconds.", min=0.0)] = 10_800.0,
+    jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
+) -> None:
+    """Measure what configurations reach on tasks, by checkpoints, at shares of the training queries."""
+    tasks = {f"{DRAWN}-{seed}": partial(_drawn, seed) for seed in _range(seeds)}
+    for case in cases_of(data, None) if data else ():
+        for split in case.splits:
+            tasks[f"{case.name} {split.name}"] = partial(_usable, split, f"{case.name} {split.name}")
+    every = configurations(SOLVERS, draws)
+    wanted: list[Wanted] = [(params, SHARES[0]) for params in every]
+    wanted += [(params, share) for params in every[:shares] for share in SHARES[1:]]
+    make_table(tasks, wanted, keep, seconds, jobs, typer.echo)
+
+
+@app.command("pack")
+def packed(keep: Kept, output: Annotated[Path, typer.Argument(help="The file, .npz.")]) -> None:
+    """Write the rows as one small file, which the other commands read too, without the values of test queries."""
+    pack(read_rows(keep), output)
+
+
+@app.command()
+def portfolio(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> None:
+    """Order first configurations by what each adds, on the tasks to learn from, and show it on the others."""
+    table, first = by_task(read_rows(keep)), configurations(SOLVERS, 0)
+    names = [name_of(params) for params in first]
+    tasks = [task for task, rows in table.items() if all(name in rows for name in names)]
+    learn, confirm = (means(table, half, names) for half in _halves(tasks))
+    order = portfolio_of(*learn, count)
+    rows: list[Row] = [
+        {
+            "configuration": _shown(first[place]),
+            "learn": float(picked(*learn, order[: k + 1]).mean()),
+            "confirm": float(picked(*confirm, order[: k + 1]).mean()),
+        }
+        for k, place in enumerate(order)
+    ]
+    note = f"the best of all in hindsight: {learn[1].max(axis=1).mean():.4f}, {confirm[1].max(axis=1).mean():.4f}"
+    _print(Table("test NDCG@10 of the best by validation of the configurations so far", rows, note))
+
+
+@app.command()
+def choices(keep: Kept, draws: Annotated[int, typer.Option(help="As of the table.", min=1)] = 8) -> None:
+    """Compare ways to choose among the trials of a solver, by what they gain over its first configuration."""
+    table, first, every = by_task(read_rows(keep)), configurations(SOLVERS, 0), configurations(SOLVERS, draws)
+    rules = {f"> {errors:g} errors": beyond(errors) for errors in ERRORS} | {"significant": significant}
+    for title, tasks in zip(("to learn from", "that confirm"), _halves(list(table)), strict=True):
+        known = [differences(table, task, solver, first, every) for solver in SOLVERS for task in tasks]
+        known = [of_task for of_task in known if len(of_task) > 1]
+        rows: list[Row] = []
+        for name, rule in rules.items():
+            gained = gains(rule, known)
+            error = gained.std() / len(known) ** 0.5
+            shares = {"helped": f"{np.mean(gained > HARM):.1%}", "harmed": f"{np.mean(gained < -HARM):.1%}"}
+            rows.append({"choice": name, "gain": f"{gained.mean():+.4f}", "error": f"{error:.4f}", **shares})
+        hindsight = np.mean([max(0.0, *(each.real for each in of_task)) for of_task in known])
+        note = f"{len(known)} choices; the best in hindsight gains {hindsight:+.4f}. Helped, harmed: by {HARM:g}."
+        _print(Table(f"gain on test over the first configuration, on tasks {title}", rows, note))
+
+
+def _halves(tasks: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the drawn tasks to learn from, and those that confirm, with all others."""
+    learn = [task for task in tasks if task.startswith(f"{DRAWN}-") and not confirms(int(task.split("-")[1]))]
+    return learn, [task for task in tasks if task not in learn]
+
+
+def _shown(params: Configuration) -> str:
+    """Return what a configuration has that is not its solver's default."""
+    solver = str(params[SOLVER])
+    (defaults,) = Study(solvers=[solver]).union_space().defaults()
+    changed = {name.removeprefix(f"{solver}."): value for name, value in params.items() if defaults.get(name) != value}
+    return " ".join([solver, *(f"{name}={value}" for name, value in changed.items())])
+
+
+def _print(table: Table) -> None:
+    console = Console()
+    console.print(drawn(table, console.width))
+
+
+def _range(text: str) -> range:
+    first, _, last = text.partition(":")
+    if not (first.isdecimal() and last.isdecimal()):
+        raise ParameterError(f"'{text}' are no seeds: give the first and the last, such as 0:72.")
+    return range(int(first), int(last))
+
+
+def _drawn(seed: int) -> Split:
+    return _usable(task_of(f"{DRAWN}-{seed}"), f"{DRAWN}-{seed}")
+
+
+def _usable(split: Split, name: str) -> Split:
+    return replace(with_validation(split.allowing_missing()), name=name)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,41 @@
+"""The configurations of the table: what a study tries first, and others drawn from the search spaces."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import optuna
+
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.samplers.first import first_configurations
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.study.declaration import Study
+
+Configuration = dict[str, Value]
+"""Parameters by flat name."""
+
+
+def configurations(solvers: Sequence[str], count: int) -> list[Configuration]:
+    """Return what a study of these solvers tries first, then count drawn of each solver, in turns, without repetitions.
+
+    The first of them do not depend on the count.
+    """
+    space = Study(solvers=list(solvers)).union_space()
+    drawn = [_draws(space.restricted({SOLVER: name}), number, count) for number, name in enumerate(solvers)]
+    every = [*first_configurations(space), *(params for rank in zip(*drawn, strict=True) for params in rank)]
+    return list({name_of(params): params for params in every}.values())
+
+
+def _draws(space: UnionSpace, seed: int, count: int) -> list[Configuration]:
+    """Return configurations drawn uniformly from the space of a solver."""
+    verbosity = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
+    optuna.logging.set_verbosity(verbosity)
+    return [space.suggest(study.ask()) for _ in range(count)]
+
+
+def name_of(params: Configuration) -> str:
+    """Return a configuration as text, equal for equal ones."""
+    return json.dumps(params, sort_keys=True)

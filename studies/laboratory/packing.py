@@ -1,0 +1,53 @@
+"""The table as one small file: every row with its checkpoints and its values of validation queries.
+
+The values of test queries are many, so that their mean alone is kept.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import astuple
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.studies.laboratory.rows import STEPS, Checkpoint, Row, mean_value
+
+
+def pack(rows: Sequence[Row], path: Path) -> None:
+    """Write the rows that did not fail."""
+    kept = [row for row in rows if row.vali is not None]
+    names = [sorted({getattr(row, name) for row in kept}) for name in ("task", "configuration")]
+    places = [{name: place for place, name in enumerate(each)} for each in names]
+    vali = [np.where(np.isnan(row.vali), -1.0, np.round(row.vali * STEPS)) for row in kept if row.vali is not None]
+    points = [astuple(point) for row in kept for point in row.checkpoints]
+    np.savez_compressed(
+        path,
+        names=np.frombuffer(json.dumps(names).encode(), dtype=np.uint8),
+        task=np.array([places[0][row.task] for row in kept], dtype=np.int16),
+        configuration=np.array([places[1][row.configuration] for row in kept], dtype=np.int16),
+        share=np.array([row.share for row in kept]),
+        test=np.array([mean_value(row.test) for row in kept], dtype=np.float32),
+        lengths=np.array([[len(row.checkpoints), len(values)] for row, values in zip(kept, vali, strict=True)]),
+        checkpoints=np.array(points, dtype=np.float32).T.copy(),
+        vali=np.concatenate(vali).astype(np.int16),
+    )
+
+
+def unpack(path: Path) -> list[Row]:
+    """Return the rows that pack wrote, test the mean of each alone."""
+    with np.load(path) as file:
+        table = {name: file[name] for name in file.files}
+    tasks, configurations = json.loads(table["names"].tobytes())
+    points = [Checkpoint(*map(float, point)) for point in table["checkpoints"].T]
+    values = np.where(table["vali"] < 0, np.nan, table["vali"] / STEPS)
+    ends = np.cumsum(table["lengths"], axis=0)
+    rows = []
+    for place, (task, configuration, share) in enumerate(
+        zip(table["task"], table["configuration"], table["share"], strict=True)
+    ):
+        (point, value), (n_points, n_values) = ends[place], table["lengths"][place]
+        row = Row(tasks[task], configurations[configuration], float(share), tuple(points[point - n_points : point]))
+        rows.append(row.with_values(values[value - n_values : value], table["test"][place : place + 1]))
+    return rows

@@ -1,0 +1,167 @@
+"""A row of the table: what one configuration reaches on one task, fitted to a share of the training queries."""
+
+from __future__ import annotations
+
+import base64
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Self, TypeVar
+
+import numpy as np
+
+from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import RankTuneError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
+from ranktune.solvers.metrics.means import mean_of
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.laboratory.configurations import Configuration, name_of
+from ranktune.tuner.evaluation.fitting import n_rounds, sample, unfitted
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.tasks import Tasks
+
+T = TypeVar("T")
+
+METRIC = "ndcg@10"
+SHARES = (1.0, 0.25, 0.5)
+"""Shares of the training queries."""
+GROWTH = 1.5
+"""Factor from the rounds of a checkpoint of boosting to those of the next one."""
+STEPS = 32_767
+"""The values of queries, from 0 to 1, are kept in so many steps."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A model on the way: rounds of boosting, or a value of the path; processor seconds so far, and what it scores."""
+
+    value: float
+    seconds: float
+    vali: float
+    test: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """What a configuration reaches.
+
+    configuration  its name
+    checkpoints    the models on the way, of which the best by validation counts
+    vali, test     the metric of that model by query, NaN where the metric skips it; packed rows have the mean test
+    error          why it failed, empty otherwise
+    """
+
+    task: str
+    configuration: str
+    share: float
+    checkpoints: tuple[Checkpoint, ...] = ()
+    vali: Floats | None = None
+    test: Floats | None = None
+    error: str = ""
+
+    @property
+    def key(self) -> tuple[str, str, float]:
+        """What the row is about."""
+        return self.task, self.configuration, self.share
+
+    def with_values(self, vali: Floats, test: Floats) -> Self:
+        """Return the row with the metric by query."""
+        return replace(self, vali=vali, test=test)
+
+    def as_json(self) -> Json:
+        """Return the row as values of JSON."""
+        values = {name: _text(getattr(self, name)) for name in ("vali", "test")}
+        return asdict(replace(self, vali=None, test=None)) | values
+
+    @classmethod
+    def from_json(cls, fields: Json) -> Self:
+        """Return the row that as_json wrote."""
+        values = {name: _values(fields[name]) for name in ("vali", "test")}
+        return cls(**fields | values | {"checkpoints": tuple(Checkpoint(**each) for each in fields["checkpoints"])})
+
+
+def mean_value(values: Floats | None) -> float:
+    """Return the mean of the metric over the queries that it does not skip."""
+    assert values is not None
+    return mean_of(values)
+
+
+def _text(values: Floats | None) -> str:
+    if values is None:
+        return ""
+    steps = np.where(np.isnan(values), -1.0, np.round(np.nan_to_num(values) * STEPS))
+    return base64.b64encode(steps.astype("<i2").tobytes()).decode()
+
+
+def _values(text: str) -> Floats | None:
+    if not text:
+        return None
+    steps = np.frombuffer(base64.b64decode(text), dtype="<i2").astype(np.float64)
+    return np.where(steps < 0.0, np.nan, steps / STEPS)
+
+
+def row_of(split: Split, params: Configuration, share: float, seed: int = 0, limit: float = 30.0) -> Row:
+    """Fit a configuration to a share of the training queries, for so many processor seconds at most, and score it."""
+    row = Row(split.name, name_of(params), share)
+    assert split.vali is not None
+    assert split.test is not None
+    numbers = np.arange(split.train.n_queries)
+    train = split.train.select(sample(numbers, max(round(share * len(numbers)), 2), seed))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return replace(row, **_measured(_task(params, seed), train, split.vali, split.test, limit))
+    except (RankTuneError, ValueError, ArithmeticError) as error:
+        return replace(row, error=f"{type(error).__name__}: {error}")
+
+
+def _task(params: Configuration, seed: int) -> Task:
+    return Tasks(Study(solvers=[str(params[SOLVER])], metric=METRIC, seed=seed), Path()).of(params)
+
+
+def _measured(task: Task, train: Queries, vali: Queries, test: Queries, limit: float) -> Json:
+    metric = parse_metric(METRIC)
+    checkpoints: list[Checkpoint] = []
+    best: tuple[float, Floats, Floats] | None = None
+    for value, ranker, seconds in _models(task, train, vali, limit):
+        of_vali, of_test = (metric.per_query(ranker.predict(part), part) for part in (vali, test))
+        checkpoints.append(Checkpoint(value, seconds, mean_of(of_vali), mean_of(of_test)))
+        if best is None or checkpoints[-1].vali > best[0]:
+            best = checkpoints[-1].vali, of_vali, of_test
+    assert best is not None
+    return {"checkpoints": tuple(checkpoints), "vali": best[1], "test": best[2]}
+
+
+def _models(task: Task, train: Queries, vali: Queries, limit: float) -> Iterator[tuple[float, BaseRanker, float]]:
+    """Yield the models on the way, each with its value and the processor seconds so far; valid until the next."""
+    ranker, due = unfitted(task), 1.0
+    if task.path and not task.bound:
+        for (value, fitted), spent in _timed(ranker.fit_path(train, task.path), limit):
+            yield float(value), fitted, spent
+        return
+    if task.bound:
+        ranker.set_params(**{task.path_parameter: task.bound})
+    spent = 0.0
+    for step, spent in _timed(ranker.fit_steps(train, vali=vali), limit):
+        if task.bound and step.iteration >= due:
+            due = max(due * GROWTH, due + 1.0)
+            yield float(step.iteration), ranker, spent
+    yield float(n_rounds(ranker)) if task.bound else 1.0, ranker, spent
+
+
+def _timed(steps: Iterator[T], limit: float) -> Iterator[tuple[T, float]]:
+    """Yield each step with the processor seconds that all took so far, until the limit; between steps none count."""
+    spent = 0.0
+    while spent < limit:
+        begun = time.process_time()
+        step = next(steps, None)
+        spent += time.process_time() - begun
+        if step is None:
+            break
+        yield step, spent

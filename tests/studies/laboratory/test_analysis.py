@@ -1,0 +1,82 @@
+"""What is decided on the table: orders of configurations and choices among trials, on values that are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.studies.benchmarks.results import append_result
+from ranktune.studies.laboratory.__main__ import SOLVERS, app
+from ranktune.studies.laboratory.analysis import (
+    Difference,
+    beyond,
+    by_task,
+    differences,
+    gains,
+    picked,
+    portfolio,
+    significant,
+)
+from ranktune.studies.laboratory.configurations import configurations, name_of
+from ranktune.studies.laboratory.rows import Row
+
+GENERATOR = np.random.default_rng(0)
+
+
+def row(task: str, name: str, vali: Floats, test: Floats) -> Row:
+    return Row(task, name, 1.0, vali=vali, test=test)
+
+
+def test_the_pick_is_the_best_by_validation() -> None:
+    vali, test = np.array([[0.1, 0.9, 0.5], [0.7, 0.2, 0.8]]), np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    assert picked(vali, test, [0, 1, 2]).tolist() == [2.0, 6.0]
+    assert picked(vali, test, [2, 0]).tolist() == [3.0, 6.0]
+
+
+def test_a_portfolio_begins_with_the_best_and_goes_on_with_what_it_lacks() -> None:
+    """The second configuration is good where the first is not; the third, a little better, is like the first."""
+    values = np.array([[0.9, 0.1, 0.8], [0.9, 0.2, 0.9], [0.2, 0.8, 0.3]])
+    assert portfolio(values, values, 3)[:2] == [0, 1]
+    assert sorted(portfolio(values, values, 9)) == [0, 1, 2]
+
+
+def test_differences_are_from_the_first_configuration_of_the_solver() -> None:
+    first, every = configurations(["GBDTRanker"], 0), configurations(["GBDTRanker"], 2)
+    vali, test = GENERATOR.random((len(every), 30)), GENERATOR.random((len(every), 50))
+    rows = [
+        row("a", name_of(params), *values) for params, values in zip(every, zip(vali, test, strict=True), strict=True)
+    ]
+    known = differences(by_task(rows), "a", "GBDTRanker", first, every)
+    assert [each.first for each in known] == [True] * (len(first) - 1) + [False] * 2
+    for place, each in enumerate(known, 1):
+        difference = vali[place] - vali[0]
+        assert each.seen == pytest.approx(difference.mean())
+        assert each.error == pytest.approx(difference.std() / 30**0.5)
+        assert each.real == pytest.approx(test[place].mean() - test[0].mean())
+    assert differences(by_task(rows), "b", "GBDTRanker", first, every) == []
+
+
+def test_a_rule_chooses_what_it_counts_highest_or_nothing() -> None:
+    lucky, sure = Difference(False, 0.03, 0.02, -0.01), Difference(False, 0.02, 0.002, 0.015)
+    worse = Difference(False, -0.01, 0.001, 0.5)
+    assert gains(beyond(0.0), [[lucky, sure], [worse]]).tolist() == [-0.01, 0.0]
+    assert gains(beyond(2.0), [[lucky, sure], [worse]]).tolist() == [0.015, 0.0]
+    assert gains(significant, [[lucky, sure], [worse]]).tolist() == [0.015, 0.0]
+
+
+def test_the_commands_read_the_table(tmp_path: Path) -> None:
+    every = configurations(SOLVERS, 1)
+    for seed in (0, 40):
+        for params in every:
+            values = GENERATOR.random(40)
+            append_result(tmp_path / "rows", row(f"drawn-{seed}", name_of(params), values, values).as_json())
+    result = CliRunner().invoke(app, ["portfolio", "--keep", str(tmp_path / "rows"), "--count", "2"])
+    assert result.exit_code == 0, result.output
+    assert "the best of all in hindsight" in result.output
+    result = CliRunner().invoke(app, ["choices", "--keep", str(tmp_path / "rows"), "--draws", "1"])
+    assert result.exit_code == 0, result.output
+    assert "significant" in result.output

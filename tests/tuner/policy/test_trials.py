@@ -1,0 +1,33 @@
+"""Which trials replace the first configuration: those ahead by more than their noise, the highest first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.tuner.policy.trials import AHEAD, ahead
+
+GENERATOR = np.random.default_rng(0)
+
+
+def test_those_ahead_by_more_than_their_noise_come_highest_first() -> None:
+    first = GENERATOR.random(100)
+    noise = GENERATOR.normal(size=100)
+    noise = (noise - noise.mean()) / noise.std() / 10.0  # of a mean over queries: 0.01
+    others = [first + noise + shift for shift in (0.005, 0.02, -0.02, 0.03, 0.0101)]
+    assert ahead(first, others) == [3, 1, 4]
+    assert ahead(first, [first]) == []
+
+
+def test_of_equal_configurations_one_in_six_is_ahead() -> None:
+    first = np.zeros(400)
+    others = [GENERATOR.normal(size=400) for _ in range(2000)]
+    assert AHEAD == 1.0
+    assert len(ahead(first, others)) / len(others) == pytest.approx(0.159, abs=0.025)
+
+
+def test_queries_count_by_their_weights_and_skipped_ones_do_not() -> None:
+    first = np.array([0.5, 0.5, 0.5, 0.5, np.nan])
+    other = np.array([0.9, 0.9, 0.0, 0.0, 0.9])
+    assert ahead(first, [other]) == []
+    assert ahead(first, [other], np.array([1.0, 1.0, 0.01, 0.01, 9.0])) == [0]
