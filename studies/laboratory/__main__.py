@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,7 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import ParameterError, RankTuneError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.tables import Row, Table, drawn
@@ -42,15 +43,9 @@ SOLVERS = tuple(name for name in STANDARD if name != "CatBoostRanker")
 """The solvers of the table: those that compete by default and take little time."""
 
 ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
-"""Standard errors by which a trial has to be ahead, in the comparison of choices.
-0: the plain maximum."""
+"""Standard errors by which a trial has to be ahead, in the comparison of choices; 0: the plain maximum."""
 
 Kept: TypeAlias = Annotated[Path, typer.Option("--keep", help="The file of the rows. What is in it is not repeated.")]
-
-
-@app.callback()
-def _all() -> None:
-    """Have a name for each command, also where there is only one."""
 
 
 @app.command()
@@ -88,7 +83,7 @@ def portfolio(keep: Kept, count: Annotated[int, typer.Option(help="So many confi
     table, first = by_task(read_rows(keep)), configurations(SOLVERS, 0)
     names = [name_of(params) for params in first]
     tasks = [task for task, rows in table.items() if all(name in rows for name in names)]
-    learn, confirm = (means(table, half, names) for half in _halves(tasks))
+    learn, confirm = (means(table, half, names) for half in _halves(tasks, keep))
     order = portfolio_of(*learn, count)
     rows: list[Row] = [
         {
@@ -107,7 +102,7 @@ def choices(keep: Kept, draws: Annotated[int, typer.Option(help="As of the table
     """Compare ways to choose among the trials of a solver, by what they gain over its first configuration."""
     table, first, every = by_task(read_rows(keep)), configurations(SOLVERS, 0), configurations(SOLVERS, draws)
     rules = {f"> {errors:g} errors": beyond(errors) for errors in ERRORS} | {"significant": significant}
-    for title, tasks in zip(("to learn from", "that confirm"), _halves(list(table)), strict=True):
+    for title, tasks in zip(("to learn from", "that confirm"), _halves(list(table), keep), strict=True):
         known = [differences(table, task, solver, first, every) for solver in SOLVERS for task in tasks]
         known = [of_task for of_task in known if len(of_task) > 1]
         rows: list[Row] = []
@@ -121,10 +116,19 @@ def choices(keep: Kept, draws: Annotated[int, typer.Option(help="As of the table
         _print(Table(f"gain on test over the first configuration, on tasks {title}", rows, note))
 
 
-def _halves(tasks: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the drawn tasks to learn from, and those that confirm, with all others."""
+def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
+    """Return the drawn tasks to learn from, and those that confirm, with all others.
+
+    Raises ParameterError where there are none of one kind in the file of rows.
+    """
     learn = [task for task in tasks if task.startswith(f"{DRAWN}-") and not confirms(int(task.split("-")[1]))]
-    return learn, [task for task in tasks if task not in learn]
+    others = [task for task in tasks if task not in learn]
+    if not (learn and others):
+        raise ParameterError(
+            f"{keep} has {len(learn)} tasks to learn from and {len(others)} that confirm, of which both are needed. "
+            "Make them with the command table, such as --seeds 0:72."
+        )
+    return learn, others
 
 
 def _shown(params: Configuration) -> str:
@@ -156,4 +160,7 @@ def _usable(split: Split, name: str) -> Split:
 
 
 if __name__ == "__main__":
-    app()
+    try:
+        app()
+    except RankTuneError as error:
+        sys.exit(f"error: {error}")

@@ -90,7 +90,8 @@ X = np.random.default_rng(0).normal(size=(200, 3))
 queries = ranktune.Queries.from_arrays(X, (X[:, 0] > 0.5).astype(int), group=[10] * 20)
 with tempfile.TemporaryDirectory() as home:
     result = ranktune.tune(queries, solvers="mysolver", trials=3, sampler="random", test="none", home=home, jobs=1)
-    assert result.trials == 3 and "power" in result.best_model.parameters
+    rows = [row for row in result.leaderboard if row.solver == "MySolver"]
+    assert result.trials == 3 and "power" in rows[0].params
 assert "feature" in export(MySolver(power=0.5).fit(queries).as_model(), "json")
 """,
     "A loss": """

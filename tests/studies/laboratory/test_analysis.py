@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.benchmarks.results import append_result
 from ranktune.studies.laboratory.__main__ import SOLVERS, app
 from ranktune.studies.laboratory.analysis import (
@@ -80,3 +81,13 @@ def test_the_commands_read_the_table(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["choices", "--keep", str(tmp_path / "rows"), "--draws", "1"])
     assert result.exit_code == 0, result.output
     assert "significant" in result.output
+
+
+def test_what_is_missing_is_said(tmp_path: Path) -> None:
+    for command in ("portfolio", "choices"):
+        result = CliRunner().invoke(app, [command, "--keep", str(tmp_path / "rows")])
+        with pytest.raises(ParameterError, match="0 tasks to learn from and 0 that confirm"):
+            raise result.exception or AssertionError
+    result = CliRunner().invoke(app, ["table", "--keep", str(tmp_path / "rows"), "--seeds", "7"])
+    with pytest.raises(ParameterError, match="'7' are no seeds"):
+        raise result.exception or AssertionError
