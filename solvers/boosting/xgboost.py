@@ -115,7 +115,7 @@ def _batches(library: ModuleType, queries: Queries, labels: Floats) -> object:
     """Return an XGBoost iterator over whole queries, dense, about BATCH_CELLS numbers at a time."""
     parts = list(blocks(queries.starts, max(1, BATCH_CELLS // queries.n_features)))
 
-    class Batches(library.DataIter):  # type: ignore[misc]
+    class Batches(library.DataIter):  # type: ignore[name-defined,misc]
         def __init__(self) -> None:
             super().__init__()
             self.at = 0

@@ -216,7 +216,7 @@ def single_thresholds(source: Source, trees: Trees) -> Singles:
         rounded = trees.threshold.astype(np.float32)
         lower = np.nextafter(rounded, np.float32(-np.inf))
     singles = np.where(rounded.astype(np.float64) > trees.threshold, lower, rounded)
-    singles = np.where(trees.threshold >= ANY_VALUE, largest, singles)
+    singles = np.where(np.abs(trees.threshold) >= ANY_VALUE, np.copysign(largest, rounded), singles)
     if not np.isfinite(singles).all() or (singles == np.finfo(np.float32).max).any():
         worst = float(trees.threshold[np.argmax(np.abs(trees.threshold))])
         raise ParameterError(

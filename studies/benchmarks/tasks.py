@@ -84,7 +84,7 @@ def _additive(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
 
 def _linear(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:
     weights, kept = draw.standard_normal(Z.shape[1]), draw.random(Z.shape[1]) < 0.4
-    return np.asarray(Z @ (weights * kept if kept.any() else weights))
+    return np.asarray(Z @ (weights * kept if np.any(kept) else weights))
 
 
 def _mixed(Z: Floats, of_query: Floats, draw: np.random.Generator) -> Floats:

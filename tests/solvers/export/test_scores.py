@@ -21,7 +21,10 @@ from tests.support.missing_samples import is_there, lacking, model_of, some_lack
 
 SINGLE = {"solr", "elasticsearch", "opensearch", "onnx", "ranklib"}
 SIX_DIGITS = 1e-5
-KNOWING = ("LambdaMART", "XGBoostRanker", "CatBoostRanker", "RankBoost", "RidgeRanker", "Blend", "copy", "learnt copy")
+KNOWING = (
+    "LambdaMART", "SymmetricGBDT", "XGBoostRanker", "CatBoostRanker", "RankBoost", "RidgeRanker", "Blend", "copy",
+    "learnt copy",
+)  # fmt: skip
 """Models of data whose columns lack values or do not."""
 formats = pytest.mark.parametrize("format", FORMATS)
 
