@@ -9,15 +9,19 @@ import json
 from collections.abc import Sequence
 from dataclasses import astuple
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.studies.laboratory.rows import STEPS, Checkpoint, Row, mean_value
 
 
 def pack(rows: Sequence[Row], path: Path) -> None:
-    """Write the rows that did not fail."""
+    """Write the rows that did not fail. Raises ParameterError where there are none."""
     kept = [row for row in rows if row.vali is not None]
+    if not kept:
+        raise ParameterError("there are no rows to pack: make them with the command table.")
     names = [sorted({getattr(row, name) for row in kept}) for name in ("task", "configuration")]
     places = [{name: place for place, name in enumerate(each)} for each in names]
     vali = [np.where(np.isnan(row.vali), -1.0, np.round(row.vali * STEPS)) for row in kept if row.vali is not None]
@@ -36,10 +40,13 @@ def pack(rows: Sequence[Row], path: Path) -> None:
 
 
 def unpack(path: Path) -> list[Row]:
-    """Return the rows that pack wrote, test the mean of each alone."""
-    with np.load(path) as file:
-        table = {name: file[name] for name in file.files}
-    tasks, configurations = json.loads(table["names"].tobytes())
+    """Return the rows that pack wrote, test the mean of each alone. Raises DataError for another file."""
+    try:
+        with path.open("rb") as file, np.load(file) as packed:
+            table = {name: packed[name] for name in packed.files}
+        tasks, configurations = json.loads(table["names"].tobytes())
+    except (OSError, ValueError, KeyError, AttributeError, BadZipFile) as error:
+        raise DataError(f"{path}: not a packed table. Write it with the command pack.") from error
     points = [Checkpoint(*map(float, point)) for point in table["checkpoints"].T]
     values = np.where(table["vali"] < 0, np.nan, table["vali"] / STEPS)
     ends = np.cumsum(table["lengths"], axis=0)

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ranktune.solvers import GBDTRanker, RidgeRanker
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.tasks import CELLS, confirms, properties, task
@@ -81,6 +82,15 @@ def test_packed_rows_are_read_as_they_were_but_for_test_queries(split: Split, tm
         assert read.vali is not None
         np.testing.assert_allclose(read.vali, np.asarray(row.vali), atol=0.5 / STEPS)
         assert mean_value(read.test) == pytest.approx(mean_value(row.test), rel=1e-6)
+
+
+def test_what_is_no_packed_table_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="no rows to pack"):
+        pack([Row("a", "failed", 1.0, error="x")], tmp_path / "rows.npz")
+    (tmp_path / "other.npz").write_bytes(b"PK\x03\x04 other")
+    for name in ("other.npz", "missing.npz"):
+        with pytest.raises(DataError, match=f"{name}: not a packed table"):
+            read_rows(tmp_path / name)
 
 
 def test_more_draws_begin_with_those_of_fewer() -> None:
