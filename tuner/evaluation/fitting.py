@@ -22,6 +22,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
+from ranktune.tuner.evaluation.models import unfinished_model
 from ranktune.tuner.evaluation.racing import GrowthRace
 from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
@@ -64,13 +65,16 @@ def fitted(run: Run, train: Queries, vali: Queries | None = None) -> Iterator[Ba
 def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
     """Return a boosted ranker grown until validation queries stop it, or until the time is over.
 
-    The text says after how many rounds it was stopped because it cannot become as good as the incumbent, empty where
-    it was not. Raises LimitReached where the first round has not ended in time.
+    An unfinished model of the same task is continued. The text says after how many rounds it was stopped because it
+    cannot become as good as the incumbent, empty where it was not. Raises LimitReached where the first round has not
+    ended in time.
     """
     task, ranker = run.task, unfitted(run.task)
-    ranker.set_params(**{task.path_parameter: task.bound})
+    run.rounds, bound = _continued(task, ranker, train), task.bound
+    bound -= run.rounds
+    ranker.set_params(**{task.path_parameter: bound})
     rate = float(ranker.get_params().get("learning_rate", 1.0))
-    race = GrowthRace(task.incumbent, task.bound, rate, weights=vali.query_weights)
+    race = GrowthRace(task.incumbent, bound, rate, weights=vali.query_weights)
     metric = parse_metric(task.metrics[0])
     with run.fitting():
         last, took = float("inf"), 0.0
@@ -78,12 +82,24 @@ def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
             now = time.monotonic()
             took, last = max(now - last, 0.0), now
             if now + took > run.deadline:  # another round would end too late
+                run.unfinished = True
                 break
             if race.is_look(step.iteration) and race.is_lost(metric.per_query(ranker.predict(vali), vali)):
                 return ranker, f"{step.iteration} rounds"
     if n_rounds(ranker) == 0:
         raise LimitReached
+    run.rounds += n_rounds(ranker)
     return ranker, ""
+
+
+def _continued(task: Task, ranker: BaseRanker, train: Queries) -> int:
+    """Let a ranker continue the unfinished model of its task; return the rounds of that, 0 where there is none."""
+    earlier = unfinished_model(task) if task.keep and isinstance(ranker, BoostedRanker) else None
+    if earlier is None or earlier.n_features != train.n_features or not isinstance(ranker, BoostedRanker):
+        return 0
+    rounds = int(float(str(task.parameters[task.path_parameter])))
+    ranker.continue_from(earlier).set_params(random_state=task.seed + rounds)  # other draws than in its first rounds
+    return rounds
 
 
 def n_rounds(ranker: BaseRanker) -> int:

@@ -33,14 +33,18 @@ from ranktune.tuner.splits.store import located
 
 KEPT = "kept"
 """Subfolder of a problem's folder."""
+UNFINISHED = "unfinished"
+"""Ending of the empty file beside a model that can be continued."""
 
 
-def keep_model(task: Task, model: Model) -> None:
-    """Save the model that a task gave on the training queries of its split."""
+def keep_model(task: Task, model: Model, *, unfinished: bool = False) -> None:
+    """Save the model that a task gave on the training queries of its split. An unfinished one can be continued."""
     path = _path(task, "json")
     with suppress(OSError):
         path.parent.mkdir(exist_ok=True)
         model.save(path)
+        if unfinished:
+            _path(task, UNFINISHED).touch()
 
 
 def has_model(task: Task) -> bool:
@@ -53,6 +57,11 @@ def kept_model(task: Task) -> Model | None:
     with suppress(OSError, ModelFormatError, DataError, StudyError):
         return load_model(_path(task, "json"))
     return None
+
+
+def unfinished_model(task: Task) -> Model | None:
+    """Return the model of a task that its limit ended, None if there is none."""
+    return kept_model(task) if _path(task, UNFINISHED).exists() else None
 
 
 def keep_scores(task: Task, scores: NDArray[np.float32]) -> None:

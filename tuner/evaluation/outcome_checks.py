@@ -94,6 +94,7 @@ def typed(outcome: Outcome) -> Outcome:
     about["path_parameter"] = str(outcome.path_parameter)[:LONGEST]
     about["stopped"] = str(outcome.stopped)[:LONGEST]
     about |= {"worker": str(outcome.worker), "given_up": bool(outcome.given_up), "restarts": 0}
+    about["unfinished"] = bool(outcome.unfinished)
     return replace(outcome, **about)
 
 

@@ -16,7 +16,7 @@ from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.evaluate import Plan
 from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
-from ranktune.tuner.evaluation.fitting import fitted, grown, n_rounds, progressive, read_for_fit, sample, unfitted
+from ranktune.tuner.evaluation.fitting import fitted, grown, progressive, read_for_fit, sample, unfitted
 from ranktune.tuner.evaluation.models import as_model, keep_model, keep_scores, kept_model
 from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse, still_racing
 from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
@@ -120,7 +120,6 @@ class GivenSplit(PlanOfFolds):
             yield Fit(ranker, vali, fold.vali, columns, stopped=stopped)
             if task.keep and run.best == place and not stopped:
                 run.model = as_model(ranker, task, whole, columns)
-            run.rounds = n_rounds(ranker) if task.bound else 0
 
     def finished(self, run: Run, outcome: Outcome) -> Outcome:
         """Return the outcome with the number of rounds that the model has grown to, and keep the model too."""
@@ -130,7 +129,8 @@ class GivenSplit(PlanOfFolds):
             outcome = replace(outcome, chosen=chosen, path=((chosen, value),))
         if run.model is not None and not outcome.stopped:
             final = _chosen(run, outcome)
-            keep_model(final, run.model.replaced(parameters=solver_parameters(final.parameters)))
+            model = run.model.replaced(parameters=solver_parameters(final.parameters))
+            keep_model(final, model, unfinished=run.unfinished)
         return super().finished(run, outcome)
 
 

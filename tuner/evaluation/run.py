@@ -58,6 +58,8 @@ class Run:
         The best model so far of a plan that keeps one.
     rounds : int
         The rounds that a boosted model has grown to.
+    unfinished : bool
+        Whether the deadline ended its growth.
     latest : array of shape (n_queries,)
         The first metric of the fit that was scored last, by query of those that it scored.
     kept : list of array
@@ -68,7 +70,7 @@ class Run:
         size = self.racing = max(len(task.path), 1)
         self.task, self.queries, self.evaluated, self.deadline = task, queries, evaluated, deadline
         self.model: Model | None = None
-        self.rounds = 0
+        self.rounds, self.unfinished = 0, False
         self.latest, self.kept = np.empty(0), list[Floats]()
         weights = queries.query_weights
         self.weights = None if weights is None else weights[evaluated]
@@ -161,6 +163,7 @@ class Run:
             stopped=stopped,
             path_parameter=task.path_parameter,
             chosen=task.path[best] if task.path else None,
+            unfinished=self.unfinished,
             bulk=float(np.mean([bulk for _, bulk, _ in self._sizes[self._reached(best) - 1]])) if task.path else 0.0,
             path=tuple(zip(task.path, self._means(best), strict=False)) if task.path else (),
         )

@@ -32,10 +32,10 @@ class Task:
         Whether to return the scores of the validation documents too. Blends are made of them.
     keep : bool
         Whether to store the scores, and on a given split the model, for the end of the study
-        (`ranktune.tuner.evaluation.models`).
+        (`ranktune.tuner.evaluation.models`), and to continue the stored model of these parameters if it is unfinished.
     limit : float
         Seconds that the evaluation may take. The fit ends between two steps once they are over; boosting on a given
-        split then counts with the rounds that it has.
+        split then counts with the rounds that it has, and can be continued.
     bound, least : int
         The most rounds of boosting on a given split, where validation queries stop it, and the fewest that the search
         space has; bound 0 where the solver does not boost. The path parameter is the number of rounds.
@@ -117,6 +117,8 @@ class Outcome:
         orders.
     restarts : int
         How often the trial was restarted because its worker was lost.
+    unfinished : bool
+        Whether the limit ended boosting. Another trial with the parameters chosen continues the stored model.
     """
 
     per_query: Mapping[str, Floats] = field(default_factory=dict)
@@ -141,6 +143,7 @@ class Outcome:
     samples: tuple[Floats, ...] = ()
     learning_curve: tuple[tuple[float, float], ...] = ()
     restarts: int = 0
+    unfinished: bool = False
 
 
 def chosen_parameters(task: Task, outcome: Outcome) -> dict[str, Value]:

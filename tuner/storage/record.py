@@ -48,7 +48,7 @@ NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
 )  # fmt: skip
 MICROSECONDS, BYTES, COST, WORKER, RESTARTS = "microseconds", "bytes", "cost", "worker", "restarts"
 STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
-LEARNING_CURVE = "learning_curve"
+LEARNING_CURVE, UNFINISHED = "learning_curve", "unfinished"
 ARRAYS = "per_query.npz"
 OWN = "trial"
 """Array of the digest of the trial, beside its arrays: those of another trial do not pass for its own."""
@@ -136,6 +136,8 @@ class Record:
             attrs |= {STOPPED: outcome.stopped, PARTIAL: estimate.variance, MEANS: {self.metric: value}}
         if outcome.restarts:
             attrs[RESTARTS] = outcome.restarts
+        if outcome.unfinished:
+            attrs[UNFINISHED] = True
         attrs[DIGEST] = trial_digest(state.name, value, parameters, attrs)
         per_query: dict[str, NDArray[np.generic]] = {**outcome.per_query, OWN: _owned_by(attrs)}
         arrays = self.retried(lambda: self._write_arrays(per_query)) if outcome.per_query else None

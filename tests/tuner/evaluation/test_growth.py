@@ -1,0 +1,105 @@
+"""Boosting that its limit ended goes on from the stored model, whatever process fits it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.queries import concatenate
+from ranktune.tuner.evaluation.evaluate import attempt
+from ranktune.tuner.evaluation.models import kept_model
+from ranktune.tuner.evaluation.serialization import pack, unpack
+from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.splits.plans import PLAN, Fold
+from ranktune.tuner.splits.store import write_problem
+from tests.support.engine_samples import graded
+
+TRAIN, VALI = graded(60, 0), graded(25, 1)
+METRIC = "ndcg@10"
+SLOW = {"trees": 30, "learning_rate": 0.05}
+SOLVERS: Mapping[str, tuple[str, Mapping[str, Value]]] = {
+    "lambdarank": ("LambdaMART", {"leaves": 4, "min_documents": 5}),
+    "noisy rankings": ("LambdaMART", {"leaves": 4, "min_documents": 5, "loss": "smoothed"}),
+    "squared errors": ("GBDTRanker", {"leaves": 4, "min_documents": 5}),
+    "from a linear model": ("GBDTRanker", {"leaves": 4, "min_documents": 5, "start": "linear"}),
+    "ranks within queries": ("GBDTRanker", {"leaves": 4, "min_documents": 5, "within_query": "ranks"}),
+    "symmetric trees": ("SymmetricGBDT", {"depth": 3}),
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_problem(concatenate([TRAIN, VALI]), {PLAN: (Fold(np.arange(60), np.arange(60, 85)),)}, tmp_path)
+    return tmp_path
+
+
+def task_of(folder: Path, name: str) -> Task:
+    solver, parameters = SOLVERS[name]
+    parameters = {**SLOW, **parameters}
+    return Task(str(folder), (METRIC,), solver, parameters, 0, keep=True, bound=200, path_parameter="trees")
+
+
+def cut(task: Task, monkeypatch: pytest.MonkeyPatch) -> Task:
+    """Evaluate a task that its limit ends after a few rounds; return that of the parameters chosen."""
+    with monkeypatch.context() as patch:
+        ticks = iter(range(10**9))
+        patch.setattr(time, "monotonic", lambda: float(next(ticks)))
+        outcome = attempt(replace(task, limit=5.0))
+    assert outcome.error is None
+    assert outcome.unfinished
+    assert unpack(pack(outcome)).unfinished
+    assert outcome.chosen is not None
+    return replace(task, parameters={**task.parameters, "trees": int(outcome.chosen)})
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_an_unfinished_model_is_continued(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    unfinished = cut(task_of(folder, name), monkeypatch)
+    earlier = kept_model(unfinished)
+    outcome = attempt(unfinished)
+    assert outcome.error is None
+    assert not outcome.unfinished
+    assert outcome.chosen is not None
+    assert outcome.chosen > int(str(unfinished.parameters["trees"]))
+    further = replace(unfinished, parameters={**unfinished.parameters, "trees": int(outcome.chosen)})
+    model = kept_model(further)
+    assert earlier is not None
+    assert model is not None
+    assert type(model) is type(earlier)
+    added = model.predict(VALI) - earlier.predict(VALI)
+    assert np.abs(added).max() > 0.0
+    assert outcome.scores is not None
+    np.testing.assert_allclose(model.predict(VALI), outcome.scores[-VALI.n_documents :], rtol=1e-5, atol=1e-5)
+    alone = attempt(replace(further, keep=False, bound=int(outcome.chosen)))
+    assert abs(np.nanmean(alone.per_query[METRIC]) - np.nanmean(outcome.per_query[METRIC])) < 0.05
+
+
+def test_a_finished_model_is_fitted_from_the_beginning(folder: Path) -> None:
+    task = task_of(folder, "squared errors")
+    first = attempt(task)
+    assert not first.unfinished
+    assert first.chosen is not None
+    again = attempt(replace(task, parameters={**task.parameters, "trees": int(first.chosen)}))
+    np.testing.assert_array_equal(again.per_query[METRIC], first.per_query[METRIC])
+
+
+def test_an_evaluation_that_keeps_nothing_begins_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = task_of(folder, "squared errors")
+    whole = attempt(replace(task, keep=False))
+    again = attempt(replace(cut(task, monkeypatch), keep=False))
+    np.testing.assert_array_equal(again.per_query[METRIC], whole.per_query[METRIC])
+
+
+def test_where_the_stored_model_is_damaged_the_fit_begins_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = task_of(folder, "symmetric trees")
+    unfinished = cut(task, monkeypatch)
+    for path in (folder / "kept").glob("*.json"):
+        path.write_text("{")
+    again, whole = attempt(unfinished), attempt(replace(task, keep=False))
+    np.testing.assert_array_equal(again.per_query[METRIC], whole.per_query[METRIC])
