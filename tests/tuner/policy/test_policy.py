@@ -30,7 +30,7 @@ TECHNICAL = {
     },
     "tuner/selection/estimate.py": {"HOPELESS_Z", "GAIN_SHARE", "GAIN_VARIANCE", "MIN_QUERIES", "BLOCK"},
 }  # fmt: skip
-"""Numbers of modules that decide nothing: intervals of polling, a tolerance, what is shown, and how the estimate is computed."""
+"""Numbers that decide nothing: intervals of polling, a tolerance, what is shown, and how the estimate is computed."""
 
 
 def numbers_of(file: Path) -> Iterator[str]:
