@@ -25,7 +25,7 @@ from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace
 from ranktune.dashboards.records.study import SplitData, StudyData, tuning_gained
 from ranktune.dashboards.records.trial import Trial, best_so_far
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.samplers.registry import STARTUP
+from ranktune.tuner.policy.policy import POLICY
 
 if TYPE_CHECKING:
     from ranktune.tuner.samplers.belief import Belief
@@ -111,8 +111,8 @@ def random_search(split: SplitData, solvers: int, sampler: str) -> Floats:
     replacement, is exact; beyond them it is NaN. The estimate of a trial that was stopped early stands for its
     value. NaN up to the last default.
     """
-    values = [t.value for t in split.trials if solvers <= t.number and (sampler == "random" or t.number < STARTUP)]
-    drawn = np.array([value for value in values if value is not None])
+    last = float("inf") if sampler == "random" else POLICY.search.startup
+    drawn = np.array([t.value for t in split.trials if solvers <= t.number < last and t.value is not None])
     floor = _best_default(split, solvers)
     lifted = np.sort(drawn if floor is None else np.maximum(drawn, floor))
     expected = np.full(solvers + len(lifted), np.nan)

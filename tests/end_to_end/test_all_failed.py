@@ -11,8 +11,9 @@ from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import AllFailed, StudyError
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.runner.engine import StudyRun
-from ranktune.tuner.search.loop import MAX_FAILURES, TrialLoop
+from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.events import read_events
@@ -33,9 +34,12 @@ def test_no_sampler_minds_that_nothing_has_a_value(tmp_path: Path, sampler: str)
     study = replace(STUDY, trials=100, sampler=sampler)
     for times in (1, 2):  # a resumed run gives it as many trials again
         record = Record(tmp_path, "s", study.metric)
-        with InProcess() as executor, pytest.raises(AllFailed, match=f"last {MAX_FAILURES} trials failed.*licence"):
+        with (
+            InProcess() as executor,
+            pytest.raises(AllFailed, match=f"last {POLICY.search.failures} trials failed.*licence"),
+        ):
             TrialLoop(study, "s", record, task_of, executor, Silent(), fails).run()
-        assert [trial.state for trial in record.trials()] == [TrialState.FAIL] * MAX_FAILURES * times
+        assert [trial.state for trial in record.trials()] == [TrialState.FAIL] * POLICY.search.failures * times
         assert record.leases.rows() == []
         record.close()
 

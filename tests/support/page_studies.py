@@ -13,8 +13,8 @@ import optuna
 
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
-from ranktune.tuner.evaluation.racing import Estimate
 from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.policy.racing import Estimate
 from ranktune.tuner.selection.evidence import EVIDENCE, write_evidence
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.storage.record import Record

@@ -22,9 +22,9 @@ from ranktune.solvers.core.compiled import compile_anew, compiling, is_compiling
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.names import PLANS
-from ranktune.tuner.evaluation.racing import is_behind
 from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.racing import is_behind
 from ranktune.tuner.splits.plans import StoredPlan
 from ranktune.tuner.splits.store import read_development, read_plan
 

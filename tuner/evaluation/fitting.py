@@ -23,9 +23,9 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.models import unfinished_model
-from ranktune.tuner.evaluation.racing import GrowthRace
 from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.policy.racing import GrowthRace
 from ranktune.tuner.splits.memory import left
 from ranktune.tuner.splits.store import read_development, read_part
 
@@ -74,7 +74,7 @@ def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
     bound -= run.rounds
     ranker.set_params(**{task.path_parameter: bound})
     rate = float(ranker.get_params().get("learning_rate", 1.0))
-    race = GrowthRace(task.incumbent, bound, rate, weights=vali.query_weights)
+    race = GrowthRace(task.incumbent, bound, rate, weights=vali.query_weights, race=task.race)
     metric = parse_metric(task.metrics[0])
     with run.fitting():
         last, took = float("inf"), 0.0

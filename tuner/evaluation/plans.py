@@ -18,9 +18,9 @@ from ranktune.tuner.evaluation.evaluate import Plan
 from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, progressive, read_for_fit, sample, unfitted
 from ranktune.tuner.evaluation.models import as_model, keep_model, keep_scores, kept_model
-from ranktune.tuner.evaluation.racing import MIN_ORDERS, is_significantly_worse, still_racing
 from ranktune.tuner.evaluation.run import Fit, LimitReached, Run
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
+from ranktune.tuner.policy.racing import is_significantly_worse, still_racing
 from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan
 from ranktune.tuner.splits.store import read_part, training_numbers
 
@@ -79,7 +79,7 @@ class Folds(PlanOfFolds):
         if number > looks:
             return False
         values = [run.values(place) for place in range(run.racing)]
-        run.racing = still_racing(values, best, run.task.incumbent, looks, run.weights)
+        run.racing = still_racing(values, best, run.task.incumbent, looks, run.weights, run.task.race)
         return run.racing == 0
 
 
@@ -170,11 +170,12 @@ class Orders(PlanOfFolds):
 
     def is_lost(self, run: Run, number: int, best: int) -> bool:
         """Return whether the means of the orders so far are significantly worse."""
-        if run.task.incumbent is None:
+        incumbent, race = run.task.incumbent, run.task.race
+        if incumbent is None:
             return False
         means = np.full(len(self.parts), np.nan)
         means[:number] = run.parts[0]
-        return is_significantly_worse(means, run.task.incumbent, len(self.parts) - 1, min_differing=MIN_ORDERS)
+        return is_significantly_worse(means, incumbent, len(self.parts) - 1, min_differing=race.min_orders, race=race)
 
     def finished(self, run: Run, outcome: Outcome) -> Outcome:
         """Return the outcome with its learning curve."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.feature_sets import FeatureBudget
+from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.splits.plans import PLAN
 
 
@@ -49,11 +50,13 @@ class Task:
         is that of the best.
     incumbent : array of shape (n_queries,) or (n_orders,), or None
         The scores of the configuration to beat, by validation query, or by order of a progressive plan. The evaluation
-        stops once it is significantly worse (`ranktune.tuner.evaluation.racing`).
+        stops once it is significantly worse (`ranktune.tuner.policy.racing`).
     incumbent_samples : tuple of array of shape (n_queries,)
         Its scores after each of the samples.
     budget : FeatureBudget or None
         The costs of features, where costs are given, and the limits within which features are chosen.
+    race : Race
+        When the evaluation is stopped.
     """
 
     folder: str
@@ -74,6 +77,7 @@ class Task:
     incumbent: Floats | None = None
     incumbent_samples: tuple[Floats, ...] = ()
     budget: FeatureBudget | None = None
+    race: Race = POLICY.race
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
-from ranktune.tuner.evaluation.racing import t_quantile
+from ranktune.tuner.policy.racing import t_quantile
 
 LEVEL = 0.05
 """The probability, at most, with which the tests of a pass drop the configuration that is best on average."""

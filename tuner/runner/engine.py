@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -65,7 +65,8 @@ class StudyRun(Session):
     def _run_split(self, problem: Problem, deadline: Deadline) -> State:
         record = self.record(problem)
         try:
-            state = State(self, problem, record, deadline, time.monotonic(), deadline.left)
+            known = replace(problem, policy=self.policy)
+            state = State(self, known, record, deadline, time.monotonic(), deadline.left)
             return run_stages(self.stages, state, keep=REPORTED)
         finally:
             record.close()

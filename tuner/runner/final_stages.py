@@ -12,12 +12,13 @@ import numpy as np
 from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import listed, or_left_out
+from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.estimate import estimate
-from ranktune.tuner.selection.explaining import save_explanations, time_for
+from ranktune.tuner.selection.explaining import save_explanations
 from ranktune.tuner.selection.finals import (
     Choice,
     Entry,
@@ -36,13 +37,10 @@ from ranktune.tuner.selection.serving import Served, served, warn_if_unserved
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
 
-UNUSED = 0.1
-"""Share of the given time that may be left without an explanation."""
-
 
 def _candidates(state: State) -> list[Candidate]:
-    space = state.study.union_space()
-    return best_candidates(state.record, space, state.study.limits, believed=state[LOOK].looked is None)
+    space, limits, policy = state.study.union_space(), state.study.limits, state.problem.policy
+    return best_candidates(state.record, space, limits, believed=state[LOOK].looked is None, policy=policy)
 
 
 CANDIDATES = Stage("candidates", _candidates, (LOOK, SEARCH), text=lambda state: None)
@@ -137,7 +135,7 @@ SAVE = Stage("saving", _saved, (LOOK, SERVE, BASELINE))
 
 
 def _explain(state: State) -> None:
-    seconds = time_for(time.monotonic() - state.begun, state.deadline.left)
+    seconds = explaining(time.monotonic() - state.begun, state.deadline.left, state.problem.policy)
     given = (state[SERVE].entries, state[LOOK].problem, state.study.metric, _folder(state), seconds)
     explain = partial(state.session.executor.call, save_explanations, *given)
     or_left_out("the explanation of the models", explain, None)
@@ -161,7 +159,7 @@ def _concluded(state: State) -> Conclusion:
     trials, study = state.record.trials(), state.study
     failed = failures(state.record, study.union_space(), state.problem.name)
     left, early = state.deadline.left, ""
-    if state.given < float("inf") and left > UNUSED * state.given:
+    if state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
         early = f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}."
     return Conclusion(
         _estimate(state),

@@ -20,8 +20,6 @@ from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.search.look import Look, look, worth_a_look
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.searches import SearchOptions
-from ranktune.tuner.selection.blending import FEW_QUERIES
-from ranktune.tuner.selection.time_reserve import fit_seconds, reserve
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.storage.record import DamagedArrays, number_of
@@ -35,9 +33,6 @@ T = TypeVar("T")
 
 LOOKED, SCORED = "look.json", "scored.json"
 """Files beside the record of a split: the first look at the solvers, and whether trials are scored once."""
-MIN_FITS, MIN_FITS_DEALT = 10, 3
-"""Boosted fits on all folds that the time of a study must have room for: with given validation queries, and without,
-where one fold is few queries to choose on."""
 
 
 def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, begun: bool) -> bool:
@@ -51,9 +46,7 @@ def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, b
     chosen = study.folds is not None or study.repeats > 1 or study.plan != "auto" or study.full
     if begun or chosen or not isinstance(problem.plan, tuple) or not math.isfinite(seconds):
         return False
-    parts = 1 if problem.given_split else len(problem.plan)
-    needed = MIN_FITS if problem.has_given_queries else MIN_FITS_DEALT
-    once = needed * parts * fit_seconds(problem) > seconds
+    once = problem.durations.is_scored_once(seconds, given=problem.has_given_queries)
     _keep(path / SCORED, "once" if once else "folds")
     return once
 
@@ -143,15 +136,16 @@ def _search(state: State) -> str:
         session.progress,
         session.objective,
         state.deadline,
-        partial(reserve, problem),
+        problem.durations.reserve,
         options=SearchOptions(
             looked=state[LOOK].looked,
             one_part=problem.given_split,
-            fit_seconds=fit_seconds(problem),
-            per_solver=problem.development.n_queries < FEW_QUERIES,
+            fit_seconds=problem.durations.a_fit,
+            per_solver=problem.development.n_queries < problem.policy.few_queries,
         ),
         events=session.events,
         check=session.check,
+        policy=problem.policy,
     )
     try:
         loop = begin()

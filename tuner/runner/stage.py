@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.evaluation.evaluate import attempt
+from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.runner.joining import Declaration, share
 from ranktune.tuner.search.loop import Objective
 from ranktune.tuner.search.progress import Progress, Silent
@@ -41,6 +42,8 @@ class Session:
         Where the record is.
     owner : Ownership or None
         The hold on a study whose record is in a database.
+    policy : Policy
+        What decides on every split; workers that join a study stop trials by the default one.
     """
 
     study: Study
@@ -51,6 +54,7 @@ class Session:
     locations: Locations = field(default_factory=Locations)
     events: Events = field(default_factory=lambda: Events(None))
     owner: Ownership | None = None
+    policy: Policy = POLICY
 
     def stage(self, name: str, text: str) -> None:
         """Log that a stage of the study begins, and show the text."""

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ranktune.solvers.core.table import Entry, Table
+from ranktune.tuner.policy.policy import POLICY
 
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
     from ranktune.tuner.samplers.space import UnionSpace
-
-STARTUP, STARTUP_APART = 10, 5
-"""Quasi-random trials before the sampler uses its model: in the space of all solvers, and in that of one."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,7 @@ def make_sampler(
     seed: int,
     number: int,
     space: UnionSpace | None = None,
-    startup: int = 10,
+    startup: int = POLICY.search.startup,
     costs: bool = False,
     acquisition: str = "mixed",
 ) -> BaseSampler:

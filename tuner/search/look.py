@@ -12,47 +12,25 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 
-import numpy as np
-
-from ranktune.solvers.core.arrays import Floats, JsonView
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.plans import Sample
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy import looks
+from ranktune.tuner.policy.looks import Arm
+from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.selection.time_reserve import cells, fit_seconds
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks, without_path
 from ranktune.tuner.workers.executor import Executor
-
-SHARE = 0.1
-"""Share of the time that the look may take."""
-SECONDS_A_CELL = 5e-7
-"""Rough seconds to fit one feature of one document by the rounds of boosting that a sample gets."""
-TOO_LONG = 4.0
-"""Multiple of the time from which a boosted fit is so long that samples are compared first."""
-EXPENSIVE = 0.05
-"""Share of the time from which a trial of boosting is expensive: it is compared on a sample first."""
-MIN_SAMPLE, MIN_VALI = 30, 300
-"""The smallest sample of training queries, and of validation queries where there are as many."""
-MAX_ROUNDS, PATIENCE = 100, 15
-"""Rounds of boosting on a sample, and those without improvement after which it ends."""
-GROWTH_OF_COST = 1.6
-"""Factor of the time of a fit to a sample of twice the size; validation costs the same."""
-FIRST = 1.0 / 30.0
-"""Share of the time of the look that the first sample should take."""
-CHEAP = 0.05
-"""A configuration is cheap if its trial takes at most this share of the longest."""
-ONE_PART = 0.1
-"""Share of the time that a trial by all folds may take; where it is more, trials are scored by the first fold alone."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +93,7 @@ class Look:
         promising = {s.solver for s in self.standings if not s.hopeless}
         return frozenset(s.solver for s in self.standings) - promising
 
-    def first(self) -> list[dict[str, Value]]:
+    def first(self, policy: Policy = POLICY) -> list[dict[str, Value]]:
         """Return what to try first: the best configuration of each promising cheap solver, and that of the leader."""
         best: dict[str, Standing] = {}
         for standing in self._promising:
@@ -123,13 +101,13 @@ class Look:
         leader, *others = best.values() or [None]
         if leader is None:
             return []
-        cheap = [s for s in others if s is not None and self._is_cheap(s)]
-        return [dict(s.params) for s in ([leader, *cheap] if self._is_cheap(leader) else [*cheap, leader])]
+        cheap = [s for s in others if s is not None and self._is_cheap(s, policy)]
+        return [dict(s.params) for s in ([leader, *cheap] if self._is_cheap(leader, policy) else [*cheap, leader])]
 
-    def then(self) -> list[dict[str, Value]]:
+    def then(self, policy: Policy = POLICY) -> list[dict[str, Value]]:
         """Return the other promising configurations of the expensive solvers: the best of each solver, then others."""
-        first = self.first()
-        others = [s for s in self._promising if not self._is_cheap(s) and dict(s.params) not in first]
+        first = self.first(policy)
+        others = [s for s in self._promising if not self._is_cheap(s, policy) and dict(s.params) not in first]
         seen = {params[SOLVER] for params in first}
         news = {s.solver: s for s in reversed(others) if s.solver not in seen}
         ordered = [s for s in others if s is news.get(s.solver)]
@@ -139,18 +117,18 @@ class Look:
     def _promising(self) -> list[Standing]:
         return [s for s in self.standings if not s.hopeless]
 
-    def _is_cheap(self, standing: Standing) -> bool:
+    def _is_cheap(self, standing: Standing, policy: Policy) -> bool:
         """Return whether a trial takes little of the time of the longest."""
-        return standing.cost(self.queries) <= CHEAP * max(other.cost(self.queries) for other in self.standings)
+        longest = max(other.cost(self.queries) for other in self.standings)
+        return standing.cost(self.queries) <= policy.look.cheap * longest
 
     def cost(self, solver: str) -> float:
         """Return the expected seconds of a trial of a solver; 0 where nothing is known."""
         return self.parts * next((s.cost(self.queries) for s in self.standings if s.solver == solver), 0.0)
 
-    @property
-    def sample(self) -> int:
-        """The training queries on which trials of an expensive solver are compared first."""
-        return max(self.queries // 8, min(MIN_SAMPLE, self.queries))
+    def sample(self, policy: Policy = POLICY) -> int:
+        """Return how many training queries trials of an expensive solver are compared on first."""
+        return max(self.queries // policy.search.sample, min(policy.look.min_sample, self.queries))
 
     def allowance(self, solver: str, other: str, size: int) -> float:
         """Return by how much a solver is expected to gain more than another from a sample to all queries."""
@@ -170,52 +148,12 @@ class Look:
 
 def worth_a_look(problem: Problem, solvers: Sequence[str], seconds: float) -> bool:
     """Return whether no boosted fit would come near its end in the time, so that samples decide who gets it."""
-    if len(solvers) < 2 or not math.isfinite(seconds) or not isinstance(problem.plan, tuple):
-        return False
-    return fit_seconds(problem) > TOO_LONG * seconds
+    return len(solvers) > 1 and isinstance(problem.plan, tuple) and looks.is_worth_it(problem.durations, seconds)
 
 
 def look(problem: Problem, space: UnionSpace, tasks: Tasks, executor: Executor, seconds: float) -> Look:
     """Fit every solver to samples, within a share of the seconds that the study has left."""
-    return _Looking(problem, tasks, executor, SHARE * seconds).run(space, seconds)
-
-
-@dataclass
-class _Arm:
-    """A configuration with what it scored by validation query after each sample, and the weights of these queries."""
-
-    params: Mapping[str, Value]
-    sizes: list[int] = field(default_factory=list)
-    scores: list[Floats] = field(default_factory=list)
-    seconds: list[float] = field(default_factory=list)
-    weights: Floats | None = None
-
-    def standing(self, others: Sequence[_Arm], everything: int) -> Standing:
-        """Return its results, compared with others after samples of the same size."""
-        values = tuple(mean_or_zero(scores, self.weights) for scores in self.scores)
-        hopeless = self.is_hopeless(others, everything)
-        return Standing(self.params, tuple(self.sizes), values, tuple(self.seconds), self.growth, hopeless)
-
-    @property
-    def growth(self) -> float:
-        """What the last doubling of the queries gained, NaN after one sample."""
-        return mean_or_zero(self.scores[-1] - self.scores[-2], self.weights) if len(self.scores) > 1 else math.nan
-
-    @property
-    def rank(self) -> tuple[int, float]:
-        """Sort key: those that were fitted to the largest samples first, then by what they scored."""
-        return -self.sizes[-1], -mean_or_zero(self.scores[-1], self.weights)
-
-    def is_hopeless(self, others: Sequence[_Arm], everything: int) -> bool:
-        """Return whether it is significantly behind another after a sample of the same size, with all its growth."""
-        doublings = math.log2(everything / self.sizes[-1])
-        alike = [arm for arm in (self, *others) if arm.params[SOLVER] == self.params[SOLVER]]
-        known = [arm.growth for arm in alike if math.isfinite(arm.growth)]
-        if not known and doublings > 0.0:
-            return False
-        gain = max(0.0, self.growth if math.isfinite(self.growth) else max(known, default=0.0)) * doublings
-        same = [arm.scores[arm.sizes.index(self.sizes[-1])] for arm in others if self.sizes[-1] in arm.sizes]
-        return any(z_score(scores, self.scores[-1] + gain, self.weights) > SIGNIFICANT_Z for scores in same)
+    return _Looking(problem, tasks, executor, problem.policy.look.share * seconds).run(space, seconds)
 
 
 class _Looking:
@@ -224,41 +162,43 @@ class _Looking:
     def __init__(self, problem: Problem, tasks: Tasks, executor: Executor, budget: float) -> None:
         assert isinstance(problem.plan, tuple)
         fold = problem.plan[0]
-        self._tasks, self._executor = tasks, executor
+        self._tasks, self._executor, self._policy = tasks, executor, problem.policy
         self._fold, self._development = fold, problem.development
         self._parts, self._everything = len(problem.plan), len(fold.train)
-        self._vali = min(len(fold.vali), MIN_VALI)
+        self._vali = min(len(fold.vali), self._policy.look.min_vali)
         self._budget = self._left = budget * executor.jobs
-        self._cells = cells(problem) * self._everything / problem.development.n_queries
+        self._cells = problem.durations.cells * self._everything / problem.development.n_queries
 
     def run(self, space: UnionSpace, seconds: float) -> Look:
         """Fit samples of growing size until the next would take too long."""
-        begun = time.monotonic()
-        arms = [_Arm(params) for params in space.defaults()]
-        alive, size, widened = arms, self._first_size(), False
+        begun, policy = time.monotonic(), self._policy
+        arms = [Arm(str(params[SOLVER]), params) for params in space.defaults()]
+        alive, size, widened = arms, looks.first_size(self._everything, self._cells, self._budget, policy), False
         while alive:
             self._fit(alive, size)
             if size >= self._everything:
                 break
             size = min(2 * size, self._everything)
-            alive = self._promising([arm for arm in alive if size // 2 in arm.sizes or arm.scores])
+            fitted = [arm for arm in alive if size // 2 in arm.sizes or arm.scores]
+            alive = looks.promising(fitted, self._everything, policy)
             if alive and not widened:
                 widened = True
                 alive = [*alive, *(other for arm in alive for other in _others(arm, space))]
                 arms = [*arms, *(other for other in alive if not other.sizes)]
-            alive = self._affordable(alive)
+            alive = looks.affordable(alive, self._left, policy)
         looked = [arm for arm in arms if arm.scores]
-        standings = tuple(arm.standing(looked, self._everything) for arm in sorted(looked, key=lambda arm: arm.rank))
+        standings = tuple(self._standing(arm, looked) for arm in sorted(looked, key=lambda arm: arm.rank))
         longest = max((s.cost(self._everything) for s in standings if not s.hopeless), default=0.0)
-        parts = 1 if longest * self._parts > ONE_PART * seconds else self._parts
+        parts = looks.parts_of_trials(longest, self._parts, seconds, policy)
         return Look(standings, self._everything, parts, round(time.monotonic() - begun, 3))
 
-    def _first_size(self) -> int:
-        """Return the size of the first sample, by a rough estimate of the time of boosting."""
-        share = min(FIRST * self._budget / (self._cells * SECONDS_A_CELL), 0.25)
-        return int(np.clip(self._everything * share, min(MIN_SAMPLE, self._everything), self._everything))
+    def _standing(self, arm: Arm, others: Sequence[Arm]) -> Standing:
+        """Return the results of an arm, compared with others after samples of the same size."""
+        values = tuple(mean_or_zero(scores, arm.weights) for scores in arm.scores)
+        hopeless = looks.is_hopeless(arm, others, self._everything, self._policy)
+        return Standing(arm.params, tuple(arm.sizes), values, tuple(arm.seconds), arm.growth, hopeless)
 
-    def _fit(self, arms: Sequence[_Arm], size: int) -> None:
+    def _fit(self, arms: Sequence[Arm], size: int) -> None:
         """Fit the arms to a sample; one that fails has no more scores."""
         plan = Sample.of_fold(self._fold, self._tasks.study.seed, size, self._vali)
         weights = self._development.query_weights
@@ -273,10 +213,10 @@ class _Looking:
                 arm.seconds.append(took)
                 arm.weights = None if weights is None else weights[plan.evaluated]
 
-    def _task(self, arm: _Arm) -> Task:
+    def _task(self, arm: Arm) -> Task:
         task = self._tasks.of(arm.params)
-        rounds = min(task.bound, MAX_ROUNDS)
-        parameters = {**task.parameters, "patience": PATIENCE} if rounds else task.parameters
+        rounds = min(task.bound, self._policy.look.rounds)
+        parameters = {**task.parameters, "patience": self._policy.look.patience} if rounds else task.parameters
         return replace(
             task if rounds else without_path(task),
             parameters=parameters,
@@ -286,28 +226,10 @@ class _Looking:
             limit=2.0 * self._budget,  # a fit that is cut would not be comparable
         )
 
-    def _promising(self, arms: Sequence[_Arm]) -> list[_Arm]:
-        """Return those that may still win, the best first; after two samples at most half of them."""
-        ordered = sorted(arms, key=lambda arm: arm.rank)
-        may_win = [arm for arm in ordered if not arm.is_hopeless(ordered, self._everything)]
-        return may_win if len(ordered[0].sizes) < 2 else may_win[: max(2, len(arms) // 2)]
 
-    def _affordable(self, arms: Sequence[_Arm]) -> list[_Arm]:
-        """Return the first arms whose fits to the next sample fit into the budget; none unless at least two do."""
-        kept, left = [], self._left
-        for arm in arms:
-            known = arm.seconds or next(
-                (other.seconds for other in arms if other.params[SOLVER] == arm.params[SOLVER] and other.seconds), [0.0]
-            )
-            left -= GROWTH_OF_COST * known[-1]
-            if left >= 0.0:
-                kept.append(arm)
-        return kept if len(kept) > 1 else []
-
-
-def _others(arm: _Arm, space: UnionSpace) -> Iterator[_Arm]:
+def _others(arm: Arm, space: UnionSpace) -> Iterator[Arm]:
     """Yield the further configurations of the portfolio of an arm's solver."""
-    for values in solver_class(str(arm.params[SOLVER])).portfolio:
-        params = space.configuration(str(arm.params[SOLVER]), values)
+    for values in solver_class(arm.solver).portfolio:
+        params = space.configuration(arm.solver, values)
         if params is not None and params != arm.params:
-            yield _Arm(params)
+            yield Arm(arm.solver, params)

@@ -27,6 +27,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
 from ranktune.tuner.search.progress import Progress, TrialReport
 from ranktune.tuner.search.requests import Budget, FinishedTrials, Requests, Reserve
@@ -39,11 +40,7 @@ from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
 
-_EVENTS = {
-    TrialState.COMPLETE: Event.FINISHED,
-    TrialState.PRUNED: Event.PRUNED,
-    TrialState.FAIL: Event.FAILED,
-}
+_EVENTS = {TrialState.COMPLETE: Event.FINISHED, TrialState.PRUNED: Event.PRUNED, TrialState.FAIL: Event.FAILED}
 
 
 class Reports:
@@ -129,9 +126,6 @@ class Reports:
         return min(to_come + self._budget.ending(), left)
 
 
-MAX_FAILURES = 20
-"""Failures in a row after which the study gives up."""
-
 Objective = Callable[[Task], Outcome]
 
 
@@ -149,6 +143,8 @@ class TrialLoop:
         What was decided before the search. Each solver is searched by itself only where there is a deadline.
     check : callable
         Raises StudyError once another process has taken the study over.
+    policy : Policy
+        What decides.
 
     Attributes
     ----------
@@ -172,14 +168,15 @@ class TrialLoop:
         events: Events | None = None,
         check: Callable[[], None] = lambda: None,
         clock: Clock | None = None,
+        policy: Policy = POLICY,
     ) -> None:
         """Read the record into memory."""
         space, options, events = study.union_space(), options or SearchOptions(), events or Events(None)
         deadline, clock = deadline or Deadline(), clock or Clock()
         timed = deadline.left < float("inf")
         options = replace(options, per_solver=options.per_solver and timed)
-        self.scheduler = SearchScheduler(study, space, options, timed=timed, weights=record.weights)
-        self._record, self._check = record, check
+        self.scheduler = SearchScheduler(study, space, options, timed=timed, weights=record.weights, policy=policy)
+        self._record, self._check, self._most_failures = record, check, policy.search.failures
         record.settle()
         self._dispatcher = Dispatcher(executor, record.leases, objective, events, clock, split)
         self._finished = FinishedTrials(study, space, record.weights)
@@ -192,7 +189,7 @@ class TrialLoop:
         self._missing = [number for number in range(study.n_trials) if number not in done]
         self._reports = Reports(study, split, progress, events, budget, clock, len(done))
         self._requests = Requests(
-            study, space, task_of, options.looked, self.scheduler, self._dispatcher, budget, trials
+            study, space, task_of, options.looked, self.scheduler, self._dispatcher, budget, trials, policy
         )
         self._failed_in_a_row = 0
         self._waiting: Running | None = None
@@ -205,8 +202,8 @@ class TrialLoop:
     def run(self) -> None:
         """Run until the study's number of trials have finished.
 
-        Raises AllFailed if the last MAX_FAILURES trials failed, and Interrupted after a signal: running trials had
-        some seconds to finish, the others are put back for the next run.
+        Raises AllFailed if as many trials failed in a row as end a study, and Interrupted after a signal: running
+        trials had some seconds to finish, the others are put back for the next run.
         """
         self._reports.split_begins()
         with Interrupts() as interrupts:
@@ -289,8 +286,8 @@ class TrialLoop:
         self.scheduler.tell(trial.number, written, outcome.ended - outcome.begun, per_query)
         self._reports.show(trial, written)
         self._failed_in_a_row = self._failed_in_a_row + 1 if written.state == TrialState.FAIL else 0
-        if self._failed_in_a_row >= MAX_FAILURES:
+        if self._failed_in_a_row >= self._most_failures:
             raise AllFailed(
-                f"the last {MAX_FAILURES} trials failed, the last with: {written.user_attrs[ERROR]}. "
+                f"the last {self._most_failures} trials failed, the last with: {written.user_attrs[ERROR]}. "
                 "What had finished is in the record; `ranktune resume` goes on."
             )

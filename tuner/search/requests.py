@@ -15,12 +15,13 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.racing import Estimate, estimate_by_sample, estimate_in_full
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
+from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.racing import Estimate, estimate_by_sample, estimate_in_full
 from ranktune.tuner.samplers.first import is_first
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.dispatcher import Dispatcher, Running
-from ranktune.tuner.search.look import EXPENSIVE, Look
+from ranktune.tuner.search.look import Look
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.record import PARTS, seconds_of
@@ -155,9 +156,10 @@ class Requests:
         dispatcher: Dispatcher,
         budget: Budget,
         begun: Iterable[FrozenTrial],
+        policy: Policy = POLICY,
     ) -> None:
         self._study, self._space, self._task_of, self._looked = study, space, task_of, looked
-        self._scheduler, self._dispatcher, self.budget = scheduler, dispatcher, budget
+        self._scheduler, self._dispatcher, self.budget, self._policy = scheduler, dispatcher, budget, policy
         self._begun = Counter(str(trial.params[SOLVER]) for trial in begun)
 
     def resumed(self, number: int, params: Mapping[str, Value], left: float) -> Running:
@@ -184,7 +186,8 @@ class Requests:
         known = None if self._study.full else finished.incumbent(search, solver)
         limit = left if left == float("inf") else self._scheduler.first.limit(params, left, self.budget.jobs)
         task = self._task_of(solver, parameters)
-        task = replace(task, limit=limit, incumbent=None if known is None else known.scores)
+        incumbent = None if known is None else known.scores
+        task = replace(task, limit=limit, incumbent=incumbent, race=self._policy.race)
         if solver_class(solver).path_expensive and self._begun[solver] != 1:
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)
@@ -198,9 +201,9 @@ class Requests:
 
         The first trial of a solver is not raced, since it may help in a blend, nor is a finer version of the best.
         """
-        size = looked.sample
+        size = looked.sample(self._policy)
         task = replace(task, samples=(size,))
-        if looked.cost(task.solver) < EXPENSIVE * self.budget.total:
+        if looked.cost(task.solver) < self._policy.search.expensive * self.budget.total:
             return task
         task = replace(task, threads=self.budget.jobs if self._dispatcher.in_processes else 1)
         known = self.budget.finished.incumbent(search)

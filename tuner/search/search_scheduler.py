@@ -18,19 +18,14 @@ from optuna.trial import FrozenTrial, Trial, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.tuner.samplers.registry import STARTUP, STARTUP_APART, make_sampler
+from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.turns import is_open, is_significantly_worse, time_used
+from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score
 from ranktune.tuner.storage.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE, seconds_of
 from ranktune.tuner.study.declaration import Study
 
-WORSE_SOLVER_COST = 10.0
-"""Factor on the seconds used by a solver that is significantly worse."""
-MAX_POOR_SUGGESTIONS = 3
-"""Suggestions in a row with too small an expected gain that end a search; a single one may be bad luck."""
-MIN_TRIALS_BEFORE_STOPPING = 20
-"""Trials before a search may end for a small expected gain, which is underestimated after few trials."""
 RANDOM = "random"
 """The sampler that does not use earlier trials."""
 ALL_SOLVERS = ""
@@ -51,6 +46,8 @@ class SearchScheduler:
         Weights of the validation queries.
     clock : callable
         Returns the seconds of a steady clock, by which suggestions are timed.
+    policy : Policy
+        What decides.
 
     Attributes
     ----------
@@ -67,10 +64,11 @@ class SearchScheduler:
         timed: bool = False,
         weights: Floats | None = None,
         clock: Callable[[], float] = time.monotonic,
+        policy: Policy = POLICY,
     ) -> None:
         options = options or SearchOptions()
         self._study, self._timed, self._weights, self._clock = study, timed, weights, clock
-        self.first = FirstTrials(space, options)
+        self._policy, self.first = policy, FirstTrials(space, options, policy)
         self._per_solver, space = options.per_solver, self.first.space
         names = [str(params[SOLVER]) for params in space.defaults()] if options.per_solver else [ALL_SOLVERS]
         self._searches = {
@@ -86,7 +84,7 @@ class SearchScheduler:
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
                 self._finish(search, trial, seconds_of(trial), per_query)
-                search.add(observations(trial, timed=self._timed))
+                search.add(observations(trial, timed=self._timed, policy=self._policy))
                 search.spend(solver, seconds_of(trial))
 
     def resume(self, number: int, params: Mapping[str, Value]) -> dict[str, Value]:
@@ -105,24 +103,24 @@ class SearchScheduler:
         if first is not None:
             search = self._searches[self.search_of(first)]
         else:
-            searches = [s for s in self._searches.values() if self._is_open(s) and self._fits(s, left)]
+            every = self._searches.values()
+            share = -(-self._study.n_trials // len(every)) if self._per_solver else float("inf")
+            searches = [s for s in every if is_open(s, share, self._policy) and self._fits(s, left)]
             if not searches:
                 return None
-            search = min(searches, key=self._used)
+            search = min(searches, key=lambda own: time_used(own, every, self._weights, self._policy))
         sampler = make_sampler(
             self._study.sampler,
             seed=self._study.seed,
             number=number,
             space=search.space,
-            startup=STARTUP_APART if self._per_solver else STARTUP,
+            startup=self._policy.search.startup_apart if self._per_solver else self._policy.search.startup,
             costs=True,
             acquisition=self._study.acquisition,
         )
         params = self._ask(number, search, sampler, begun, first)
         if self._study.until is not None:
-            gain = getattr(sampler, "expected_gain", None)
-            poor = gain is not None and gain < self._study.until and search.trials >= MIN_TRIALS_BEFORE_STOPPING
-            search.poor = search.poor + 1 if poor else 0
+            search.suggested(getattr(sampler, "expected_gain", None), self._study.until, self._policy)
         return params
 
     def tell(self, number: int, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
@@ -130,16 +128,13 @@ class SearchScheduler:
         trial, suggesting = self._asked.pop(number)
         search = self._searches[self.search_of(written.params)]
         self._finish(search, written, seconds, per_query)
-        search.tell(trial, written, observations(written, timed=self._timed))
+        search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
         search.spend(str(written.params[SOLVER]), suggesting + seconds)
 
     def is_significantly_worse(self, solver: str) -> bool:
         """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""
-        search = self._searches.get(solver)
-        if search is None or search.best is None:
-            return False
-        bests = [search.best for search in self._searches.values() if search.best is not None]
-        return z_score(max(bests, key=self._mean), search.best, self._weights) > SIGNIFICANT_Z
+        every, search = self._searches.values(), self._searches.get(solver)
+        return search is not None and is_significantly_worse(search, every, self._weights, self._policy)
 
     def search_of(self, params: Mapping[str, Value]) -> str:
         """Return the name of the search that a configuration belongs to."""
@@ -164,27 +159,15 @@ class SearchScheduler:
         least = (self.first.least(solver, seconds) for solver, seconds in search.usual.items())
         return min(least, default=0.0) <= left
 
-    def _is_open(self, search: Search) -> bool:
-        """Return whether a search has configurations left, promises a gain, and has not had its share of the trials."""
-        share = -(-self._study.n_trials // len(self._searches))
-        had_its_share = self._per_solver and search.tried >= share
-        return search.poor < MAX_POOR_SUGGESTIONS and search.tried < search.space.size and not had_its_share
-
-    def _used(self, search: Search) -> float:
-        """Return the seconds that a search has used, more of a solver that is significantly worse."""
-        return search.used * WORSE_SOLVER_COST if self.is_significantly_worse(search.name) else search.used
-
     def _mean(self, per_query: Floats) -> float:
         return mean_or_zero(per_query, self._weights)
 
 
 NOISE = frozenset({VARIANCE, PARTIAL})
 """Attributes of a trial that samplers read besides its cost: the variances of its value."""
-COST_EXPONENT = 2.0 / 3.0
-"""Power of a model's bytes that stands for the time to fit it: trees of twice the bytes take less than twice."""
 
 
-def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]:
+def observations(trial: FrozenTrial, *, timed: bool = True, policy: Policy = POLICY) -> list[FrozenTrial]:
     """Return the trial as a sampler reads it, then the other observations of its path.
 
     The best value of a path is the trial itself. The most expensive one, which was requested, and the neighbours of the
@@ -196,7 +179,9 @@ def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]
     That size says little of linear models, which are all cheap, and enough of trees.
     """
     attributes = {name: value for name, value in trial.user_attrs.items() if name in NOISE}
-    cost = trial.user_attrs.get(SECONDS) if timed else _bulk(trial)
+    size = trial.user_attrs.get(BULK, trial.user_attrs.get(BYTES))
+    bulk = None if size is None else float(size) ** policy.search.bulk
+    cost = trial.user_attrs.get(SECONDS) if timed else bulk
     attributes |= {} if cost is None else {SECONDS: cost}
     path = dict(trial.user_attrs.get(PATH, {}))
     if not path or trial.value is None:
@@ -211,11 +196,6 @@ def observations(trial: FrozenTrial, *, timed: bool = True) -> list[FrozenTrial]
         value = trial.value + (points[place][1] - points[best][1])
         result.append(_observed(trial, {name: values[place]}, value, attrs))
     return result
-
-
-def _bulk(trial: FrozenTrial) -> float | None:
-    size = trial.user_attrs.get(BULK, trial.user_attrs.get(BYTES))
-    return None if size is None else float(size) ** COST_EXPONENT
 
 
 def informative_places(count: int, best: int) -> tuple[int, ...]:

@@ -12,15 +12,13 @@ from optuna.samplers import BaseSampler
 from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.turns import Account
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
 from ranktune.tuner.search.look import Look
 from ranktune.tuner.storage.record import quiet
-
-CUT = 0.3
-"""Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds."""
 
 
 @dataclass(frozen=True)
@@ -56,16 +54,16 @@ class FirstTrials:
         The number of the last trial that has half of the learning rate of the best.
     """
 
-    def __init__(self, space: UnionSpace, options: SearchOptions) -> None:
-        self._options, self.space, looked = options, space, options.looked
+    def __init__(self, space: UnionSpace, options: SearchOptions, policy: Policy = POLICY) -> None:
+        self._options, self.space, self._policy, looked = options, space, policy, options.looked
         self._untried = first_configurations(space)
         self._then: list[dict[str, Value]] = []
         if looked is not None:
             promising = [params for params in self._untried if params[SOLVER] not in looked.hopeless]
             self.space = space.restricted({SOLVER: [str(params[SOLVER]) for params in promising]})
             seen = {standing.solver for standing in looked.standings}
-            self._untried = [*looked.first(), *(params for params in promising if params[SOLVER] not in seen)]
-            self._then = looked.then()
+            self._untried = [*looked.first(policy), *(params for params in promising if params[SOLVER] not in seen)]
+            self._then = looked.then(policy)
         self._finished: set[str] = set()
         self._leader: tuple[dict[str, Value], float, float] | None = None
         self._finer_rates: set[float] = set()
@@ -97,7 +95,7 @@ class FirstTrials:
 
     def least(self, solver: str, seconds: float) -> float:
         """Return the seconds that a trial of a solver needs to begin: boosting counts where it is cut."""
-        return CUT * seconds if self._options.one_part and grows(solver) else seconds
+        return self._policy.search.cut * seconds if self._options.one_part and grows(solver) else seconds
 
     @property
     def to_grow(self) -> int:
@@ -186,42 +184,15 @@ class _CompactStorage(InMemoryStorage):
         self.get_trial(trial_id).params = dict(params)
 
 
-class Search:
-    """The trials of one search, with the seconds they took.
-
-    Attributes
-    ----------
-    trials, running : int
-        Finished trials, and those that are running.
-    seconds : float
-        What the finished ones took.
-    usual : dict of str to float
-        How long the next trial of each solver may take.
-    poor : int
-        Suggestions in a row with too small an expected gain.
-    best : array of shape (n_queries,) or None
-        What the best trial scored by query.
-    """
+class Search(Account):
+    """The trials of one search, and what it has used and reached."""
 
     def __init__(self, name: str, space: UnionSpace, *, learns: bool) -> None:
+        super().__init__(space.size)
         self.name, self.space, self._learns = name, space, learns
         self._storage = _CompactStorage(space.distributions, keep_params=learns)
         with quiet():
             self._study = optuna.create_study(direction="maximize", storage=self._storage)
-        self.trials = self.running = self.poor = 0
-        self.seconds = 0.0
-        self.usual: dict[str, float] = {}
-        self.best: Floats | None = None
-
-    @property
-    def tried(self) -> int:
-        """Trials that have begun."""
-        return self.trials + self.running
-
-    @property
-    def used(self) -> float:
-        """The seconds that the search has used, with those that its running trials are expected to take."""
-        return self.seconds + self.running * (self.seconds / self.trials if self.trials else 0.0)
 
     def holds(self, solver: str) -> bool:
         """Return whether a solver is among those that are searched."""
@@ -267,9 +238,3 @@ class Search:
                 for trial in observations
             ]
         )
-
-    def spend(self, solver: str, seconds: float) -> None:
-        """Count the seconds of a finished trial."""
-        self.trials += 1
-        self.seconds += seconds
-        self.usual[solver] = max(0.9 * self.usual.get(solver, 0.0), seconds)

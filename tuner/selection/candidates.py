@@ -1,7 +1,7 @@
-"""The candidates of a split: the best trials of each solver, and which of them are finalists.
+"""The candidates of a split: the best trials of each solver.
 
-Candidates that validation does not distinguish from the best of all, and the best of every solver, are scored again on
-fresh folds over all development queries; the highest there is chosen. Test queries are not used.
+Finalists (`ranktune.tuner.policy.trials`) are scored again on fresh folds over all development queries; the highest
+there is chosen. Test queries are not used.
 """
 
 from __future__ import annotations
@@ -18,16 +18,8 @@ from ranktune.solvers.metrics.means import linearised
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, randomisation_test, z_score
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
-
-MANY_QUERIES = 400
-"""Validation queries from which on worse candidates can help in a blend; of fewer, blends follow their noise."""
-PER_SOLVER, MAX_FINALISTS = 3, 16
-"""Candidates of each solver, and the largest number of those scored on fresh folds."""
-ALPHA = 0.05
-"""Paired p-value above which two candidates are not distinguished."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,27 +78,6 @@ class Candidate:
 def task_of(study: Study, problem: Problem, candidate: Candidate, seed: int) -> Task:
     """Return the task of a candidate, which names what its trial left too."""
     return Task(str(problem.folder), study.metrics, candidate.solver, candidate.params, seed, budget=study.budget)
-
-
-def finalists(candidates: Sequence[Candidate], generator: np.random.Generator, *, worse: bool = False) -> list[int]:
-    """Return the places of the finalists, at most MAX_FINALISTS, the best of each solver first.
-
-    They are those that paired queries do not distinguish from the best: the maximum of many noisy scores is biased, so
-    it does not decide between them. The best of each other solver may still help in a blend. Those that are
-    significantly worse are among them only with `worse`: the best of each solver, and all where queries are many.
-    """
-    few = len(candidates[0].vali) < MANY_QUERIES
-    leader, weights = candidates[0].vali, candidates[0].vali_weights
-    close = [
-        k
-        for k, candidate in enumerate(candidates)
-        if (worse and not few) or randomisation_test(candidate.vali, leader, generator, weights=weights) > ALPHA
-    ]
-    solvers = [candidate.solver for candidate in candidates]
-    best = [k for k in range(len(candidates)) if solvers[k] not in solvers[:k]]
-    first = [k for k in best if worse or z_score(leader, candidates[k].vali, weights) <= SIGNIFICANT_Z]
-    rest = sorted((k for k in close if k not in first), key=lambda k: (solvers[:k].count(solvers[k]), k))
-    return [*first, *rest][:MAX_FINALISTS]
 
 
 def best_by_solver(candidates: Sequence[Candidate]) -> list[Candidate]:

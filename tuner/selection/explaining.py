@@ -35,8 +35,6 @@ from ranktune.tuner.statistics.intervals import bootstrap_interval
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 
-SHARE, SHORTEST, LONGEST = 0.03, 0.5, 20.0
-"""The time is this share of that of the study, and at least and at most so many seconds."""
 SPREADS, CLOSELY, IMPORTANCE, EFFECTS = 0.2, 0.15, 0.55, 0.1
 """How the time is divided."""
 MIN_QUERIES, TIMED = 10, 50
@@ -47,11 +45,6 @@ MAX_GROUPS = 500
 MAX_QUERIES, MAX_DOCUMENTS, MAX_BACKGROUND, MAX_SHOWN = 5, 10, 100, 8
 """Of the queries that are explained: their number, documents, documents of which they have the mean, and features."""
 MAX_EFFECTS = 6
-
-
-def time_for(elapsed: float, left: float) -> float:
-    """Return the seconds for explanations after so many seconds of a study, with so many left; 0 for none."""
-    return min(max(SHARE * elapsed, SHORTEST), LONGEST, max(left, 0.0) / 4.0)
 
 
 def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, folder: Path, seconds: float) -> None:

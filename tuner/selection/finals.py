@@ -11,21 +11,19 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
-from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
 from ranktune.tuner.evaluation.evaluate import evaluate
-from ranktune.tuner.evaluation.models import microseconds_a_document
+from ranktune.tuner.evaluation.models import has_model, microseconds_a_document
 from ranktune.tuner.evaluation.plans import Delivered, Final
-from ranktune.tuner.selection.blending import choose_blend, first_unless_better, nested_choice, scale
+from ranktune.tuner.policy.blends import choose_blend, first_unless_better, nested_choice, scale
+from ranktune.tuner.policy.trials import is_behind
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
-from ranktune.tuner.selection.time_reserve import fit_for_use, is_bagged, reporting
 from ranktune.tuner.splits.plans import Fold, query_folds
-from ranktune.tuner.statistics.intervals import SIGNIFICANT_Z, z_score
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.baseline import covers
@@ -34,8 +32,6 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.executor import Executor
 
-FOLDS = 5
-"""Folds on which blends are chosen."""
 ONE_COLUMN = "BestFeature"
 """The solver of one column, which is the floor that models are compared with and no part of a blend."""
 
@@ -81,13 +77,13 @@ def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate])
     The blend of all, whose members differ most, is chosen unless cross-validation significantly prefers the linear
     blend or a single candidate.
     """
-    best = best_by_solver(candidates)
+    best, count = best_by_solver(candidates), problem.policy.blend.folds
     scored = [candidate for candidate in candidates if candidate.scores is not None]
     fresh = any(candidate.rescored is not None for candidate in scored)
     queries = problem.development if fresh else problem.validation_queries
-    if len(scored) < 2 or queries.n_queries < 2 * FOLDS:
+    if len(scored) < 2 or queries.n_queries < 2 * count:
         return Choice(best, best[0], candidates)
-    folds = query_folds(queries, FOLDS, study.seed, stream=5)
+    folds = query_folds(queries, count, study.seed, stream=5)
     mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
         return Choice(best, best[0], candidates)
@@ -95,7 +91,7 @@ def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate])
     alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds, weights)
 
     def first_of(blends: Sequence[Candidate]) -> Candidate:
-        taken = first_unless_better([*(blend.values for blend in blends), alone], weights)
+        taken = first_unless_better([*(blend.values for blend in blends), alone], weights, problem.policy)
         return blends[taken] if taken < len(blends) and len(blends[taken].members) > 1 else best[0]
 
     first = first_of([blend for blend in mixed if can_load(study.serve, blend.parts)])
@@ -124,7 +120,7 @@ def _blends(
     able = [c for c in able if c.scores is not None and scale(c.scores, queries) > 0.0]
     linear, trees = ([c for c in able if c.parts == {part}] for part in (LINEAR, TREES))
     mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
-    mixed = [_blend(study, label, members, queries, folds) for label, members in mixes if len(members) > 1]
+    mixed = [_blend(study, problem, label, members, queries, folds) for label, members in mixes if len(members) > 1]
     if mixed and mixed[0].solver == BLEND and mixed[0].parts == {TREES}:  # then it is that of the trees
         mixed = [blend for blend in mixed if blend.solver != TREE_BLEND]
     # A single model is not a blend; with several splits it stays, so that the row has a mean over them.
@@ -132,11 +128,13 @@ def _blends(
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
 
 
-def _blend(study: Study, label: str, able: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]) -> Candidate:
+def _blend(
+    study: Study, problem: Problem, label: str, able: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]
+) -> Candidate:
     scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
     groups = [(LINEAR if candidate.parts == {LINEAR} else TREES, candidate.solver) for candidate in able]
     fresh = able[0].rescored is not None
-    blend = choose_blend(scaled, groups, queries, parse_metric(study.metric), folds)
+    blend = choose_blend(scaled, groups, queries, parse_metric(study.metric), folds, problem.policy)
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
@@ -166,20 +164,22 @@ def refit_all(
     """
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
     needed = chosen[0].members or chosen[:1]
-    refitted, as_left, seeds = fit_for_use(plain, len(needed), study, problem, executor.jobs, deadline)
+    left, durations = {part: task_of(study, problem, part, study.seed) for part in plain}, problem.durations
+    fits = [has_model(left[part]) for part in plain]
+    refitted, as_left, seeds = durations.fit_for_use(plain, len(needed), fits, executor.jobs, deadline.left)
     used = {part: part for part in plain}
     for part in refitted if study.refit else ():
-        if part in needed or z_score(needed[0].vali, part.vali, part.vali_weights) <= SIGNIFICANT_Z:
-            used[part] = _for_use(part, problem, seeds)
+        bagged = "seeds" not in part.params and durations.is_bagged(part.solver)  # unless its seeds were tuned
+        if bagged and (part in needed or not is_behind(part, needed[0], problem.policy)):
+            used[part] = replace(part, params={**part.params, "seeds": seeds})
     on_everything = study.refit or not problem.given_split
-    limit, threads = deadline.left - reporting(problem) / 2.0, 1
+    limit, threads = deadline.left - durations.reporting / 2.0, 1
     if deadline.left < float("inf"):
         threads = max(1, executor.jobs // max(len(refitted), 1))
     jobs: dict[Candidate, Future[Delivered]] = {}
     for part in (*refitted, *as_left):
         task = replace(task_of(study, problem, used[part], study.seed), limit=limit, threads=threads)
-        left = task_of(study, problem, part, study.seed)
-        plan = Final(on_everything, instead=left) if part in refitted else Final(on_everything=False)
+        plan = Final(on_everything, instead=left[part]) if part in refitted else Final(on_everything=False)
         jobs[part] = executor.submit(evaluate, plan, task)
     models: dict[Candidate, Delivered] = {}
     unfit = []
@@ -225,14 +225,6 @@ def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
             stacklevel=2,
         )
     return kept or entries
-
-
-def _for_use(candidate: Candidate, problem: Problem, seeds: int) -> Candidate:
-    """Return candidate as it is refitted: a tree solver with a bag of seeds, unless its seeds were tuned."""
-    if "seeds" in candidate.params or not is_bagged(candidate.solver, problem):
-        return candidate
-    params: dict[str, Value] = {**candidate.params, "seeds": seeds}
-    return replace(candidate, params=params)
 
 
 def _build_model(candidate: Candidate, models: Mapping[Candidate, Delivered], problem: Problem) -> Delivered | None:

@@ -14,17 +14,23 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.trials import ahead
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.selection.candidates import PER_SOLVER, Candidate
+from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.record import ERROR, PATH, Record, number_of, seconds_of
 
 
 def best_candidates(
-    record: Record, space: UnionSpace, limits: Mapping[str, float] | None = None, *, believed: bool = False
+    record: Record,
+    space: UnionSpace,
+    limits: Mapping[str, float] | None = None,
+    *,
+    believed: bool = False,
+    policy: Policy = POLICY,
 ) -> list[Candidate]:
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
@@ -56,8 +62,8 @@ def best_candidates(
     candidates, first = [], first_configurations(space)
     for solver, succeeded in by_solver.items():
         ranked = sorted(succeeded, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
-        eligible = _believed(ranked, first, record) if believed else ranked
-        for place, trial in enumerate(eligible[:PER_SOLVER]):
+        eligible = _believed(ranked, first, record, policy) if believed else ranked
+        for place, trial in enumerate(eligible[: policy.choice.per_solver]):
             assert trial.value is not None
             candidates.append(
                 Candidate(
@@ -76,7 +82,7 @@ def best_candidates(
 
 
 def _believed(
-    ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Record
+    ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Record, policy: Policy
 ) -> list[FrozenTrial]:
     """Return the trials that may replace the first configuration of their solver, then it, then the other first ones.
 
@@ -89,7 +95,7 @@ def _believed(
         return ranked
     others = [trial for trial in ranked if trial is not first[0]]
     level, *values = (record.per_query(trial)[record.metric] for trial in (first[0], *others))
-    chosen = [others[place] for place in ahead(level, values, record.weights)]
+    chosen = [others[place] for place in ahead(level, values, record.weights, policy)]
     return [*chosen, first[0], *(trial for trial in first[1:] if trial not in chosen)]
 
 

@@ -18,11 +18,10 @@ from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
-from ranktune.tuner.selection.candidates import ALPHA, Candidate, task_of
+from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Entry, Scored
 from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row, TuningGain
-from ranktune.tuner.selection.time_reserve import MARGIN, refit_ratio, reporting
-from ranktune.tuner.statistics.comparisons import Comparison, compare_splits, holm
+from ranktune.tuner.statistics.comparisons import ALPHA, Comparison, compare_splits, holm
 from ranktune.tuner.statistics.intervals import Interval, stratified_interval
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
@@ -212,7 +211,7 @@ def default_model(
         return None
     if chosen.candidate.solver == default.solver and _without_bag(chosen.candidate, default) == dict(default.params):
         return DefaultModel(default.solver, chosen.test[study.metric], is_delivered=True)
-    if MARGIN * default.seconds * refit_ratio(problem) > deadline.left - reporting(problem):
+    if problem.durations.refit(default.seconds) > problem.durations.free(deadline.left, 1):
         return None
     scored = executor.submit(_scored, study, problem, default)
     if scored.exception() is not None:  # the study does not fail by a model that it does not deliver

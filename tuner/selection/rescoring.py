@@ -12,8 +12,8 @@ import numpy as np
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.selection.candidates import Candidate, finalists, task_of
-from ranktune.tuner.selection.time_reserve import MARGIN, fit_in_time, reporting
+from ranktune.tuner.policy.trials import finalists
+from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.splits.plans import FRESH
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
@@ -37,12 +37,12 @@ def rescored(
     """
     if study.strict or not isinstance(problem.plan, tuple):
         return candidates
-    places = finalists(candidates, np.random.default_rng([study.seed, 4]))
+    places = finalists(candidates, np.random.default_rng([study.seed, 4]), policy=problem.policy)
     if problem.fresh and deadline.left < float("inf"):
-        affordable = fit_in_time(places, candidates, problem, executor.jobs, deadline)
+        affordable = problem.durations.fit_in_time(places, candidates, executor.jobs, deadline.left)
         if len(affordable) > 1:
             return _on_fresh_folds(study, problem, candidates, affordable, executor)
-    every = finalists(candidates, np.random.default_rng([study.seed, 4]), worse=True)
+    every = finalists(candidates, np.random.default_rng([study.seed, 4]), worse=True, policy=problem.policy)
     return _of_trials(study, problem, candidates, every, executor, deadline)
 
 
@@ -77,14 +77,14 @@ def _of_trials(
     documents = problem.development.documents_of(problem.validation)
     count = int(problem.development.lengths[problem.validation].sum())
     repeated: dict[int, Task] = {}
-    left = (deadline.left - reporting(problem)) * executor.jobs
+    left, margin = problem.durations.free(deadline.left, executor.jobs), problem.policy.time.margin
     for k in places:
         task = task_of(study, problem, candidates[k], study.seed)
         scores = kept_scores(task, count)
         if scores is not None:
             candidates[k] = replace(candidates[k], scores=scores)
-        elif MARGIN * candidates[k].seconds < left:
-            left -= MARGIN * candidates[k].seconds
+        elif margin * candidates[k].seconds < left:
+            left -= margin * candidates[k].seconds
             repeated[k] = replace(task, keep_scores=True)
     for k, outcome in _evaluated(executor, repeated):
         candidates[k] = replace(candidates[k], scores=None if outcome.scores is None else outcome.scores[documents])

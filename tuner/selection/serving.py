@@ -26,15 +26,11 @@ from ranktune.tuner.evaluation.plans import Delivered
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.finals import Entry, entry_of
 from ranktune.tuner.selection.results import DISTILLED, Restriction
-from ranktune.tuner.selection.time_reserve import reporting
 from ranktune.tuner.statistics.intervals import stratified_interval
 from ranktune.tuner.study.abilities import can_load, is_served
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
-
-PASSES = 6
-"""Times that all development documents are scored to make a copy and to measure its loss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +58,8 @@ def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: C
     ordered = [*able, *others]
     best = next((entry for entry in others if entry.candidate.solver == unrestricted.solver), None)
     loss = None
-    passes, left = PASSES * problem.development.n_documents, deadline.left - reporting(problem)
-    if best is not None and 1e-6 * passes * best.microseconds < left:
+    passes, left = problem.policy.time.copy_passes * problem.development.n_documents, deadline.left
+    if best is not None and 1e-6 * passes * best.microseconds < problem.durations.free(left, 1):
         what = f"the copy for {listed(study.serve)}"
         loss, copy = or_left_out(what, partial(_loss_and_copy, study, problem, best), (None, None))
         if copy is not None and (not able or copy.candidate.merit >= able[0].candidate.merit):

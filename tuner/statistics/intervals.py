@@ -17,9 +17,6 @@ from ranktune.solvers.metrics.means import linearised, mean_of, mean_or_zero, re
 BLOCK = 500_000  # resampled values held at once: what fits a processor's cache
 SIGNS = 1.0 - 2.0 * ((np.arange(256)[:, None] >> np.arange(8)) & 1)  # (256, 8) the signs that a byte's bits stand for
 
-SIGNIFICANT_Z = 3.0
-"""Standard errors of a paired difference beyond which one model is significantly better."""
-
 
 @dataclass(frozen=True)
 class Interval:

@@ -30,9 +30,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
-from ranktune.tuner.evaluation.racing import Estimate
 from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.policy.racing import Estimate
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage

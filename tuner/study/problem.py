@@ -15,6 +15,8 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
+from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.reserve import Durations
 from ranktune.tuner.splits.plans import FRESH, GIVEN, PLAN, StoredPlan, fresh_plan, save_plan
 from ranktune.tuner.splits.proof import reseal, seal
 from ranktune.tuner.splits.split import (
@@ -37,7 +39,8 @@ class Problem:
     """One split, prepared for trials.
 
     folder holds the arrays that workers map. plan scores the trials; fresh is another plan over all development
-    queries, for configurations that plan does not distinguish (empty if there are too few queries).
+    queries, for configurations that plan does not distinguish (empty if there are too few queries). policy decides what
+    a study does on it.
     """
 
     name: str
@@ -46,13 +49,15 @@ class Problem:
     plan: StoredPlan
     fresh: StoredPlan
     test: Queries | None
+    policy: Policy = POLICY
 
     @classmethod
-    def open(cls, folder: Path, name: str) -> Self:
+    def open(cls, folder: Path, name: str, policy: Policy = POLICY) -> Self:
         """Return the problem that write_split wrote into folder."""
         test = read_queries(folder / "test") if (folder / "test").is_dir() else None
         where = str(folder)
-        return cls(name, folder, read_development(where), read_plan(where, PLAN), read_plan(where, FRESH), test)
+        plan, fresh = (read_plan(where, which) for which in (PLAN, FRESH))
+        return cls(name, folder, read_development(where), plan, fresh, test, policy)
 
     def by_one_part(self) -> Self:
         """Return the problem whose trials are scored once, written for the workers: on the validation queries as given.
@@ -67,9 +72,9 @@ class Problem:
         reseal(self.folder, f"{PLAN}.npz")
         return replace(self, plan=plan, fresh=())
 
-    def __reduce__(self) -> tuple[Callable[[Path, str], Problem], tuple[Path, str]]:
+    def __reduce__(self) -> tuple[Callable[[Path, str, Policy], Problem], tuple[Path, str, Policy]]:
         """Pickle as the folder, which the other process maps too."""
-        return type(self).open, (self.folder, self.name)
+        return type(self).open, (self.folder, self.name, self.policy)
 
     @property
     def validation(self) -> Ints:
@@ -100,6 +105,15 @@ class Problem:
         learnt, test = self.development, self.test
         sizes = {"queries": learnt.n_queries, "documents": learnt.n_documents, "features": learnt.n_features}
         return sizes if test is None else sizes | {"test_queries": test.n_queries, "test_documents": test.n_documents}
+
+    @property
+    def durations(self) -> Durations:
+        """The durations of fits and of the end of a study on these data."""
+        learnt, features, documents = self.development, self.development.features, self.development.n_documents
+        cells = int(features.size if isinstance(features, np.ndarray) else features.nnz)
+        parts, fresh = (len(plan if isinstance(plan, tuple) else plan.orders) for plan in (self.plan, self.fresh))
+        documents += 0 if self.test is None else self.test.n_documents
+        return Durations(learnt.n_queries, documents, cells, parts, fresh, self.policy)
 
     @property
     def has_given_queries(self) -> bool:

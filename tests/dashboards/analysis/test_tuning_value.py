@@ -24,8 +24,8 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.dashboards.views.registry import build
 from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.belief import fit_belief
-from ranktune.tuner.samplers.registry import STARTUP
 from tests.support.page_studies import concluded
 from tests.support.study_samples import (
     HOSTILE,
@@ -41,7 +41,7 @@ from tests.support.study_samples import (
 )
 
 SOLVERS = ("LambdaRank", "RankSVM")
-BUDGET = 30
+BUDGET, STARTUP = 30, POLICY.search.startup
 
 
 def study_of(folder: Path, *splits: Sequence[Trial], trials: int = BUDGET, sampler: str = "thompson") -> StudyData:

@@ -23,7 +23,7 @@ from ranktune.dashboards.views.progress import seconds_a_trial
 from ranktune.dashboards.views.registry import VIEWS, build, view_json
 from ranktune.dashboards.views.trials import guarded, trials_csv, trials_json
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.samplers.registry import STARTUP
+from ranktune.tuner.policy.policy import POLICY
 from tests.support.page_studies import concluded, hostile_data
 from tests.support.study_samples import HOSTILE, conditions, evidence_of, study_data, traces, trial, trials_of
 
@@ -151,7 +151,7 @@ def test_random_search_begins_with_the_defaults_and_ends_with_the_data(tmp_path:
     assert result[4] == pytest.approx(0.7) and len(result) == 5
     later = [trial(k, "RankSVM", {}, 0.5 + k / 100) for k in range(40)]
     blind = tuning_value.random_search(study_data(tmp_path, [("", later, None)]).splits[0], 2, "thompson")
-    assert len(blind) == STARTUP  # what the optimiser chose is no random search
+    assert len(blind) == POLICY.search.startup  # what the optimiser chose is no random search
 
 
 def test_best_so_far_stops_at_the_first_trial_that_is_missing(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.data.split import Split
-from ranktune.tuner.runner.search_stages import MIN_FITS, MIN_FITS_DEALT, SCORED, scored_once
-from ranktune.tuner.search.progress import Silent, TrialReport
-from ranktune.tuner.selection.time_reserve import fit_seconds
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.runner.search_stages import SCORED, scored_once
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem, assemble, write_split
 from tests.support.engine_samples import graded
+from tests.support.policies import Interrupting, run_by
 
 TRAIN, VALI, TEST = graded(60, 0), graded(25, 1), graded(20, 2)
 
@@ -36,7 +37,7 @@ def study_of(**more: Any) -> Study:
 def test_the_split_is_used_as_given_where_folds_leave_few_fits(tmp_path: Path) -> None:
     study = study_of()
     problem = problem_of(tmp_path / "p", study)
-    enough = MIN_FITS * 5 * fit_seconds(problem)
+    enough = POLICY.time.min_fits * 5 * problem.durations.a_fit
     assert not scored_once(tmp_path, problem, study, 1.01 * enough, begun=False)
     (tmp_path / SCORED).unlink()
     assert scored_once(tmp_path, problem, study, 0.99 * enough, begun=False)
@@ -48,7 +49,7 @@ def test_the_split_is_used_as_given_where_folds_leave_few_fits(tmp_path: Path) -
 
 def test_without_validation_queries_it_is_the_first_fold(tmp_path: Path) -> None:
     problem = problem_of(tmp_path / "p", study_of(), vali=False)
-    enough = MIN_FITS_DEALT * 5 * fit_seconds(problem)
+    enough = POLICY.time.min_fits_dealt * 5 * problem.durations.a_fit
     assert not scored_once(tmp_path, problem, study_of(), 1.01 * enough, begun=False)
     (tmp_path / SCORED).unlink()
     assert scored_once(tmp_path, problem, study_of(), 0.99 * enough, begun=False)
@@ -78,19 +79,11 @@ def test_a_study_goes_on_by_what_it_began_with(tmp_path: Path) -> None:
     assert not scored_once(tmp_path, problem, study, 1e9, begun=False)
 
 
-class _Interrupting(Silent):
-    def trial(self, report: TrialReport) -> None:
-        if report.done >= 1:
-            raise KeyboardInterrupt
-
-
-def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ranktune.tuner.runner.search_stages.MIN_FITS", 1e9)
-    options: dict[str, Any] = {"solvers": ("RidgeRanker", "GBDTRanker"), "timeout": 6.0, "jobs": 1, "home": tmp_path}
+def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(tmp_path: Path) -> None:
+    policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9))
+    solvers, split = ("RidgeRanker", "GBDTRanker"), Split("", TRAIN, VALI, TEST)
     with pytest.raises(KeyboardInterrupt):
-        ranktune.tune(TRAIN, vali=VALI, test=TEST, name="x", progress=_Interrupting(), **options)
+        run_by(policy, tmp_path / "x", split, Interrupting(), solvers=solvers, timeout=6.0)
     result = ranktune.resume("x", home=tmp_path, jobs=1)
     assert (tmp_path / "x" / SCORED).read_text() == "once"
     assert len(result.trials_frame()) >= 2

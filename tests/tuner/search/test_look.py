@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import ranktune
@@ -15,16 +15,20 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
-from ranktune.tuner.evaluation.racing import estimate_by_sample
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.policy.racing import estimate_by_sample
 from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.search.look import SHARE, Look, Standing, look, worth_a_look
+from ranktune.tuner.search.look import Look, Standing, look, worth_a_look
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.study.problem import Problem, assemble, write_split
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.policies import Interrupting, run_by
 
 SOLVERS = ("BestFeature", "RidgeRanker", "GBDTRanker")
+LARGE = replace(POLICY, look=replace(POLICY.look, too_long=0.1))
+"""Looks first as on forty times as many documents."""
 
 
 def crossed(count: int, seed: int, *, linear: bool = False, features: int = 12) -> Queries:
@@ -81,7 +85,7 @@ def test_samples_grow_by_doubling_and_end_with_their_time(tmp_path: Path) -> Non
         assert len(own.sizes) == len(own.values) == len(own.seconds)
         assert all(large in (2 * small, result.queries) for small, large in zip(own.sizes, own.sizes[1:], strict=False))
         assert own.sizes[-1] <= result.queries == 300
-    assert sum(sum(own.seconds) for own in result.standings) < 2.0 * SHARE * 40.0
+    assert sum(sum(own.seconds) for own in result.standings) < 2.0 * POLICY.look.share * 40.0
     short = looked(tmp_path / "short", 0.5, linear=False)
     assert max(own.sizes[-1] for own in short.standings) < max(own.sizes[-1] for own in result.standings)
 
@@ -145,32 +149,24 @@ def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: P
     assert worth_a_look(problem, SOLVERS, 0.005)
 
 
-def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranktune.tuner.search.look.TOO_LONG", 0.1)  # as for forty times as many documents
+def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path) -> None:
     train, vali, test = (crossed(count, seed, features=120) for seed, count in enumerate((900, 310, 100)))
-    result = ranktune.tune(train, vali=vali, test=test, solvers=SOLVERS, timeout=8.0, name="x", home=tmp_path, jobs=1)
+    result = run_by(LARGE, tmp_path / "x", Split("", train, vali, test), solvers=SOLVERS, timeout=8.0)
     kept = json.loads((tmp_path / "x" / "look.json").read_text())
     assert kept["parts"] == 1
     assert (tmp_path / "x" / "scored.json").read_text() == "once"
     stages = [event["name"] for event in read_events(tmp_path / "x") if event["event"] == "stage"]
-    assert stages[:3] == ["reading", "look", "search"]
+    assert stages[:2] == ["look", "search"]
     assert result.best.test is not None
     assert result.best.test.mean > 0.5
     assert result.best.solver != "BestFeature"
 
 
 @pytest.mark.thorough
-def test_a_study_whose_first_look_is_damaged_is_not_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ranktune.tuner.search.look.TOO_LONG", 0.1)
-    frame = _frame(crossed(900, 0, features=120))
-    frame.to_csv(tmp_path / "train.csv", index=False)
-    ranktune.tune(tmp_path / "train.csv", test="none", solvers=SOLVERS, timeout=4.0, name="x", home=tmp_path, jobs=1)
+def test_a_study_whose_first_look_is_damaged_is_not_resumed(tmp_path: Path) -> None:
+    split = Split("", crossed(900, 0, features=120))
+    with pytest.raises(KeyboardInterrupt):
+        run_by(LARGE, tmp_path / "x", split, Interrupting(), solvers=SOLVERS, timeout=4.0, test="none")
     (tmp_path / "x" / "look.json").write_text('{"standings": [')
-    (tmp_path / "x" / "result.json").unlink()
     with pytest.raises(StudyError, match=r"look.json, by which trials were chosen and scored, cannot be read"):
         ranktune.resume("x", home=tmp_path, jobs=1)
-
-
-def _frame(queries: Queries) -> pd.DataFrame:
-    frame = pd.DataFrame(np.asarray(queries.features), columns=list(map(str, range(queries.n_features))))
-    return frame.assign(qid=queries.query_of_document, grade=queries.grades)

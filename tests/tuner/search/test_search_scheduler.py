@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.study.declaration import Study
@@ -64,6 +65,13 @@ def test_who_is_for_sure_behind_keeps_a_tenth_of_the_turns() -> None:
     counts = Counter(solvers(taken(scheduler, 103, behind="RidgeRanker")))
     assert counts["RankSVM"] * 8.0 == pytest.approx(counts["RidgeRanker"] * 10.0, abs=10.0)
     assert counts["RankSVM"] > counts["RidgeRanker"]
+
+
+def test_by_a_policy_that_spares_nobody_solvers_share_the_time_equally() -> None:
+    policy = replace(POLICY, search=replace(POLICY.search, worse_cost=1.0))
+    scheduler = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), clock=standing, policy=policy)
+    counts = Counter(solvers(taken(scheduler, 103, behind="RidgeRanker")))
+    assert counts["RankSVM"] * 8.0 == pytest.approx(counts["RidgeRanker"], abs=10.0)
 
 
 def test_what_takes_too_long_is_left_to_what_fits() -> None:

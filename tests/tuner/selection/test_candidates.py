@@ -11,13 +11,9 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.selection.candidates import (
-    MAX_FINALISTS,
-    PER_SOLVER,
-    Candidate,
-    best_by_solver,
-    finalists,
-)
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.policy.trials import finalists
+from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.finished_trials import best_candidates
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
@@ -44,7 +40,7 @@ def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> No
     ]  # fmt: skip
     assert [c.params["C"] for c in result[:2]] == [0.02, 0.04]
     assert [c.trials for c in result] == [6, 6, 1, 6]
-    assert PER_SOLVER == 3
+    assert POLICY.choice.per_solver == 3
 
 
 def test_with_few_queries_what_beats_the_defaults_by_noise_is_no_candidate(tmp_path: Path) -> None:
@@ -92,7 +88,7 @@ def test_every_solvers_best_comes_before_anyones_second() -> None:
     results = [candidate(solver, vali) for solver in "AAABBBCCCDDDEEEFFF"]
     order = finalists(results, GENERATOR)
     assert order[:6] == [0, 3, 6, 9, 12, 15]
-    assert len(order) == MAX_FINALISTS
+    assert len(order) == POLICY.choice.finalists
 
 
 def test_fresh_folds_overrule_a_lucky_trial() -> None:

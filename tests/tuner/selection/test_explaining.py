@@ -20,7 +20,6 @@ from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_evidence, read_explanations, write_explanations
-from ranktune.tuner.selection.explaining import LONGEST, SHORTEST, time_for
 from ranktune.tuner.selection.results import Result
 from tests.support.engine_samples import SOLVERS, graded
 
@@ -79,14 +78,6 @@ def test_the_spread_of_stumps_is_the_deviation_of_each() -> None:
         values = weight * (X[:, :, j] > threshold)
         assert actual[j] == pytest.approx(np.sqrt(values.var(axis=1).mean()))
     assert (actual[[1, 2, 4]] == 0.0).all()
-
-
-def test_the_time_is_a_small_share_of_that_of_the_study() -> None:
-    assert time_for(1.0, np.inf) == SHORTEST
-    assert time_for(100.0, np.inf) == pytest.approx(3.0)
-    assert time_for(1e6, np.inf) == LONGEST
-    assert time_for(100.0, 4.0) == 1.0
-    assert time_for(100.0, -1.0) == 0.0
 
 
 def test_what_is_written_is_read_back(result: Result, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.registry import make
-from ranktune.tuner.selection.blending import scale
+from ranktune.tuner.policy.blends import scale
 from ranktune.tuner.selection.evidence import read_evidence
 from ranktune.tuner.selection.results import LINEAR_BLEND, Result
 from tests.support.engine_samples import SOLVERS, graded, on_test, weights

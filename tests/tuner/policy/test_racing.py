@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ranktune.tuner.evaluation.racing import (
-    FIRST_STEPS,
-    LEVEL,
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.policy.racing import (
     GrowthRace,
     estimate_by_sample,
     estimate_in_full,
@@ -16,7 +15,7 @@ from ranktune.tuner.evaluation.racing import (
     still_racing,
 )
 
-QUERIES, FOLDS = 150, 5
+LEVEL, QUERIES, FOLDS = POLICY.race.level, 150, 5
 
 
 def ndcg_like(generator: np.random.Generator, level: float, hardness: np.ndarray, own: float = 0.12) -> np.ndarray:
@@ -164,7 +163,7 @@ def test_growth_that_would_win_is_seldom_stopped_and_hopeless_growth_soon(speed:
         lost += rounds_of_race(winning, speed, incumbent, generator) > 0
         late.append(rounds_of_race(winning - 0.35, speed, incumbent, generator))
     assert lost <= LEVEL * 200
-    assert all(2 * FIRST_STEPS / 0.25 <= rounds < 512 for rounds in late)
+    assert all(2 * POLICY.race.first_steps / 0.25 <= rounds < 512 for rounds in late)
 
 
 def test_without_an_incumbent_growth_is_never_looked_at() -> None:

@@ -9,7 +9,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.tuner.selection.blending import choose_blend, equal_shares, first_unless_better, nested_choice, scale
+from ranktune.tuner.policy.blends import choose_blend, equal_shares, first_unless_better, nested_choice, scale
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.intervals import z_score
 

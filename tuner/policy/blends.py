@@ -8,9 +8,9 @@ trees and linear ones, has the same share, divided equally among its solvers, an
 linear solvers are much alike, and would outvote the trees. Greedy selection with replacement gives more to models that
 are better. The mean of both is the usual choice: on fourteen generated tasks it was better than either alone. All three
 are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out. The mean stays
-unless another is better, with few queries by MIN_Z. Models that are behind the best by WORSE_Z have no equal share. The
-final shares are the mean over folds, which reduces the variance of the choice. A single model is evaluated likewise:
-chosen on all folds but one, scored on that one.
+unless another is better, with few queries by `Blending.better`. Models that are behind the best by `Blending.worse`
+have no equal share. The final shares are the mean over folds, which reduces the variance of the choice. A single model
+is evaluated likewise: chosen on all folds but one, scored on that one.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -27,23 +27,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric
+from ranktune.tuner.policy.policy import POLICY, Blending, Policy
 from ranktune.tuner.splits.plans import Fold
 from ranktune.tuner.statistics.intervals import z_score
-
-MAX_STEPS = 20
-"""Largest number of models in a blend, with repetitions."""
-PATIENCE = 5
-"""Steps without a gain after which the selection ends."""
-MOST_QUERIES = 2000
-"""Queries of a greedy choice; of more an evenly spaced sample."""
-
-EQUAL_SHARES = (0.5, 1.0, 0.0)
-"""Weights of the equal shares, the usual one first; the rest is greedy."""
-WORSE_Z = 2.0
-"""Standard errors of the paired difference from which a model is too far behind the best for an equal share."""
-FEW_QUERIES, MIN_Z = 1000, 1.5
-"""Below this number of queries, an alternative to the option that averages most must be better by MIN_Z standard errors
-of the paired difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,22 +54,25 @@ def choose_blend(
     queries: Queries,
     metric: Metric,
     folds: Sequence[Fold],
+    policy: Policy = POLICY,
 ) -> Blend:
     """Return the blend of scaled scores, (m, n_documents), for metric; folds together score every query once.
 
     Queries count by their weights, if they have weights. groups are the family and the solver of each of the m models.
     """
-    blends = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in EQUAL_SHARES]
+    blends = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in policy.blend.equal]
     alone, weights = np.stack([metric.per_query(scores, queries) for scores in scaled]), queries.query_weights
     for fold in folds:
-        equal = equal_shares(alone[:, fold.train], groups, None if weights is None else weights[fold.train])
-        greedy = _greedy(scaled, queries, metric, fold.train[:: -(-len(fold.train) // MOST_QUERIES)])
+        known = None if weights is None else weights[fold.train]
+        equal = equal_shares(alone[:, fold.train], groups, known, policy.blend)
+        numbers = fold.train[:: -(-len(fold.train) // policy.blend.queries)]
+        greedy = _greedy(scaled, queries, metric, numbers, policy.blend)
         rows, part = _rows(queries, fold.vali)
-        for mix, blend in zip(EQUAL_SHARES, blends, strict=True):
+        for mix, blend in zip(policy.blend.equal, blends, strict=True):
             shares = mix * equal + (1.0 - mix) * greedy
             blend.shares[:] += shares / len(folds)
             blend.per_query[fold.vali] = metric.per_query(shares @ scaled[:, rows], part)
-    return blends[first_unless_better([blend.per_query for blend in blends], weights)]
+    return blends[first_unless_better([blend.per_query for blend in blends], weights, policy)]
 
 
 def nested_choice(per_query: Floats, folds: Sequence[Fold], weights: Floats | None = None) -> Floats:
@@ -98,22 +87,27 @@ def nested_choice(per_query: Floats, folds: Sequence[Fold], weights: Floats | No
     return nested
 
 
-def first_unless_better(per_query: Sequence[Floats], weights: Floats | None = None) -> int:
+def first_unless_better(per_query: Sequence[Floats], weights: Floats | None = None, policy: Policy = POLICY) -> int:
     """Return the place of the option to take, given scores (n_queries,) of each, the most averaged first."""
-    taken, needed = 0, MIN_Z if len(per_query[0]) < FEW_QUERIES else 0.0
+    taken, needed = 0, policy.blend.better if len(per_query[0]) < policy.few_queries else 0.0
     for k in range(1, len(per_query)):
         if z_score(per_query[k], per_query[taken], weights) > needed:
             taken = k
     return taken
 
 
-def equal_shares(per_query: Floats, groups: Sequence[tuple[str, str]], weights: Floats | None = None) -> Floats:
+def equal_shares(
+    per_query: Floats,
+    groups: Sequence[tuple[str, str]],
+    weights: Floats | None = None,
+    blending: Blending = POLICY.blend,
+) -> Floats:
     """Return equal shares of the families, (m,), each divided equally among its solvers, then among their models.
 
     per_query is (m, n_queries). Models that are significantly worse than the best have no share.
     """
     best = max(per_query, key=lambda values: mean_or_zero(values, weights))
-    kept = [k for k, values in enumerate(per_query) if z_score(best, values, weights) <= WORSE_Z]
+    kept = [k for k, values in enumerate(per_query) if z_score(best, values, weights) <= blending.worse]
     models = Counter(groups[k] for k in kept)
     solvers = Counter(family for family, _ in models)
     shares = np.zeros(len(groups))
@@ -121,20 +115,22 @@ def equal_shares(per_query: Floats, groups: Sequence[tuple[str, str]], weights: 
     return shares
 
 
-def _greedy(scaled: NDArray[np.floating], queries: Queries, metric: Metric, numbers: NDArray[np.int64]) -> Floats:
+def _greedy(
+    scaled: NDArray[np.floating], queries: Queries, metric: Metric, numbers: NDArray[np.int64], blending: Blending
+) -> Floats:
     """Return shares, (m,), for the queries of these numbers: each step takes the model that helps most."""
     rows, part = _rows(queries, numbers)
     candidates = scaled[:, rows]
     counts, best, best_value = np.zeros(len(candidates)), np.zeros(len(candidates)), -np.inf
     total = np.zeros(candidates.shape[1])
-    for step in range(MAX_STEPS):
+    for step in range(blending.steps):
         values = [mean_or_zero(metric.per_query(total + scores, part), part.query_weights) for scores in candidates]
         taken = int(np.argmax(values))
         counts[taken] += 1
         total += candidates[taken]
         if values[taken] > best_value:
             best, best_value, since = counts.copy(), values[taken], step
-        if step - since >= PATIENCE:
+        if step - since >= blending.patience:
             break
     return np.asarray(best / best.sum(), dtype=np.float64)
 

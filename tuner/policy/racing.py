@@ -2,8 +2,8 @@
 
 A stopped trial is unlikely to have won in full. Queries are dealt into folds at random, and orders
 are drawn; so the mean paired difference on the units that are known estimates that on all units, the more precisely
-the fewer are missing. Each look tests it at an equal share of LEVEL. A trial that would have won is therefore stopped
-with a probability of at most LEVEL, whatever the incumbent is and however it was selected.
+the fewer are missing. Each look tests it at an equal share of a level. A trial that would have won is therefore stopped
+with a probability of at most that level, whatever the incumbent is and however it was selected.
 
 values, incumbent (n,) what the trial and the incumbent scored, by unit: a query, or an order of all queries. NaN where
 a unit is not known yet, or is skipped by the metric.
@@ -22,15 +22,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import effective_count, linearised
-
-LEVEL = 0.05
-"""The probability, at most, with which a trial is stopped that would have won."""
-MIN_QUERIES = 8
-"""Queries, by their effective number, that must differ before they are tested: the mean of fewer is far from normal."""
-FIRST_STEPS = 4.0
-"""Rounds of boosting, times the learning rate, after which the growth of a model is first looked at."""
-MIN_ORDERS = 3
-"""Orders that must differ before they are tested; each is a mean itself."""
+from ranktune.tuner.policy.policy import POLICY, Race
 
 
 def is_significantly_worse(
@@ -39,13 +31,14 @@ def is_significantly_worse(
     looks: int,
     *,
     whole: int = 0,
-    min_differing: int = MIN_QUERIES,
-    level: float = LEVEL,
+    min_differing: int | None = None,
     weights: Floats | None = None,
+    race: Race = POLICY.race,
 ) -> bool:
     """Return whether a trial is significantly worse at one of `looks` looks; never once all units are known.
 
-    `whole` is the number of all units, by default those of the incumbent. The test is a one-sided paired t-test with
+    `whole` is the number of all units, by default those of the incumbent; `min_differing` units must differ, by default
+    those of queries. The test is a one-sided paired t-test with
     the correction for drawing without replacement from a finite population. Source: Cochran 1977, Sampling Techniques,
     chapter 2; level / looks each: Bonferroni.
     """
@@ -53,10 +46,11 @@ def is_significantly_worse(
     difference = values[known] - incumbent[known]
     counts = None if weights is None else weights[known]
     n, whole = len(difference), whole or int(np.count_nonzero(~np.isnan(incumbent)))
-    if not 1 < n < whole or effective_count(difference != 0.0, counts) < min_differing:
+    needed = race.min_queries if min_differing is None else min_differing
+    if not 1 < n < whole or effective_count(difference != 0.0, counts) < needed:
         return False
     error = partial_error(linearised(difference, counts), whole)
-    return _is_below(difference, counts, error, level / looks)
+    return _is_below(difference, counts, error, race.level / looks)
 
 
 def is_behind(values: Floats, incumbent: Floats, weights: Floats | None = None) -> bool:
@@ -74,22 +68,17 @@ class GrowthRace:
     """Stops boosting on a given split that cannot become as good as the incumbent.
 
     It looks when the rounds have doubled. What a metric gains from one doubling to the next becomes less, as a rule,
-    once the model is past its first steps: FIRST_STEPS of the full length, so that small learning rates are looked at
-    later. So the last gain, for each doubling that is left, bounds the further gain. A fit is lost if it is
-    significantly worse even with that, paired by query, at an equal share of the level for each look.
+    once the model is past `Race.first_steps` of the full length, so that small learning rates are looked at later. So
+    the last gain, for each doubling that is left, bounds the further gain. A fit is lost if it is significantly worse
+    even with that, paired by query, at an equal share of the level for each look.
     """
 
     def __init__(
-        self,
-        incumbent: Floats | None,
-        bound: int,
-        rate: float,
-        level: float = LEVEL,
-        weights: Floats | None = None,
+        self, incumbent: Floats | None, bound: int, rate: float, weights: Floats | None = None, race: Race = POLICY.race
     ) -> None:
-        self._incumbent, self._bound, self._weights = incumbent, bound, weights
-        self._rounds, self._last = int(np.ceil(FIRST_STEPS / rate)), float("nan")
-        self._level = level / max(int(np.log2(max(bound / self._rounds, 1.0))), 1)
+        self._incumbent, self._bound, self._weights, self._race = incumbent, bound, weights, race
+        self._rounds, self._last = int(np.ceil(race.first_steps / rate)), float("nan")
+        self._level = race.level / max(int(np.log2(max(bound / self._rounds, 1.0))), 1)
 
     def is_look(self, rounds: int) -> bool:
         """Return whether to look after that many rounds."""
@@ -105,7 +94,7 @@ class GrowthRace:
         difference = values + max(self._last - before, 0.0) * left - self._incumbent
         known = ~np.isnan(difference)
         difference, counts = difference[known], None if self._weights is None else self._weights[known]
-        if len(difference) < 2 or effective_count(difference != 0.0, counts) < MIN_QUERIES:
+        if len(difference) < 2 or effective_count(difference != 0.0, counts) < self._race.min_queries:
             return False
         error = float(linearised(difference, counts).std(ddof=1)) / len(difference) ** 0.5
         return _is_below(difference, counts, error, self._level)
@@ -155,7 +144,12 @@ def estimate_by_sample(values: Floats, incumbent: Floats, in_sample: Floats, wei
 
 
 def still_racing(
-    path: Sequence[Floats], best: int, incumbent: Floats | None, looks: int, weights: Floats | None = None
+    path: Sequence[Floats],
+    best: int,
+    incumbent: Floats | None,
+    looks: int,
+    weights: Floats | None = None,
+    race: Race = POLICY.race,
 ) -> int:
     """Return how many values of a path remain: up to the last that is worse than neither the incumbent nor the best.
 
@@ -164,8 +158,10 @@ def still_racing(
     whole = len(path[best]) if incumbent is None else int(np.count_nonzero(~np.isnan(incumbent)))
     for count in range(len(path), 0, -1):
         values = path[count - 1]
-        worse = incumbent is not None and is_significantly_worse(values, incumbent, looks, weights=weights)
-        if not worse and not is_significantly_worse(values, path[best], looks, whole=whole, weights=weights):
+        rivals = [path[best]] if incumbent is None else [incumbent, path[best]]
+        if not any(
+            is_significantly_worse(values, rival, looks, whole=whole, weights=weights, race=race) for rival in rivals
+        ):
             return count
     return 0
 

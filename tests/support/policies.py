@@ -1,0 +1,33 @@
+"""Whole studies that decide by another policy than that of every study."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ranktune.solvers.data.split import Split
+from ranktune.tuner.policy.policy import Policy
+from ranktune.tuner.runner.engine import StudyRun
+from ranktune.tuner.runner.preparation import prepare
+from ranktune.tuner.search.progress import Progress, Silent, TrialReport
+from ranktune.tuner.selection.results import Result
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.events import Events
+from ranktune.tuner.study.home import StudyFolder
+from ranktune.tuner.workers.executor import InProcess
+
+
+class Interrupting(Silent):
+    """A signal to end after the first trial."""
+
+    def trial(self, report: TrialReport) -> None:
+        if report.done >= 1:
+            raise KeyboardInterrupt
+
+
+def run_by(policy: Policy, folder: Path, split: Split, progress: Progress | None = None, **settings: Any) -> Result:
+    """Run a study of the split by a policy, in this process."""
+    study, home = Study(name=folder.name, data="<Queries in memory>", **settings), StudyFolder(folder)
+    with home.owned(), Events(folder) as events, InProcess() as executor:
+        run = StudyRun(study, home, executor, progress=progress or Silent(), events=events, policy=policy)
+        return run.run(prepare(study, [split], home))

@@ -1,0 +1,82 @@
+"""All thresholds are in one policy, and a study decides by the one that it is given."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.data.split import Split
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.samplers.first import first_configurations
+from ranktune.tuner.selection.results import Row
+from ranktune.tuner.study.declaration import Study
+from tests.support.engine_samples import graded
+from tests.support.paths import ROOT
+from tests.support.policies import run_by
+
+TECHNICAL = {
+    "tuner/search/dispatcher.py": {"POLL", "POLL_JOINED", "WORKERS_POLL", "OVERDUE", "GRACE"},
+    "tuner/runner/repair.py": {"ALIKE"},
+    "tuner/runner/worker.py": {"POLL", "HEARTBEAT", "WAIT"},
+    "tuner/selection/evidence.py": {"MAX_EXAMPLES", "MAX_DOCUMENTS", "MAX_FEATURES"},
+    "tuner/selection/explaining.py": {
+        "SPREADS", "CLOSELY", "IMPORTANCE", "EFFECTS", "MIN_QUERIES", "TIMED", "MAX_REPEATS", "RESAMPLES", "MAX_GROUPS",
+        "MAX_QUERIES", "MAX_DOCUMENTS", "MAX_BACKGROUND", "MAX_SHOWN", "MAX_EFFECTS", "DRAWS",
+    },
+    "tuner/selection/estimate.py": {"HOPELESS_Z", "GAIN_SHARE", "GAIN_VARIANCE", "MIN_QUERIES", "BLOCK"},
+}  # fmt: skip
+"""Numbers that decide nothing: intervals of polling, a tolerance, what is shown, and how the estimate is computed."""
+
+
+def numbers_of(file: Path) -> Iterator[str]:
+    """The names that a module gives numbers."""
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            values = [part.value for part in ast.walk(node.value) if isinstance(part, ast.Constant)]
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+                yield from (name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name))
+
+
+def test_modules_that_carry_out_decisions_have_no_thresholds() -> None:
+    files = [file for name in ("search", "selection", "runner") for file in (ROOT / "tuner" / name).rglob("*.py")]
+    files.append(ROOT / "tuner" / "samplers" / "registry.py")
+    known = {file.relative_to(ROOT).as_posix(): set(numbers_of(file)) for file in files}
+    assert {name: numbers for name, numbers in known.items() if numbers} == TECHNICAL
+
+
+def test_a_threshold_is_found_wherever_its_number_stands(tmp_path: Path) -> None:
+    file = tmp_path / "module.py"
+    file.write_text("A, B = 1, 2.0\nC: float = -1.0 / 30.0\nD = frozenset({1})\nE = True\nF = 'x'\ndef f(): G = 1\n")
+    assert list(numbers_of(file)) == ["A", "B", "C", "D"]
+
+
+def test_every_threshold_says_what_it_is() -> None:
+    groups = [POLICY, *(getattr(POLICY, field.name) for field in fields(POLICY))]
+    for group in filter(is_dataclass, groups):
+        described = re.findall(
+            r"^    (\w[\w, ]*?)(?: :|$)", (type(group).__doc__ or "").split("------\n")[1], re.MULTILINE
+        )
+        assert [name for names in described for name in names.split(", ")] == [field.name for field in fields(group)]
+
+
+def delivered(folder: Path, ahead: float) -> Row:
+    """The row of the only solver in a study whose trials must be so many standard errors ahead."""
+    policy = replace(POLICY, choice=replace(POLICY.choice, ahead=ahead))
+    split = Split("", graded(30, 2, noise=2.0), None, graded(9, 2))
+    result = run_by(policy, folder, split, solvers=("RidgeRanker",), trials=8, sampler="random", full=True)
+    return next(row for row in result.leaderboard if not row.is_blend)
+
+
+def test_a_study_chooses_by_its_policy(tmp_path: Path) -> None:
+    """Where no difference is enough, the first configuration is delivered; where any is, the best of the trials."""
+    best, first = delivered(tmp_path / "any", 0.0), delivered(tmp_path / "none", np.inf)
+    (begun,) = first_configurations(Study(solvers=("RidgeRanker",)).union_space())
+    assert {f"RidgeRanker.{name}": value for name, value in (first.params or {}).items()}.items() <= begun.items()
+    assert best.vali is not None and first.vali is not None
+    assert best.vali.mean > first.vali.mean

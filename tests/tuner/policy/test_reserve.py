@@ -1,0 +1,110 @@
+"""The end of a study in the time that is left: the best first, then as many solvers as fit, bags as large as fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.policy.reserve import Durations, explaining
+from ranktune.tuner.selection.candidates import Candidate
+
+END = Durations(queries=40, documents=400, cells=4000, parts=5, fresh_parts=5)
+REPORTING = END.reporting
+
+
+def candidate(solver: str, seconds: float) -> Candidate:
+    return Candidate(solver, {}, 0.5, np.full(40, 0.5), 1, seconds=seconds)
+
+
+FOUND = [candidate(*own) for own in (("LambdaMART", 8.0), ("RankSVM", 1.0), ("RankSVM", 0.1), ("ListNet", 2.0))]
+
+
+def test_without_a_deadline_everything_is_affordable() -> None:
+    assert END.fit_in_time([0, 1, 3, 2], FOUND, 1, np.inf) == [0, 1, 3, 2]
+    assert END.bag_size(FOUND, 1, np.inf) == POLICY.time.untimed_bag
+
+
+def test_where_time_is_short_the_best_of_each_solver_come_first() -> None:
+    costs = [1.1 * 1.25 * result.seconds for result in FOUND]  # scored again, and refitted
+    fixed = REPORTING + 1e-9
+    assert END.fit_in_time([0, 1, 3, 2], FOUND, 1, fixed + costs[0] + costs[1] + costs[3]) == [0, 1, 3]
+    assert END.fit_in_time([0, 1, 3, 2], FOUND, 1, fixed + sum(costs)) == [0, 1, 3, 2]
+
+
+def test_unless_the_best_of_each_solver_fit_none_is_scored_again() -> None:
+    solvers = sum(1.1 * 1.25 * FOUND[k].seconds for k in (0, 1, 3))
+    assert END.fit_in_time([0, 1, 3, 2], FOUND, 1, REPORTING + solvers - 0.01) == []
+    assert END.fit_in_time([0, 1, 3, 2], FOUND, 8, 5.0) == [0, 1, 3, 2]  # in eight processes they do
+
+
+@pytest.mark.parametrize(("left", "seeds"), [(0.0, 1), (5.0, 2), (7.0, 3), (1000.0, POLICY.time.max_bag)])
+def test_bags_are_as_large_as_there_is_time(left: float, seeds: int) -> None:
+    """A seed of these trees takes 2.2 seconds, the others .3."""
+    assert END.bag_size([FOUND[0], FOUND[1]], 1, left + REPORTING) == seeds
+
+
+@pytest.mark.parametrize(("trees", "seeds"), [(1, 3), (2, 1), (3, 1), (5, 1)])
+def test_without_a_deadline_trees_that_are_blended_share_the_seeds(trees: int, seeds: int) -> None:
+    assert END.bag_size([*[FOUND[0]] * trees, FOUND[1]], 1, np.inf) == seeds
+
+
+def test_the_end_fits_into_what_is_put_aside_for_it() -> None:
+    """What the trials' seconds put aside is enough to score all solvers again and learn all of them in full bags."""
+    seconds = {one.solver: one.seconds for one in (FOUND[0], FOUND[2], FOUND[3])}
+    aside = END.reserve(1000.0, seconds)
+    own = [candidate(solver, took) for solver, took in seconds.items()]
+    assert END.fit_in_time([0, 1, 2], own, 1, aside) == [0, 1, 2]
+    again = 1.1 * sum(seconds.values())
+    assert END.bag_size(own, 1, aside - again) >= POLICY.time.bag
+    assert END.reserve(1000.0, {"RankSVM": 1.0}) < END.reserve(1000.0, {"LambdaMART": 1.0})
+
+
+@pytest.mark.parametrize("total", [1.0, 10.0, 30.0, 100.0, 1000.0])
+def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: float) -> None:
+    seconds = {one.solver: one.seconds for one in (FOUND[0], FOUND[2], FOUND[3])}
+    aside = END.reserve(total, seconds) - REPORTING
+    assert 0.0 <= aside <= POLICY.time.end_share * total
+    assert aside <= END.reserve(2.0 * total, seconds) - REPORTING
+    best = 1.1 * 8.0 * 1.25 / 5
+    assert (aside >= best) == (POLICY.time.end_share * total >= best)
+
+
+@pytest.mark.parametrize("count", [40, POLICY.few_queries])
+def test_a_study_whose_time_is_over_before_its_first_trial_reserves_only_the_report(count: int) -> None:
+    end = replace(END, queries=count)
+    for total in (0.0, -5.0):
+        assert end.reserve(total, {"LambdaMART": 8.0, "RankSVM": 1.0}) == pytest.approx(end.reporting)
+
+
+def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_left_them() -> None:
+    plain = [FOUND[0], FOUND[1], FOUND[3]]
+    cost = [1.1 * 1.25 / 5 * one.seconds for one in plain]
+
+    def chosen(left: float, *, kept: bool = True) -> tuple[list[Candidate], list[Candidate]]:
+        return END.fit_for_use(plain, 2, [kept] * 3, 1, left + REPORTING + 1e-9)[:2]
+
+    assert chosen(0.0, kept=False) == (plain[:2], [])  # without models the parts of the chosen are refitted in any case
+    assert chosen(0.0) == ([], plain)
+    assert chosen(cost[1]) == ([plain[1]], [plain[0], plain[2]])
+    assert chosen(sum(cost[:2])) == (plain[:2], plain[2:])
+    assert chosen(sum(cost)) == (plain, [])
+    worse = replace(plain[2], vali=np.full(40, 0.1) + np.linspace(0.0, 0.01, 40))
+    assert END.fit_for_use([*plain[:2], worse], 2, [True] * 3, 1, np.inf)[:2] == (plain[:2], [worse])
+    assert END.fit_for_use([*plain[:2], worse], 2, [True, True, False], 1, np.inf)[:2] == ([*plain[:2], worse], [])
+
+
+def test_bags_are_of_trees_of_few_queries() -> None:
+    assert END.is_bagged("LambdaMART")
+    assert not replace(END, queries=POLICY.few_queries).is_bagged("LambdaMART")
+    assert not END.is_bagged("RankSVM")
+
+
+def test_the_time_is_a_small_share_of_that_of_the_study() -> None:
+    assert explaining(1.0, np.inf) == POLICY.time.explained_least
+    assert explaining(100.0, np.inf) == pytest.approx(3.0)
+    assert explaining(1e6, np.inf) == POLICY.time.explained_most
+    assert explaining(100.0, 4.0) == 1.0
+    assert explaining(100.0, -1.0) == 0.0

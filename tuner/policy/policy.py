@@ -1,0 +1,261 @@
+"""Every threshold that decides what a study does: which trial is next, what is stopped, chosen, refitted and blended.
+
+Functions that decide take a `Policy`, by default `POLICY`, so that a study can be run, or simulated, with other values.
+Technical limits (bytes, intervals of polling, sizes of blocks) and the numerics of the Gaussian process are where they
+are used. Seconds are those of a wall clock. "Set by hand" says that no experiment chose a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Race:
+    """When a trial is stopped (`ranktune.tuner.policy.racing`).
+
+    Attributes
+    ----------
+    level : float
+        The probability, at most, with which a trial is stopped that would have won. The usual level of tests.
+    min_queries : int
+        Queries, by their effective number, that must differ before they are tested: the mean of fewer is far from
+        normal. Set by hand.
+    min_orders : int
+        Orders that must differ before they are tested; each is a mean itself. Set by hand.
+    first_steps : float
+        Rounds of boosting, times the learning rate, after which the growth of a model is first tested. Set by hand.
+    """
+
+    level: float = 0.05
+    min_queries: int = 8
+    min_orders: int = 3
+    first_steps: float = 4.0
+
+
+@dataclass(frozen=True)
+class Searching:
+    """Which trial is next (`ranktune.tuner.policy.turns`, `ranktune.tuner.search`).
+
+    Attributes
+    ----------
+    startup, startup_apart : int
+        Quasi-random trials before the sampler uses its model: in the space of all solvers, and in that of one. Set by
+        hand.
+    worse_cost : float
+        Factor on the seconds used by the search of a solver that is significantly worse than the best, which so has a
+        tenth of its share of the time. Set by hand.
+    poor : int
+        Suggestions in a row with too small an expected gain that end a search; a single one may be bad luck. Set by
+        hand.
+    min_trials : int
+        Trials before a search may end for a small expected gain, which is underestimated after few. Set by hand.
+    cut : float
+        Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds.
+        Set by hand.
+    expensive : float
+        Share of the time from which a trial is first compared on a sample, after a first look. Set by hand.
+    sample : int
+        The part of the training queries that this sample is, an eighth. Set by hand.
+    bulk : float
+        Power of a model's bytes that stands for the seconds to fit it where no time is given: trees of twice the bytes
+        take less than twice. Set by hand.
+    failures : int
+        Failures in a row after which the study gives up. Set by hand.
+    """
+
+    startup: int = 10
+    startup_apart: int = 5
+    worse_cost: float = 10.0
+    poor: int = 3
+    min_trials: int = 20
+    cut: float = 0.3
+    expensive: float = 0.05
+    sample: int = 8
+    bulk: float = 2.0 / 3.0
+    failures: int = 20
+
+
+@dataclass(frozen=True)
+class Looking:
+    """When a first look is taken, how it goes on and what follows from it (`ranktune.tuner.policy.looks`).
+
+    Attributes
+    ----------
+    too_long : float
+        Multiple of the time from which a boosted fit is so long that samples are compared first. Decided on sixteen
+        generated tasks, and confirmed on others and on large data.
+    share : float
+        Share of the time that the look may take. Set by hand.
+    first, first_most : float
+        Share of the time of the look that the first sample should take, and of the queries that it may be. Set by hand.
+    a_cell : float
+        Rough seconds to fit one feature of one document by the rounds of boosting that a sample gets. Set by hand.
+    min_sample, min_vali : int
+        The smallest sample of training queries, and of validation queries where there are as many. Set by hand.
+    rounds, patience : int
+        Rounds of boosting on a sample, and those without improvement after which it ends. Set by hand.
+    growth_of_cost : float
+        Factor of the time of a fit to a sample of twice the size; validation costs the same. Set by hand.
+    cheap : float
+        A configuration is cheap if its trial takes at most this share of the longest. Set by hand.
+    one_part : float
+        Share of the time that a trial by all folds may take; where it is more, trials are scored by the first fold
+        alone. Set by hand.
+    """
+
+    too_long: float = 4.0
+    share: float = 0.1
+    first: float = 1.0 / 30.0
+    first_most: float = 0.25
+    a_cell: float = 5e-7
+    min_sample: int = 30
+    min_vali: int = 300
+    rounds: int = 100
+    patience: int = 15
+    growth_of_cost: float = 1.6
+    cheap: float = 0.05
+    one_part: float = 0.1
+
+
+@dataclass(frozen=True)
+class Time:
+    """How long the end takes, and what has time (`ranktune.tuner.policy.reserve`).
+
+    Attributes
+    ----------
+    a_cell : float
+        Rough seconds of boosting until it stops, for each feature of each document: the median of LambdaMART's defaults
+        on sixteen generated tasks.
+    min_fits, min_fits_dealt : int
+        Boosted fits on all folds that the time of a study must have room for: with given validation queries, and
+        without, where one fold is few queries to choose on. Decided on sixteen generated tasks, and confirmed on
+        others.
+    end_share : float
+        The largest share of the time of a study that is reserved for its end. Set by hand.
+    margin : float
+        Safety factor of estimated seconds. Set by hand.
+    refit : float
+        Duration of a refit to all queries, relative to one part of a trial: of five folds, each fit is to four fifths
+        of the queries.
+    fixed, a_query, a_document : float
+        Seconds of blending and reports: in any case, for each query and for each document. Set by hand.
+    bag, untimed_bag : int
+        Seeds over which refitted tree models are averaged, where queries are few: with a time limit, and without. Set
+        by hand.
+    max_bag : int
+        The most seeds, which time that nothing else has used pays for. Set by hand.
+    copy_passes : int
+        Times that all development documents are scored to make a copy and to measure its loss. Set by hand.
+    explained, explained_least, explained_most : float
+        Share of the time of a study that explanations take, and the seconds that they take at least and at most. Set by
+        hand.
+    unused : float
+        Share of the given time that may be left without a reason in the report. Set by hand.
+    """
+
+    a_cell: float = 2.5e-6
+    min_fits: int = 10
+    min_fits_dealt: int = 3
+    end_share: float = 0.4
+    margin: float = 1.1
+    refit: float = 1.25
+    fixed: float = 0.5
+    a_query: float = 0.0007
+    a_document: float = 6e-6
+    bag: int = 5
+    untimed_bag: int = 3
+    max_bag: int = 10
+    copy_passes: int = 6
+    explained: float = 0.03
+    explained_least: float = 0.5
+    explained_most: float = 20.0
+    unused: float = 0.1
+
+
+@dataclass(frozen=True)
+class Choosing:
+    """Which trials are believed, and which are scored on fresh folds (`ranktune.tuner.policy.trials`).
+
+    Attributes
+    ----------
+    ahead : float
+        Standard errors of the paired difference by which a trial must be ahead of the first configuration of its
+        solver. Chosen on many drawn tasks, and confirmed on others (docs/explanation/tasks.md).
+    per_solver, finalists : int
+        Candidates of each solver, and the largest number of those scored on fresh folds. Set by hand.
+    alpha : float
+        Paired p-value above which two candidates are not distinguished. The usual level of tests.
+    many_queries : int
+        Validation queries from which on worse candidates can help in a blend; of fewer, blends follow their noise. Set
+        by hand.
+    """
+
+    ahead: float = 1.0
+    per_solver: int = 3
+    finalists: int = 16
+    alpha: float = 0.05
+    many_queries: int = 400
+
+
+@dataclass(frozen=True)
+class Blending:
+    """What is blended, and with which shares (`ranktune.tuner.policy.blends`).
+
+    Attributes
+    ----------
+    folds : int
+        Folds on which blends are chosen. Set by hand.
+    equal : tuple of float
+        Weights of the equal shares, the usual one first; the rest is greedy. On fourteen generated tasks the mean of
+        both was better than either alone.
+    worse : float
+        Standard errors of the paired difference from which a model is too far behind the best for an equal share. Set
+        by hand.
+    better : float
+        Standard errors by which, with few queries, an alternative to the option that averages most must be better. Set
+        by hand.
+    steps, patience : int
+        Largest number of models of a greedy choice, with repetitions, and steps without a gain after which it ends. Set
+        by hand.
+    queries : int
+        Queries of a greedy choice; of more an evenly spaced sample. Set by hand.
+    """
+
+    folds: int = 5
+    equal: tuple[float, ...] = (0.5, 1.0, 0.0)
+    worse: float = 2.0
+    better: float = 1.5
+    steps: int = 20
+    patience: int = 5
+    queries: int = 2000
+
+
+@dataclass(frozen=True)
+class Policy:
+    """The thresholds of a study by what they decide.
+
+    Attributes
+    ----------
+    significant : float
+        Standard errors of a paired difference beyond which one model is significantly worse than another, so that it
+        gets less time and is no finalist. Set by hand.
+    few_queries : int
+        Queries below which queries are few: each solver then has a search of its own, trees are refitted as bags of
+        seeds, and blends stay with what averages most unless another is plainly better. Set by hand.
+    race, search, look, time, choice, blend
+        The thresholds of each decision.
+    """
+
+    significant: float = 3.0
+    few_queries: int = 1000
+    race: Race = Race()
+    search: Searching = Searching()
+    look: Looking = Looking()
+    time: Time = Time()
+    choice: Choosing = Choosing()
+    blend: Blending = Blending()
+
+
+POLICY = Policy()
+"""The policy of every study, unless it is given another one."""

@@ -1,0 +1,177 @@
+"""The estimated duration of the end of a study, and which parts of it fit into the time that is left.
+
+In its full form the candidates that may still win are rescored on fresh folds, which takes as long as their trials did,
+and refitted on all queries, trees with several seeds. In its cheapest form, that of expensive trials, the models and
+the scores that the trials left are used as they are. Seconds that are left are infinite without a time limit.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+
+from ranktune.solvers.registry import solver_class
+from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.trials import Tried, is_behind
+
+T = TypeVar("T", bound=Tried)
+
+
+@dataclass(frozen=True)
+class Durations:
+    """The durations of fits and of the end of a study, by the sizes of its data.
+
+    Attributes
+    ----------
+    queries, documents : int
+        Development queries, and documents of development and test queries.
+    cells : int
+        Stored features of the development documents.
+    parts, fresh_parts : int
+        Folds or orders by which a trial is scored, and those of the fresh plan, 0 without one.
+    """
+
+    queries: int
+    documents: int
+    cells: int
+    parts: int
+    fresh_parts: int
+    policy: Policy = POLICY
+
+    @property
+    def a_fit(self) -> float:
+        """Rough seconds of a boosted fit until it stops."""
+        return self.cells * self.policy.time.a_cell
+
+    @property
+    def reporting(self) -> float:
+        """Seconds of what follows the refit."""
+        time = self.policy.time
+        return time.fixed + time.a_query * self.queries + time.a_document * self.documents
+
+    @property
+    def rescore_ratio(self) -> float:
+        """Duration of rescoring relative to a trial; 0 where there is no fresh plan."""
+        return self.fresh_parts / self.parts
+
+    @property
+    def refit_ratio(self) -> float:
+        """Duration of a refit on all queries with one seed, relative to a trial."""
+        return self.policy.time.refit / self.parts
+
+    def is_scored_once(self, seconds: float, *, given: bool) -> bool:
+        """Return whether the seconds have room for so few boosted fits on all folds that trials are scored once.
+
+        seconds are those of all workers together; given is whether validation queries were given.
+        """
+        needed = self.policy.time.min_fits if given else self.policy.time.min_fits_dealt
+        return needed * self.parts * self.a_fit > seconds
+
+    def reserve(self, total: float, seconds: Mapping[str, float], growing: bool = False) -> float:
+        """Return the duration of the end, in seconds of one worker, by the seconds of each solver's best trial.
+
+        The solvers are in their order, the best first; total is the seconds of the study with all its workers. growing
+        is whether first configurations of boosting are still to come, which gain more than bags of seeds. The result is
+        the duration of the fullest form that takes at most a share of the total: all solvers rescored and refitted,
+        with bags of seeds while the share lasts; with few queries all solvers refitted, else the best alone rescored
+        and refitted, or refitted; or the models of the trials as they are.
+        """
+        took, time, choice = list(seconds.values()), self.policy.time, self.policy.choice
+        if not took:
+            return self.reporting
+        rescore, refit = self.rescore_ratio, self.refit_ratio
+        if total == float("inf"):  # without a time limit nothing is rescored
+            rescore = 0.0
+        others = max(min(choice.finalists - len(took), (choice.per_solver - 1) * len(took)), 0)
+        bags = sum(
+            each * (time.bag if self.is_bagged(solver) and not growing else 1) for solver, each in seconds.items()
+        )
+        best, limit = took[0], max(time.end_share * total / time.margin, 0.0)  # reading may have taken all of the time
+        if growing and refit * self.a_fit > limit:
+            return self.reporting  # models of the trials will be used as they are: the longer these grow, the better
+        full = (sum(took) + others * float(np.median(took))) * rescore + bags * refit
+        if sum(took) * (rescore + refit) <= limit:
+            return self.reporting + time.margin * min(full, limit)
+        if self.queries < self.policy.few_queries:
+            return self.reporting + time.margin * min(bags * refit, limit)
+        forms = (best * (2.0 * rescore + refit), best * refit, 0.0)
+        return self.reporting + time.margin * next(form for form in forms if form <= limit)
+
+    def free(self, left: float, jobs: int) -> float:
+        """Return the seconds of all workers together before the reports, of so many seconds left."""
+        return (left - self.reporting) * jobs
+
+    def refit(self, seconds: float) -> float:
+        """Return the seconds that a refit with one seed may take, of what took so many in its trial."""
+        return self.policy.time.margin * seconds * self.refit_ratio
+
+    def fit_in_time(self, places: list[int], candidates: Sequence[Tried], jobs: int, left: float) -> list[int]:
+        """Return those of places that can be rescored and refitted in the seconds left, in their order.
+
+        They are the best of each solver, and others while there is time, cheap ones first. None if the best of some
+        solver does not fit: a blend would miss it, and gains more from another solver than from fresh folds. Bags of
+        seeds get the time that then remains.
+        """
+        solvers = [candidates[k].solver for k in places]
+        another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
+        free, kept = self.free(left, jobs), []
+        for k in sorted(places, key=lambda k: (another[k], candidates[k].seconds)):
+            cost = self.policy.time.margin * candidates[k].seconds * (self.rescore_ratio + self.refit_ratio)
+            if cost <= free:
+                free -= cost
+                kept.append(k)
+            elif not another[k]:
+                return []
+        return sorted(kept, key=places.index)
+
+    def fit_for_use(
+        self, plain: Sequence[T], needed: int, has_model: Sequence[bool], jobs: int, left: float
+    ) -> tuple[list[T], list[T], int]:
+        """Return the candidates to refit, those whose trials' models are used as they are, and the seeds of a bag.
+
+        The first `needed` of plain are the parts of the chosen candidate. They are refitted in their order while there
+        is time, and the others after them, unless they are significantly worse. A part whose trial left no model is
+        refitted in any case; has_model says of each whether it did.
+        """
+        free = self.free(left, jobs)
+        refitted, as_left = [], []
+        for place, (candidate, has_fit) in enumerate(zip(plain, has_model, strict=True)):
+            part, cost = place < needed, self.refit(candidate.seconds)
+            behind = not part and has_fit and is_behind(candidate, plain[0], self.policy)
+            if cost * jobs <= free and not behind:  # a fit cannot be divided among the jobs
+                free -= cost
+                refitted.append(candidate)
+            elif has_fit:
+                as_left.append(candidate)
+            elif part:
+                refitted.append(candidate)
+        return refitted, as_left, self.bag_size(refitted, jobs, left)
+
+    def bag_size(self, plain: Sequence[Tried], jobs: int, left: float) -> int:
+        """Return the number of seeds of a bag with which all of plain can be refitted in the seconds left.
+
+        Without a time limit, models of one solver that are blended anyway share the seeds of a bag.
+        """
+        time, bags = self.policy.time, [candidate for candidate in plain if self.is_bagged(candidate.solver)]
+        if left == float("inf"):
+            most = max((sum(bag.solver == other.solver for bag in bags) for other in bags), default=1)
+            return max(time.untimed_bag // most, 1)
+        ratio = time.margin * self.refit_ratio
+        seconds = ratio * sum(candidate.seconds for candidate in bags)
+        others = ratio * sum(candidate.seconds for candidate in plain if candidate not in bags)
+        return int(np.clip((self.free(left, jobs) - others) / seconds, 1, time.max_bag)) if seconds > 0.0 else time.bag
+
+    def is_bagged(self, solver: str) -> bool:
+        """Return whether a solver is refitted with a bag of seeds: queries are few, and it can average several."""
+        few = self.queries < self.policy.few_queries
+        return few and "seeds" in inspect.signature(solver_class(solver)).parameters
+
+
+def explaining(elapsed: float, left: float, policy: Policy = POLICY) -> float:
+    """Return the seconds for explanations after so many seconds of a study, with so many left; 0 for none."""
+    time = policy.time
+    return min(max(time.explained * elapsed, time.explained_least), time.explained_most, max(left, 0.0) / 4.0)
