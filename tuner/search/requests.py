@@ -184,7 +184,7 @@ class Requests:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
         known = None if self._study.full else finished.incumbent(search, solver)
-        limit = left if left == float("inf") else self._scheduler.first.limit(params, left, self.budget.jobs)
+        limit = self._scheduler.first.limit(params, left, self.budget.jobs)
         task = self._task_of(solver, parameters)
         incumbent = None if known is None else known.scores
         task = replace(task, limit=limit, incumbent=incumbent, race=self._policy.race)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,12 +14,13 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.policy.growth import Growing, continued
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.turns import Account
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
 from ranktune.tuner.search.look import Look
-from ranktune.tuner.storage.record import quiet
+from ranktune.tuner.storage.record import UNFINISHED, quiet
 
 
 @dataclass(frozen=True)
@@ -64,23 +66,41 @@ class FirstTrials:
             seen = {standing.solver for standing in looked.standings}
             self._untried = [*looked.first(policy), *(params for params in promising if params[SOLVER] not in seen)]
             self._then = looked.then(policy)
-        self._finished: set[str] = set()
+        self._first, self._unfinished = list(self._untried), list[Growing]()
+        self._begun, self._finished = set[str](), set[str]()
         self._leader: tuple[dict[str, Value], float, float] | None = None
         self._finer_rates: set[float] = set()
         self.finer = -1
 
     def next(self, number: int, left: float) -> dict[str, Value] | None:
-        """Return what to try as trial `number` before the search goes on, of what fits into the seconds left."""
-        return self._next_of(self._untried, left) or self._finer(number, left) or self._next_of(self._then, left)
+        """Return what to try as trial `number` before the search goes on, of what fits into the seconds left.
+
+        The first configuration of each solver comes first. Then unfinished models continue, the best first, before
+        other configurations begin.
+        """
+        new = [params for params in self._untried if params[SOLVER] not in self._begun]
+        growing = continued(self._unfinished, -math.inf if self._leader is None else self._leader[2])
+        return (
+            self._next_of(new, left)
+            or (None if growing is None else dict(growing.params))
+            or self._next_of(self._untried, left)
+            or self._finer(number, left)
+            or self._next_of(self._then, left)
+        )
 
     def begin(self, params: Mapping[str, Value]) -> None:
         """Note that a configuration was requested: it is not tried first again, whatever its rounds of boosting."""
         self._then = [configuration for configuration in self._then if not alike(configuration, params)]
         self._untried = [configuration for configuration in self._untried if not alike(configuration, params)]
+        self._unfinished = [growing for growing in self._unfinished if not alike(growing.params, params)]
+        self._begun.add(str(params[SOLVER]))
 
     def finish(self, trial: FrozenTrial, seconds: float) -> None:
         """Note that a trial has finished."""
         self._finished.add(str(trial.params[SOLVER]))
+        if trial.user_attrs.get(UNFINISHED) and trial.state == TrialState.COMPLETE and trial.value is not None:
+            first = any(alike(params, trial.params) for params in self._first)
+            self._unfinished.append(Growing(trial.params, trial.value, first))
         better = self._leader is None or (trial.value is not None and trial.value > self._leader[2])
         if trial.state == TrialState.COMPLETE and trial.value is not None and better:
             self._leader = dict(trial.params), seconds, trial.value
@@ -99,17 +119,18 @@ class FirstTrials:
 
     @property
     def to_grow(self) -> int:
-        """How many first configurations of boosting have not begun, where boosting counts when it is cut."""
-        return sum(grows(str(params[SOLVER])) for params in self._untried) if self._options.one_part else 0
+        """How many first configurations of boosting have not finished, where boosting counts when it is cut."""
+        untried = sum(grows(str(params[SOLVER])) for params in self._untried)
+        return untried + sum(growing.first for growing in self._unfinished) if self._options.one_part else 0
 
     def limit(self, params: Mapping[str, Value], left: float, jobs: int) -> float:
         """Return the seconds that a trial may take of those left for trials.
 
-        The first configurations of boosting that are still to come get their shares, as far as there is time for a
+        The first configurations of boosting that have not finished get their shares, as far as there is time for a
         whole fit of each: another kind of trees gains more than the last rounds of one.
         """
         seconds = self._options.fit_seconds
-        if self._options.looked is not None or not grows(str(params[SOLVER])):
+        if self._options.looked is not None or left == math.inf or not grows(str(params[SOLVER])):
             return left
         fits = int(min(left * jobs / seconds, 1 + self.to_grow)) if seconds > 0.0 else 1
         return min(left, left * jobs / max(fits, 1))
@@ -200,13 +221,17 @@ class Search(Account):
         return isinstance(known, CategoricalDistribution) and solver in known.choices
 
     def ask(self, sampler: BaseSampler, params: Mapping[str, Value] | None) -> tuple[Trial, dict[str, Value]]:
-        """Begin a trial with the given parameters, or those that sampler suggests, and return them too."""
+        """Begin a trial with the given parameters, or those that sampler suggests, and return them too.
+
+        A given number may lie outside of the space, as rounds of boosting that are continued.
+        """
         if params is not None:
-            self._study.enqueue_trial(dict(params))
+            self._study.enqueue_trial(clipped(self.space.distributions, params))
         self._study.sampler = sampler
         trial = self._study.ask()
         self.running += 1
-        return trial, self.space.suggest(trial)
+        suggested = self.space.suggest(trial)
+        return trial, suggested if params is None else {**suggested, **params}
 
     def tell(self, trial: Trial, written: FrozenTrial, observations: Sequence[FrozenTrial]) -> None:
         """End a trial as it is in the record; observations are what it says of single configurations."""

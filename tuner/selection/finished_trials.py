@@ -21,7 +21,7 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import ERROR, PATH, Record, number_of, seconds_of
+from ranktune.tuner.storage.record import ERROR, PATH, UNFINISHED, Record, number_of, seconds_of
 
 
 def best_candidates(
@@ -61,7 +61,8 @@ def best_candidates(
         )
     candidates, first = [], first_configurations(space)
     for solver, succeeded in by_solver.items():
-        ranked = sorted(succeeded, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
+        whole, seconds = _whole(succeeded)
+        ranked = sorted(whole, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
         eligible = _believed(ranked, first, record, policy) if believed else ranked
         for place, trial in enumerate(eligible[: policy.choice.per_solver]):
             assert trial.value is not None
@@ -74,11 +75,25 @@ def best_candidates(
                     tried[solver],
                     number=number_of(trial),
                     place=place,
-                    seconds=seconds_of(trial),
+                    seconds=seconds[number_of(trial)],
                     vali_weights=record.weights,
                 )
             )
     return sorted(candidates, key=lambda candidate: (-candidate.value, candidate.number))
+
+
+def _whole(trials: Sequence[FrozenTrial]) -> tuple[list[FrozenTrial], dict[int, float]]:
+    """Return the trials, and the seconds of each by its number.
+
+    Of the trials over which one model grew the best is returned alone, with the seconds of all.
+    """
+    kept, seconds = {number_of(trial): trial for trial in trials}, {number_of(t): seconds_of(t) for t in trials}
+    for unfinished in (trial for trial in trials if trial.user_attrs.get(UNFINISHED)):
+        group = [number for number, trial in kept.items() if is_alike(trial.params, unfinished.params)]
+        best = max(group, key=lambda number: (kept[number].value or 0.0, number))
+        seconds[best] = sum(seconds[number] for number in group)
+        kept = {number: trial for number, trial in kept.items() if number == best or number not in group}
+    return list(kept.values()), seconds
 
 
 def _believed(

@@ -11,6 +11,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.policy.growth import Growing, continued
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
@@ -151,6 +152,7 @@ def test_the_first_that_grow_share_the_time_as_far_as_it_is_enough_for_whole_fit
         assert scheduler.first.limit(linear, 60.0, 1) == 60.0
         assert scheduler.first.limit(boosted, 60.0, 1) == pytest.approx(share)
         assert scheduler.first.limit(boosted, 60.0, 5) == 60.0  # each has a worker of its own
+        assert scheduler.first.limit(boosted, float("inf"), 1) == float("inf")
 
 
 def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
@@ -159,6 +161,56 @@ def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
     boosted = scheduler.next(1, 60.0)
     assert boosted is not None and scheduler.first.to_grow == 0
     assert scheduler.first.limit(boosted, 60.0, 1) == 60.0
+
+
+def grown(params: dict[str, Value], rounds: int, value: float, *, unfinished: bool) -> FrozenTrial:
+    known = GROWING.union_space().distributions
+    params = {**params, f"{params['solver']}.trees": rounds}
+    return create_trial(
+        value=value,
+        params=params,
+        distributions={name: known[name] for name in params},
+        user_attrs={"seconds": 6.0, "unfinished": True} if unfinished else {"seconds": 6.0},
+    )
+
+
+def test_of_the_unfinished_models_the_best_continues_before_others_begin() -> None:
+    scheduler, again = shared(1.0), shared(1.0)
+    linear, squared, pairs = (dict(scheduler.next(number, 60.0) or {}) for number in range(3))
+    assert [params["solver"] for params in (linear, squared, pairs)] == ["RidgeRanker", "GBDTRanker", "LambdaMART"]
+    trials = [
+        grown(squared, 40, 0.4, unfinished=True),
+        grown(pairs, 30, 0.5, unfinished=True),
+        grown(pairs, 70, 0.6, unfinished=False),
+    ]
+    again.remember((trial, None) for trial in trials[:2])
+    assert again.next(2, 60.0) == linear
+    assert again.next(3, 60.0) == trials[1].params  # with the rounds that it has
+    assert again.next(4, 60.0) == trials[0].params
+    assert again.next(5, 60.0) not in [trial.params for trial in trials]
+    finished = shared(1.0)
+    finished.remember((trial, None) for trial in trials)
+    finished.next(3, 60.0)
+    assert finished.next(4, 60.0) == trials[0].params
+    assert finished.first.to_grow == 3  # others of both solvers have not begun
+
+
+def test_a_suggested_model_continues_only_where_it_is_the_best() -> None:
+    best, other = Growing({"C": 1}, 0.5, first=False), Growing({"C": 2}, 0.4, first=False)
+    assert continued([other, best], 0.5) is best
+    assert continued([other], 0.5) is None
+    assert continued([other, Growing({"C": 3}, 0.1, first=True)], 0.5) == Growing({"C": 3}, 0.1, first=True)
+    assert continued([], 0.0) is None
+
+
+def test_rounds_outside_of_the_space_are_continued_as_they_are() -> None:
+    scheduler = shared(1.0)
+    _, squared = scheduler.next(0, 60.0), scheduler.next(1, 60.0)
+    assert squared is not None
+    again = shared(1.0)
+    params = {**squared, "GBDTRanker.trees": 4_321}
+    again.resume(7, params)
+    assert again.resume(8, {**params, "GBDTRanker.trees": 3}) == {**params, "GBDTRanker.trees": 3}
 
 
 def test_what_was_tried_first_is_not_tried_again_after_an_interruption() -> None:
