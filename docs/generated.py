@@ -90,8 +90,9 @@ def _help(words: list[str]) -> str:
 
 _STUDY_FILE = """# Study files
 
-`ranktune run study.toml` runs a study that a file declares. Its fields are the arguments of `ranktune.tune`: names of options
-with `_` for `-`, but `solvers` for `--solver` and `costs` for `--cost`. Options that may be repeated are lists.
+`ranktune run study.toml` runs a study that is declared in a file. The fields of the file are the arguments of `ranktune.tune`. They
+have the names of the options of `ranktune tune`, with `_` instead of `-`. Two names differ: `solvers` for `--solver`, and
+`costs` for `--cost`. Options that may be repeated are lists.
 
 ```toml
 data = "train.txt"
@@ -109,8 +110,8 @@ trials = 6
 missing = "zero"
 ```
 
-`[space]` narrows the range of a parameter, or fixes it to some values. `[reading]` has options of readers. How trials run
-(`--jobs`, `--trial-timeout`, `--memory`, `--storage`, ...) is not part of a study: give it to `ranktune run`.
+`[space]` limits the range of a parameter, or the values that it may have. `[reading]` has options of readers. Options that say how
+trials run (`--jobs`, `--trial-timeout`, `--memory`, `--storage`, ...) are not part of a study. Give them to `ranktune run`.
 
 | field | default | meaning |
 |---|---|---|

@@ -30,7 +30,7 @@ _SOURCES = (
     "or an xgboost.DMatrix."
 )
 FAIL_UNLESS_BETTER = Setting(
-    "Exit with code 4 unless the 95 percent interval of the gain lies above 0, for continuous integration.",
+    "Exit with code 4 unless the 95 percent interval of the gain is above 0, for continuous integration.",
     options=("--fail-unless-better",),
 )
 HOME = Setting("Folder of all studies. (default: RANKTUNE_HOME or ./ranktune-runs)", option_type=Path)
@@ -53,7 +53,7 @@ class WorkerRuntime:
     memory: Annotated[
         int | str | None,
         Setting(
-            "Memory of all processes together, such as 8GB: it bounds the trials and how many run at once.",
+            "Memory of all processes together, such as 8GB. It limits each trial, and how many run at a time.",
             option_type=str,
             panel=_RUNNING,
         ),

@@ -44,7 +44,7 @@ _TRAINING = (
 )
 DATA = Setting(_TRAINING, positional=True, option_type=str)
 VALI = Setting("Validation data. (default: cross-validation by query)", option_type=str)
-TEST = Setting("Test data, never used to choose; none for none. (default: a fifth set aside)", option_type=str)
+TEST = Setting("Test data, never used to choose; none: no test. (default: a fifth of the queries)", option_type=str)
 
 
 BASELINE = Setting(
@@ -86,7 +86,7 @@ class ColumnSettings:
     levels: Annotated[
         int | None,
         Setting(
-            "Most features of a category, one a value. `ranktune data --help` says more. (default: 64)",
+            "Most features of a category, one for each value. `ranktune data --help` says more. (default: 64)",
             minimum=1,
             panel=_COLUMNS,
         ),
@@ -134,15 +134,14 @@ class Settings(ColumnSettings):
         str,
         Setting(
             "What to maximise: ndcg@10, map, mrr, p@5, err@10, rbp, auc, domination, ndcg@10:letor, P_10, ..., or "
-            "module:function of yours."
+            "module:function."
         ),
     ] = "ndcg@10"
     also: Annotated[Sequence[str], Setting("A further metric to report. Repeatable.")] = ()
     solvers: Annotated[
         Sequence[str],
         Setting(
-            "A solver that competes, all, standard, or module:Name of a class of yours. Repeatable. (default: "
-            "standard)",
+            "A solver that competes, all, standard, or module:Name of a class. Repeatable. (default: standard)",
             python="Also a name that register_solver was given.",
             options=("--solver",),
         ),
@@ -166,7 +165,7 @@ class Settings(ColumnSettings):
         int | None,
         Setting("Configurations to try, for each fold of a folder. (default: 30, or by timeout or until)", minimum=1),
     ] = None
-    timeout: Annotated[float | None, Setting("Seconds for everything, reading and refits too.", minimum=0.001)] = None
+    timeout: Annotated[float | None, Setting("Seconds for the study, with reading and refits.", minimum=0.001)] = None
     full: Annotated[bool, Setting("Evaluate each trial in full: no early stopping, no regularization path.")] = False
     until: Annotated[
         float | None,

@@ -42,7 +42,7 @@ for group in (study_commands.commands, pass_commands.commands, model_commands.co
 def version(
     show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
     no_cache: Annotated[
-        bool, typer.Option("--no-cache", help="Neither use nor leave converted forms of large files in the cache.")
+        bool, typer.Option("--no-cache", help="Do not read converted files from the cache, nor write them to it.")
     ] = False,
 ) -> None:
     """Tune, select and ship ranking models."""

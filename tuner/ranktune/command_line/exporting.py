@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ZOOKEEPER = 2**20
 """The most bytes of a file in ZooKeeper, by default."""
 _FORMATS = "\n".join(f"{name:<15}{FORMATS.help(name)}" for name in FORMATS)
-HELP = f"""Write MODEL for another system. It has only the features it uses, by name (f1, f2, ... if it has no names).
+HELP = f"""Write MODEL for another system. It has only the features that are used, by name (f1, f2, ... without names).
 
 \b
 {_FORMATS}

@@ -37,16 +37,16 @@ from ranktune.solvers.data.readers.formats import help_rows
 
 commands = typer.Typer()
 
-DATA_HELP = f"""Describe DATA: queries, features, grades, and what looks wrong. It says what each column is taken as.
+DATA_HELP = f"""Describe DATA: queries, features, grades, and likely mistakes. It shows how each column is used.
 
-Read are (text also compressed by gzip or bzip2):
+These data can be read (text also compressed by gzip or bzip2):
 
 \b
 {help_rows("help")}
 
 A feature log and a csv file may have their grades in --qrels FILE too.
 
-Columns of tables become features so:
+Columns of tables become features as follows:
 
 \b
 numbers, true, false   as they are; an empty value stays missing
@@ -56,19 +56,18 @@ categories             colour=red and others: 1 where the column has that
 text                   a category if values recur in several queries
 ids, other text        none: --drop them
 
-A category has the 64 features of the values that occur in most queries. Where hundreds matter, give more --levels.
+A category becomes at most 64 features, for the values that occur in most queries. --levels sets another number.
 
-A model keeps how its table was taken: predict, evaluate and export need no options about columns of the same names.
+A model stores how its table was read: predict, evaluate and export need no options for columns of the same names.
 """
 
-CONVERT_HELP = f"""Write DATA into a folder that opens without being read. Every command takes it as DATA.
+CONVERT_HELP = f"""Convert DATA to a folder of arrays. Every command takes the folder as DATA, and maps it into memory.
 
 \b
 {help_rows("note")}
 {"other files":<30} are read as a whole first
 
-The folder holds .npy arrays, which are mapped: `tune`, `predict` and the others use them as they are, and all processes
-share them. `ranktune data NAME --check` compares them with what was written.
+The arrays are .npy files. All processes share them. `ranktune data NAME --check` compares them with what was written.
 
 \b
 Examples:
@@ -300,7 +299,7 @@ def related(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Print what a model of api-search ranks first for NAME. The ranking of BM25 is beside it."""
+    """Print the functions that a model ranks first for NAME. The ranking of BM25 is beside it."""
     from ranktune.command_line.commands import related_table, related_to
 
     lists = related_to(name, model, home, count)
@@ -329,13 +328,13 @@ def reproduce(
         bool, typer.Option("--json", help="Print a list of {dataset, algorithm, metric, published, ours, ...}.")
     ] = False,
 ) -> None:
-    """Print the published figures of a PAPER beside ours. Both are of the same data.
+    """Compare published figures of a PAPER with those of RankTune. Both are of the same data.
 
     Every system is trained as in the paper: validation queries choose its parameters, test queries give the figure.
-    What the paper says in words is answered by yes or NO, with what was measured.
+    For each statement of the paper, yes or NO is printed, with the measured values.
 
-    For data without published figures only ours are printed. On two cores MQ2008 and OHSUMED together take up to three
-    minutes, figures included.
+    For data without published figures, only those of RankTune are printed. On two cores MQ2008 and OHSUMED together
+    take up to three minutes, figures included.
 
     Example:  ranktune reproduce solar --data MQ2008 --data OHSUMED --figures out
     """

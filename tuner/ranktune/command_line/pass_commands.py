@@ -34,12 +34,12 @@ commands = typer.Typer()
 
 HELP = """Tune linear rankers in one pass over DATA.
 
-Many configurations learn from each block of queries at once, and each query is scored by all of them before they learn
-from it. When the number of queries has doubled, those that are significantly worse than the best are dropped, at most
-half of the places stay, and fresh configurations join. The best one at the end is the model.
+Many configurations are trained on each block of queries at the same time. All of them score each query before they are
+trained on it. When the number of queries has doubled, configurations that are significantly worse than the best are
+dropped. At most half of them stay, and new configurations take the other places. The best one at the end is the model.
 
-FOLDER gets model.json, result.json with all configurations and looks, and a checkpoint until the pass has ended: after
-an interruption the same command continues from the checkpoint.
+FOLDER gets model.json, result.json with all configurations and comparisons, and a checkpoint until the pass has ended.
+After an interruption, the same command continues from the checkpoint.
 
 \b
 Examples:
