@@ -16,7 +16,7 @@ AHEAD = 1.0
 """Standard errors of the paired difference by which a trial must be ahead."""
 
 
-def ahead(first: Floats, others: Sequence[Floats], weights: Floats | None = None) -> list[int]:
+def ahead(first: Floats, others: Sequence[Floats], weights: Floats | None = None, errors: float = AHEAD) -> list[int]:
     """Return the places of the trials that are ahead of the first configuration, the highest mean first.
 
     Parameters
@@ -27,7 +27,9 @@ def ahead(first: Floats, others: Sequence[Floats], weights: Floats | None = None
         The same of the other trials.
     weights : array of shape (n_queries,), optional
         Weights of the queries.
+    errors : float
+        Standard errors by which a trial must be ahead; infinity for none.
     """
     differences = [paired(values, first, weights) for values in others]
-    places = [place for place, (difference, error) in enumerate(differences) if difference > AHEAD * error]
+    places = [place for place, (difference, error) in enumerate(differences) if difference > errors * error]
     return sorted(places, key=lambda place: -differences[place][0])

@@ -51,11 +51,14 @@ def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, b
     chosen = study.folds is not None or study.repeats > 1 or study.plan != "auto" or study.full
     if begun or chosen or not isinstance(problem.plan, tuple) or not math.isfinite(seconds):
         return False
-    parts = 1 if problem.given_split else len(problem.plan)
-    needed = MIN_FITS if problem.has_given_queries else MIN_FITS_DEALT
-    once = needed * parts * fit_seconds(problem) > seconds
+    once = has_few_fits(problem, seconds, given=problem.has_given_queries)
     _keep(path / SCORED, "once" if once else "folds")
     return once
+
+
+def has_few_fits(problem: Problem, seconds: float, *, given: bool) -> bool:
+    """Return whether the seconds have room for few boosted fits on all folds; given: whether validation queries are."""
+    return (MIN_FITS if given else MIN_FITS_DEALT) * len(problem.plan) * fit_seconds(problem) > seconds
 
 
 def first_look(path: Path, take: Callable[[], Look | None], *, begun: bool) -> Look | None:

@@ -51,6 +51,8 @@ class SearchScheduler:
         Weights of the validation queries.
     clock : callable
         Returns the seconds of a steady clock, by which suggestions are timed.
+    sampler : callable
+        Makes the sampler of a trial.
 
     Attributes
     ----------
@@ -67,9 +69,11 @@ class SearchScheduler:
         timed: bool = False,
         weights: Floats | None = None,
         clock: Callable[[], float] = time.monotonic,
+        sampler: Callable[..., BaseSampler] = make_sampler,
     ) -> None:
         options = options or SearchOptions()
         self._study, self._timed, self._weights, self._clock = study, timed, weights, clock
+        self._sampler = sampler
         self.first = FirstTrials(space, options)
         self._per_solver, space = options.per_solver, self.first.space
         names = [str(params[SOLVER]) for params in space.defaults()] if options.per_solver else [ALL_SOLVERS]
@@ -109,7 +113,7 @@ class SearchScheduler:
             if not searches:
                 return None
             search = min(searches, key=self._used)
-        sampler = make_sampler(
+        sampler = self._sampler(
             self._study.sampler,
             seed=self._study.seed,
             number=number,
@@ -132,6 +136,10 @@ class SearchScheduler:
         self._finish(search, written, seconds, per_query)
         search.tell(trial, written, observations(written, timed=self._timed))
         search.spend(str(written.params[SOLVER]), suggesting + seconds)
+
+    def end(self, name: str) -> None:
+        """Request no more trials of a search, which has nothing left to try."""
+        self._searches[name].poor = MAX_POOR_SUGGESTIONS
 
     def is_significantly_worse(self, solver: str) -> bool:
         """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""

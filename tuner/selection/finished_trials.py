@@ -8,28 +8,51 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.policy.trials import ahead
+from ranktune.tuner.policy.trials import AHEAD, ahead
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import PER_SOLVER, Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import ERROR, PATH, Record, number_of, seconds_of
+from ranktune.tuner.storage.record import ERROR, PATH, number_of, seconds_of
+
+
+class Trials(Protocol):
+    """The finished trials of a split with their values by query: a `Record`, or trials in memory.
+
+    metric is what they maximise, weights, (n validation queries,), how often each query counts.
+    """
+
+    metric: str
+    weights: Floats | None
+
+    def trials(self) -> list[FrozenTrial]:
+        """Return the finished trials, by their number."""
+
+    def per_query(self, trial: FrozenTrial) -> Mapping[str, Floats]:
+        """Return the values of a finished trial by metric, (n validation queries,) each."""
 
 
 def best_candidates(
-    record: Record, space: UnionSpace, limits: Mapping[str, float] | None = None, *, believed: bool = False
+    record: Trials,
+    space: UnionSpace,
+    limits: Mapping[str, float] | None = None,
+    *,
+    believed: bool = False,
+    errors: float = AHEAD,
 ) -> list[Candidate]:
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
-    With `believed` the first configuration of a solver comes first, unless others are ahead of it
-    (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
+    With `believed` the first configuration of a solver comes first, unless others are ahead of it by so many standard
+    errors (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.
@@ -56,7 +79,7 @@ def best_candidates(
     candidates, first = [], first_configurations(space)
     for solver, succeeded in by_solver.items():
         ranked = sorted(succeeded, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
-        eligible = _believed(ranked, first, record) if believed else ranked
+        eligible = _believed(ranked, first, record, errors) if believed else ranked
         for place, trial in enumerate(eligible[:PER_SOLVER]):
             assert trial.value is not None
             candidates.append(
@@ -76,7 +99,7 @@ def best_candidates(
 
 
 def _believed(
-    ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Record
+    ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Trials, errors: float
 ) -> list[FrozenTrial]:
     """Return the trials that may replace the first configuration of their solver, then it, then the other first ones.
 
@@ -89,11 +112,11 @@ def _believed(
         return ranked
     others = [trial for trial in ranked if trial is not first[0]]
     level, *values = (record.per_query(trial)[record.metric] for trial in (first[0], *others))
-    chosen = [others[place] for place in ahead(level, values, record.weights)]
+    chosen = [others[place] for place in ahead(level, values, record.weights, errors)]
     return [*chosen, first[0], *(trial for trial in first[1:] if trial not in chosen)]
 
 
-def best_default(record: Record, space: UnionSpace) -> Candidate | None:
+def best_default(record: Trials, space: UnionSpace) -> Candidate | None:
     """Return the best trial at a configuration that a study tries first, None where none was evaluated in full."""
     first, candidates = first_configurations(space), []
     for trial in record.trials():
@@ -107,7 +130,7 @@ def best_default(record: Record, space: UnionSpace) -> Candidate | None:
     return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)
 
 
-def failures(record: Record, space: UnionSpace, split: str) -> list[Failure]:
+def failures(record: Trials, space: UnionSpace, split: str) -> list[Failure]:
     """Return the trials that failed, by their number, and why."""
     return [
         Failure(split, number_of(trial), space.split(trial.params)[0], str(trial.user_attrs.get(ERROR)))
