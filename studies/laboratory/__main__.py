@@ -37,7 +37,16 @@ from ranktune.studies.laboratory.deliveries import Delivered
 from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
 from ranktune.studies.laboratory.packing import pack
 from ranktune.studies.laboratory.rows import SHARES
-from ranktune.studies.laboratory.simulating import CONFIRM, Plan, Rules, compared, figures, known_tasks, simulated
+from ranktune.studies.laboratory.simulating import (
+    CONFIRM,
+    Plan,
+    Rules,
+    compared,
+    figures,
+    known_tasks,
+    of_tasks,
+    simulated,
+)
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.study.declaration import Study
 
@@ -139,12 +148,13 @@ def simulate(
     half: Half = CONFIRM,
     studies: Most = None,
     rules: Annotated[str, typer.Option(help="Such as ahead=0.5,sampler=random.")] = "ahead=1",
+    composition: Annotated[bool, typer.Option(help="Also simulate studies of the solver Ranker alone.")] = True,
     figures_in: Annotated[Path | None, typer.Option("--figures", help="Write the figures to this file, JSON.")] = None,
 ) -> None:
-    """Simulate studies on the table, of all solvers and of the composition Ranker, and show what they deliver."""
+    """Simulate studies on the table, and show what they deliver."""
     by_kind: dict[tuple[str, float], list[Delivered]] = {}
     measurement, plan = Measurement(), Plan(seconds or DEFAULT_SECONDS, _range(seeds), studies)
-    for name, solvers in (("all", SOLVERS), (COMPOSITION, (COMPOSITION,))):
+    for name, solvers in (("all", SOLVERS), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
         tasks = known_tasks(keep, half, solvers)
         (known,) = simulated(tasks, plan, [Rules.parse(rules)], lambda line: typer.echo(line, err=True))
         for each in known:
@@ -153,6 +163,8 @@ def simulate(
     for table in tables:
         _print(table)
     if figures_in is not None:
+        known = [each for (name, _), studies_of in by_kind.items() if name == "all" for each in studies_of]
+        tables.append(of_tasks(known))
         measurement.result("simulate", sys.argv[1:], tables, "ranktune.studies.laboratory").write(figures_in)
 
 

@@ -128,7 +128,7 @@ def delivered(result: Simulated, errors: float = AHEAD) -> Delivered:
 
 def _leading(task: KnownTask) -> float:
     """Return what the first configuration of the solver that leads the portfolio has on test queries."""
-    solver = next(name for name in PORTFOLIO if name in task.solvers)
+    solver = next((name for name in PORTFOLIO if name in task.solvers), task.solvers[0])
     return float(task.tests[task.solvers.index(solver)])
 
 

@@ -93,12 +93,12 @@ class KnownTask:
 
 
 def known_task(table: ByTask, name: str, space: UnionSpace) -> KnownTask:
-    """Return the rows of a generated task for the solvers of a space, with its sizes."""
+    """Return the rows of a generated task for the solvers of a space, with its sizes; all rows have values."""
     names = [str(params[SOLVER]) for params in space.defaults()]
     rows, params = [], []
     for row in table[name].values():
         configuration = json.loads(row.configuration)
-        if configuration[SOLVER] in names and row.vali is not None:
+        if configuration[SOLVER] in names:
             rows.append(row)
             params.append(configuration)
     kind, _, seed = name.partition("-")

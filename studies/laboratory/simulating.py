@@ -85,7 +85,11 @@ def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask
     """
     if half not in (LEARN, CONFIRM):
         raise ParameterError(f"there is no half '{half}'. {nearest(half, (LEARN, CONFIRM))}")
-    table, space = by_task(read_rows(path)), Study(solvers=list(solvers)).union_space()
+    table = {
+        task: {name: row for name, row in rows.items() if row.vali is not None and np.isfinite(row.vali).any()}
+        for task, rows in by_task(read_rows(path)).items()
+    }
+    space = Study(solvers=list(solvers)).union_space()
     first = [name_of(params) for params in configurations(solvers, 0)]
     names = [
         name
@@ -186,6 +190,15 @@ def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str)
         Table(f"what simulated studies deliver, half '{half}'", gains, delivered_note),
         Table("their time and their estimates", times, time_note),
     ]
+
+
+def of_tasks(studies: Sequence[Delivered]) -> Table:
+    """Return the table of regret and harm by task, with which later studies are compared."""
+    regret, harmed = task_means(studies, "regret"), task_means(studies, "is_harmed")
+    rows: list[Row] = [
+        {"task": task, "regret": round(regret[task], 6), "harmed": round(harmed[task], 6)} for task in regret
+    ]
+    return Table("regret and harm by task", rows)
 
 
 def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half: str) -> Table:

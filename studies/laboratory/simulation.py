@@ -46,7 +46,7 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import Tasks
 
-START, A_TRIAL, A_SUGGESTION, FACTOR = 0.4, 0.02, 0.1, 1.0
+START, A_TRIAL, A_SUGGESTION, FACTOR = 0.5, 0.05, 0.1, 1.5
 """Seconds before the first trial, around a trial, and of a suggestion of the Gaussian process; and the factor from the
 processor seconds of a row to the seconds of a fold."""
 

@@ -58,6 +58,7 @@ def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, b
 
 def has_few_fits(problem: Problem, seconds: float, *, given: bool) -> bool:
     """Return whether the seconds have room for few boosted fits on all folds; given: whether validation queries are."""
+    assert isinstance(problem.plan, tuple)
     return (MIN_FITS if given else MIN_FITS_DEALT) * len(problem.plan) * fit_seconds(problem) > seconds
 
 
