@@ -78,11 +78,13 @@ class Measurement:
         self._begun, self._date = time.monotonic(), datetime.now(UTC)
         self._load = psutil.getloadavg()[0]
 
-    def result(self, benchmark: str, arguments: list[str], tables: list[Table]) -> Result:
-        """Return the result of a benchmark that has ended; arguments are those of the command line."""
+    def result(
+        self, benchmark: str, arguments: list[str], tables: list[Table], module: str = "ranktune.studies.benchmarks"
+    ) -> Result:
+        """Return the result of a benchmark that has ended; arguments are those of the command line of the module."""
         return Result(
             benchmark=benchmark,
-            command=shlex.join(["python", "-m", "ranktune.studies.benchmarks", *arguments]),
+            command=shlex.join(["python", "-m", module, *arguments]),
             date=self._date.strftime("%Y-%m-%d %H:%M"),
             seconds=round(time.monotonic() - self._begun, 1),
             processor=_processor(),

@@ -25,15 +25,6 @@ SHARES = (0.5, 0.25, 0.15, 0.07, 0.03)
 """Shares of the grades 0 to 4."""
 
 
-@dataclass(frozen=True)
-class Size:
-    """The training and validation queries, their mean length, and the features."""
-
-    queries: int
-    length: int
-    features: int
-
-
 Truth = Callable[[Floats, Floats, np.random.Generator], Floats]
 """Takes standardised features (n, m), those of the queries (n, k), and a generator, the same for all parts."""
 
@@ -215,21 +206,12 @@ def task_of(name: str) -> Split:
 
 def task(kind: str, seed: int) -> Split:
     """Return the training, validation and test queries of a task. Raises ParameterError for an unknown kind."""
-    if kind not in (*KINDS, DRAWN):
-        raise ParameterError(f"there is no kind of task '{kind}'. {nearest(kind, (*KINDS, DRAWN))}")
-    settings = properties(seed) if kind == DRAWN else KINDS[kind]
-    draw = np.random.default_rng([seed, len(KINDS) + 1 if kind == DRAWN else sorted(KINDS).index(kind)])
-    queries = int(np.exp(draw.uniform(*np.log(settings.queries))))
-    documents = int(np.exp(draw.uniform(*np.log(settings.documents))))
-    size = Size(queries, max(documents // queries, 8), int(np.exp(draw.uniform(*np.log(settings.features)))))
-    n_vali = int(np.clip(queries * draw.uniform(0.15, 0.3), min(20, queries // 3), 750))
-    counts = {"train": queries - n_vali, "vali": n_vali, "test": int(np.clip(TEST_DOCUMENTS / size.length, 300, 3000))}
-    lengths = [_lengths(count, size.length, draw) for count in counts.values()]
+    settings, lengths, features, draw = _begun(kind, seed)
     origin = np.repeat(np.arange(3), [part.sum() for part in lengths])
-    X, Z, of_query = _features(np.concatenate(lengths), size.features, origin, settings, draw)
+    X, Z, of_query = _features(np.concatenate(lengths), features, origin, settings, draw)
     seen = Z
     if settings.informative < 1.0:
-        seen = Z[:, draw.choice(size.features, max(round(settings.informative * size.features), 3), replace=False)]
+        seen = Z[:, draw.choice(features, max(round(settings.informative * features), 3), replace=False)]
     score = _standard(settings.truth(seen, of_query, draw))
     noise = settings.noise * draw.standard_normal(len(score))
     if settings.uneven:
@@ -240,6 +222,26 @@ def task(kind: str, seed: int) -> Split:
         X[draw.random(X.shape) < settings.missing * 2.0 / (1.0 + np.exp(-2.0 * Z))] = np.nan
     parts = [Queries.from_arrays(X[origin == k], grades[origin == k], group=lengths[k]) for k in range(3)]
     return Split(f"{kind}-{seed}", *parts)
+
+
+def sizes(kind: str, seed: int) -> tuple[list[Ints], int]:
+    """Return the documents of each training, validation and test query of a task, and how many features it has."""
+    _, lengths, features, _ = _begun(kind, seed)
+    return lengths, features
+
+
+def _begun(kind: str, seed: int) -> tuple[Kind, list[Ints], int, np.random.Generator]:
+    """Return the properties of a task, its sizes, and the generator of all that is drawn after them."""
+    if kind not in (*KINDS, DRAWN):
+        raise ParameterError(f"there is no kind of task '{kind}'. {nearest(kind, (*KINDS, DRAWN))}")
+    settings = properties(seed) if kind == DRAWN else KINDS[kind]
+    draw = np.random.default_rng([seed, len(KINDS) + 1 if kind == DRAWN else sorted(KINDS).index(kind)])
+    queries = int(np.exp(draw.uniform(*np.log(settings.queries))))
+    documents = int(np.exp(draw.uniform(*np.log(settings.documents))))
+    length, features = max(documents // queries, 8), int(np.exp(draw.uniform(*np.log(settings.features))))
+    n_vali = int(np.clip(queries * draw.uniform(0.15, 0.3), min(20, queries // 3), 750))
+    counts = queries - n_vali, n_vali, int(np.clip(TEST_DOCUMENTS / length, 300, 3000))
+    return settings, [_lengths(count, length, draw) for count in counts], features, draw
 
 
 def _grades(score: Floats, of_training: NDArray[np.bool_], settings: Kind) -> Floats:

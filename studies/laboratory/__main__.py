@@ -16,6 +16,7 @@ from rich.console import Console
 from ranktune.solvers.core.errors import ParameterError, RankTuneError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
+from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.tables import Row, Table, drawn
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
 from ranktune.studies.benchmarks.turnkey.command import Data, cases_of
@@ -32,15 +33,30 @@ from ranktune.studies.laboratory.analysis import (
 )
 from ranktune.studies.laboratory.analysis import portfolio as portfolio_of
 from ranktune.studies.laboratory.configurations import Configuration, configurations, name_of
+from ranktune.studies.laboratory.deliveries import Delivered
 from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
 from ranktune.studies.laboratory.packing import pack
 from ranktune.studies.laboratory.rows import SHARES
+from ranktune.studies.laboratory.simulating import (
+    CONFIRM,
+    Plan,
+    Rules,
+    compared,
+    figures,
+    known_tasks,
+    of_tasks,
+    simulated,
+)
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.study.declaration import Study
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 SOLVERS = tuple(name for name in STANDARD if name != "CatBoostRanker")
 """The solvers of the table: those that compete by default and take little time."""
+
+COMPOSITION = "Ranker"
+"""The solver that is composed of a loss, a penalty and an optimiser, which is simulated alone too."""
+DEFAULT_SECONDS = (10.0, 60.0)
 
 ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
 """Standard errors by which a trial has to be ahead, in the comparison of choices; 0: the plain maximum."""
@@ -114,6 +130,57 @@ def choices(keep: Kept, draws: Annotated[int, typer.Option(help="As of the table
         hindsight = np.mean([max(0.0, *(each.real for each in of_task)) for of_task in known])
         note = f"{len(known)} choices; the best in hindsight gains {hindsight:+.4f}. Helped, harmed: by {HARM:g}."
         _print(Table(f"gain on test over the first configuration, on tasks {title}", rows, note))
+
+
+Seconds: TypeAlias = Annotated[
+    list[float] | None, typer.Option(help="Seconds of a study. Repeatable. (default: 10, 60)", min=1.0)
+]
+Seeds: TypeAlias = Annotated[str, typer.Option(help="Seeds of the studies, first:last, the last without.")]
+Half: TypeAlias = Annotated[str, typer.Option(help="The tasks: learn, or confirm.")]
+Most: TypeAlias = Annotated[int | None, typer.Option("--studies", help="The most studies of each time.", min=1)]
+
+
+@app.command()
+def simulate(
+    keep: Kept,
+    seconds: Seconds = None,
+    seeds: Seeds = "0:1",
+    half: Half = CONFIRM,
+    studies: Most = None,
+    rules: Annotated[str, typer.Option(help="Such as ahead=0.5,sampler=random.")] = "ahead=1",
+    composition: Annotated[bool, typer.Option(help="Also simulate studies of the solver Ranker alone.")] = True,
+    figures_in: Annotated[Path | None, typer.Option("--figures", help="Write the figures to this file, JSON.")] = None,
+) -> None:
+    """Simulate studies on the table, and show what they deliver."""
+    by_kind: dict[tuple[str, float], list[Delivered]] = {}
+    measurement, plan = Measurement(), Plan(seconds or DEFAULT_SECONDS, _range(seeds), studies)
+    for name, solvers in (("all", SOLVERS), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
+        tasks = known_tasks(keep, half, solvers)
+        (known,) = simulated(tasks, plan, [Rules.parse(rules)], lambda line: typer.echo(line, err=True))
+        for each in known:
+            by_kind.setdefault((name, each.budget), []).append(each)
+    tables = figures(by_kind, half)
+    for table in tables:
+        _print(table)
+    if figures_in is not None:
+        known = [each for (name, _), studies_of in by_kind.items() if name == "all" for each in studies_of]
+        tables.append(of_tasks(known))
+        measurement.result("simulate", sys.argv[1:], tables, "ranktune.studies.laboratory").write(figures_in)
+
+
+@app.command()
+def compare(
+    rules: Annotated[list[str], typer.Argument(help="Such as ahead=1 ahead=0,sampler=random: with the first.")],
+    keep: Kept,
+    seconds: Seconds = None,
+    seeds: Seeds = "0:1",
+    half: Half = CONFIRM,
+    studies: Most = None,
+) -> None:
+    """Simulate the same studies by several rules, and compare what they deliver with the first of them, in pairs."""
+    plan, tasks = Plan(seconds or DEFAULT_SECONDS, _range(seeds), studies), known_tasks(keep, half, SOLVERS)
+    known = simulated(tasks, plan, [Rules.parse(each) for each in rules], lambda line: typer.echo(line, err=True))
+    _print(compared(rules, known, half))
 
 
 def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:

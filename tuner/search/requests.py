@@ -173,11 +173,7 @@ class Requests:
 
     def chosen(self, trial: Running, outcome: Outcome) -> tuple[dict[str, Value], Mapping[str, BaseDistribution]]:
         """Return the parameters of a trial by flat name, with the best value of its path, and distributions of them."""
-        flat_names = {flat.partition("[")[0]: flat for flat in trial.params}
-        params = dict(trial.params)
-        for name, value in chosen_parameters(trial.task, outcome).items():
-            flat = f"{trial.task.solver}.{name}"
-            params[flat_names.get(flat, flat)] = value
+        params = with_chosen(trial.params, trial.task, outcome)
         return params, widened(self._space.distributions, params)
 
     def _trial(self, number: int, params: Mapping[str, Value], left: float) -> Running:
@@ -211,3 +207,13 @@ class Requests:
             return replace(task, incumbent=None)
         gain = looked.allowance(task.solver, known.solver, size)
         return replace(task, incumbent=known.scores, incumbent_samples=tuple(scores - gain for scores in known.samples))
+
+
+def with_chosen(params: Mapping[str, Value], task: Task, outcome: Outcome) -> dict[str, Value]:
+    """Return the parameters of a task by flat name, with the best value of its path."""
+    flat_names = {flat.partition("[")[0]: flat for flat in params}
+    result = dict(params)
+    for name, value in chosen_parameters(task, outcome).items():
+        flat = f"{task.solver}.{name}"
+        result[flat_names.get(flat, flat)] = value
+    return result

@@ -48,6 +48,8 @@ class SearchScheduler:
         Returns the seconds of a steady clock, by which suggestions are timed.
     policy : Policy
         What decides.
+    sampler : callable
+        Makes the sampler of a trial.
 
     Attributes
     ----------
@@ -65,10 +67,11 @@ class SearchScheduler:
         weights: Floats | None = None,
         clock: Callable[[], float] = time.monotonic,
         policy: Policy = POLICY,
+        sampler: Callable[..., BaseSampler] = make_sampler,
     ) -> None:
         options = options or SearchOptions()
         self._study, self._timed, self._weights, self._clock = study, timed, weights, clock
-        self._policy, self.first = policy, FirstTrials(space, options, policy)
+        self._policy, self._sampler, self.first = policy, sampler, FirstTrials(space, options, policy)
         self._per_solver, space = options.per_solver, self.first.space
         names = [str(params[SOLVER]) for params in space.defaults()] if options.per_solver else [ALL_SOLVERS]
         self._searches = {
@@ -109,7 +112,7 @@ class SearchScheduler:
             if not searches:
                 return None
             search = min(searches, key=lambda own: time_used(own, every, self._weights, self._policy))
-        sampler = make_sampler(
+        sampler = self._sampler(
             self._study.sampler,
             seed=self._study.seed,
             number=number,
@@ -130,6 +133,10 @@ class SearchScheduler:
         self._finish(search, written, seconds, per_query)
         search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
         search.spend(str(written.params[SOLVER]), suggesting + seconds)
+
+    def end(self, name: str) -> None:
+        """Request no more trials of a search, which has nothing left to try."""
+        self._searches[name].poor = self._policy.search.poor
 
     def is_significantly_worse(self, solver: str) -> bool:
         """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from optuna.trial import FrozenTrial, TrialState
 
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.policy.policy import POLICY, Policy
@@ -21,11 +23,27 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import ERROR, PATH, UNFINISHED, Record, number_of, seconds_of
+from ranktune.tuner.storage.record import ERROR, PATH, UNFINISHED, number_of, seconds_of
+
+
+class Trials(Protocol):
+    """The finished trials of a split with their values by query: a `Record`, or trials in memory.
+
+    metric is what they maximise, weights, (n validation queries,), how often each query counts.
+    """
+
+    metric: str
+    weights: Floats | None
+
+    def trials(self) -> list[FrozenTrial]:
+        """Return the finished trials, by their number."""
+
+    def per_query(self, trial: FrozenTrial) -> Mapping[str, Floats]:
+        """Return the values of a finished trial by metric, (n validation queries,) each."""
 
 
 def best_candidates(
-    record: Record,
+    record: Trials,
     space: UnionSpace,
     limits: Mapping[str, float] | None = None,
     *,
@@ -34,8 +52,8 @@ def best_candidates(
 ) -> list[Candidate]:
     """Return the few best trials of each solver that keep the limits, best first; ties go to the earlier trial.
 
-    With `believed` the first configuration of a solver comes first, unless others are ahead of it
-    (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
+    With `believed` the first configuration of a solver comes first, unless others are ahead of it by so many standard
+    errors (`ranktune.tuner.policy.trials`), and of the others those that a study tries first.
 
     Raises StudyError, with the shared cause, where no trial succeeded (AllFailed where there were some), or none keeps
     the limits.
@@ -97,7 +115,7 @@ def _whole(trials: Sequence[FrozenTrial]) -> tuple[list[FrozenTrial], dict[int, 
 
 
 def _believed(
-    ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Record, policy: Policy
+    ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Trials, policy: Policy
 ) -> list[FrozenTrial]:
     """Return the trials that may replace the first configuration of their solver, then it, then the other first ones.
 
@@ -114,7 +132,7 @@ def _believed(
     return [*chosen, first[0], *(trial for trial in first[1:] if trial not in chosen)]
 
 
-def best_default(record: Record, space: UnionSpace) -> Candidate | None:
+def best_default(record: Trials, space: UnionSpace) -> Candidate | None:
     """Return the best trial at a configuration that a study tries first, None where none was evaluated in full."""
     first, candidates = first_configurations(space), []
     for trial in record.trials():
@@ -128,7 +146,7 @@ def best_default(record: Record, space: UnionSpace) -> Candidate | None:
     return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)
 
 
-def failures(record: Record, space: UnionSpace, split: str) -> list[Failure]:
+def failures(record: Trials, space: UnionSpace, split: str) -> list[Failure]:
     """Return the trials that failed, by their number, and why."""
     return [
         Failure(split, number_of(trial), space.split(trial.params)[0], str(trial.user_attrs.get(ERROR)))

@@ -129,30 +129,12 @@ class Record:
         Raises StudyError if another process has taken the study over, or if the trial cannot be written; then it is not
         in the record.
         """
-        value, attrs = _summary(number, outcome, self.metric, self.weights)
-        state = TrialState.FAIL if value is None else TrialState.COMPLETE
-        if estimate is not None and value is not None:
-            state, value = TrialState.PRUNED, estimate.value
-            attrs |= {STOPPED: outcome.stopped, PARTIAL: estimate.variance, MEANS: {self.metric: value}}
-        if outcome.restarts:
-            attrs[RESTARTS] = outcome.restarts
-        if outcome.unfinished:
-            attrs[UNFINISHED] = True
-        attrs[DIGEST] = trial_digest(state.name, value, parameters, attrs)
-        per_query: dict[str, NDArray[np.generic]] = {**outcome.per_query, OWN: _owned_by(attrs)}
+        trial = finished_trial(number, parameters, distributions, outcome, self.metric, self.weights, estimate)
+        trial.set_user_attr(DIGEST, trial_digest(trial.state.name, trial.value, parameters, trial.user_attrs))
+        per_query: dict[str, NDArray[np.generic]] = {**outcome.per_query, OWN: _owned_by(trial.user_attrs)}
         arrays = self.retried(lambda: self._write_arrays(per_query)) if outcome.per_query else None
-        trial = create_trial(
-            state=state,
-            value=value,
-            intermediate_values={len(outcome.steps): value} if state == TrialState.PRUNED and value is not None else {},
-            params=dict(parameters),
-            distributions={name: distributions[name] for name in parameters},
-            user_attrs=attrs,
-            system_attrs={} if arrays is None else {f"artifacts:{arrays.artifact_id}": json.dumps(asdict(arrays))},
-        )
-        if outcome.ended:
-            trial.datetime_start = datetime.fromtimestamp(outcome.begun)
-            trial.datetime_complete = datetime.fromtimestamp(outcome.ended)
+        if arrays is not None:
+            trial.system_attrs = {f"artifacts:{arrays.artifact_id}": json.dumps(asdict(arrays))}
         # If this fails the arrays stay: the transaction may have been committed, and only its answer lost.
         existing = self.retried(lambda: self._write(number, trial))
         if existing is None:
@@ -238,6 +220,39 @@ class Record:
         if meta is not None:
             with suppress(StudyError):
                 self._arrays.remove(meta.artifact_id)
+
+
+def finished_trial(
+    number: int,
+    parameters: Mapping[str, Value],
+    distributions: Mapping[str, BaseDistribution],
+    outcome: Outcome,
+    metric: str,
+    weights: Floats | None = None,
+    estimate: Estimate | None = None,
+) -> FrozenTrial:
+    """Return a finished trial as a record has it, without its arrays (`Record.append`)."""
+    value, attrs = _summary(number, outcome, metric, weights)
+    state = TrialState.FAIL if value is None else TrialState.COMPLETE
+    if estimate is not None and value is not None:
+        state, value = TrialState.PRUNED, estimate.value
+        attrs |= {STOPPED: outcome.stopped, PARTIAL: estimate.variance, MEANS: {metric: value}}
+    if outcome.restarts:
+        attrs[RESTARTS] = outcome.restarts
+    if outcome.unfinished:
+        attrs[UNFINISHED] = True
+    trial = create_trial(
+        state=state,
+        value=value,
+        intermediate_values={len(outcome.steps): value} if state == TrialState.PRUNED and value is not None else {},
+        params=dict(parameters),
+        distributions={name: distributions[name] for name in parameters},
+        user_attrs=attrs,
+    )
+    if outcome.ended:
+        trial.datetime_start = datetime.fromtimestamp(outcome.begun)
+        trial.datetime_complete = datetime.fromtimestamp(outcome.ended)
+    return trial
 
 
 def number_of(trial: FrozenTrial) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.benchmarks.tasks import KINDS, SHARES, task, task_of
+from ranktune.studies.benchmarks.tasks import KINDS, SHARES, sizes, task, task_of
 
 
 def test_a_seed_gives_one_task_and_another_seed_another() -> None:
@@ -35,3 +35,14 @@ def test_a_name_is_a_kind_and_a_seed() -> None:
 def test_an_unknown_kind_is_named() -> None:
     with pytest.raises(ParameterError, match="'tree'"):
         task("tree", 0)
+
+
+@pytest.mark.parametrize("name", ["few-3", "drawn-3", "drawn-40"])
+def test_sizes_are_those_of_the_task(name: str) -> None:
+    kind, _, seed = name.partition("-")
+    lengths, features = sizes(kind, int(seed))
+    made = task_of(name)
+    for part, expected in zip((made.train, made.vali, made.test), lengths, strict=True):
+        assert part is not None
+        np.testing.assert_array_equal(part.lengths, expected)
+        assert part.n_features == features

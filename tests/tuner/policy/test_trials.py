@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.trials import ahead
 
 GENERATOR = np.random.default_rng(0)
@@ -30,3 +33,12 @@ def test_queries_count_by_their_weights_and_skipped_ones_do_not() -> None:
     other = np.array([0.9, 0.9, 0.0, 0.0, 0.9])
     assert ahead(first, [other]) == []
     assert ahead(first, [other], np.array([1.0, 1.0, 0.01, 0.01, 9.0])) == [0]
+
+
+@pytest.mark.parametrize(("errors", "expected"), [(0.0, [2, 1]), (1.0, [2]), (5.0, []), (float("inf"), [])])
+def test_more_standard_errors_let_fewer_trials_replace_the_first(errors: float, expected: list[int]) -> None:
+    noise = GENERATOR.normal(size=100)
+    noise = (noise - noise.mean()) / noise.std() / 10.0
+    first = np.full(100, 0.5)
+    policy = replace(POLICY, choice=replace(POLICY.choice, ahead=errors))
+    assert ahead(first, [first + noise + shift for shift in (-0.1, 0.005, 0.02)], policy=policy) == expected

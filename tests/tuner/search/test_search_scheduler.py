@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
@@ -229,3 +230,26 @@ def finished_of(params: dict[str, Value]) -> FrozenTrial:
 def taken_of(scheduler: SearchScheduler, count: int) -> list[dict[str, Value]]:
     results = [scheduler.next(number, float("inf")) for number in range(count)]
     return [params for params in results if params is not None]
+
+
+def test_a_search_that_is_ended_gets_no_more_trials() -> None:
+    scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
+    taken(scheduler, 6)
+    scheduler.end("RidgeRanker")
+    assert set(solvers(taken(scheduler, 6, first=6))) == {"RankSVM"}
+    scheduler.end("RankSVM")
+    assert scheduler.next(12, float("inf")) is None
+
+
+def test_another_maker_of_samplers_makes_the_suggestions() -> None:
+    """A sampler of the same seed for each trial suggests the same values again."""
+
+    def alike(name: str, **given: object) -> BaseSampler:
+        return RandomSampler(seed=3)
+
+    def regularisation(found: list[dict[str, Value]]) -> set[object]:
+        return {params["RankSVM.C"] for params in found[3:] if params["solver"] == "RankSVM"}
+
+    space = STUDY.union_space()
+    assert len(regularisation(taken(SearchScheduler(STUDY, space, clock=standing, sampler=alike), 40))) == 1
+    assert len(regularisation(taken(SearchScheduler(STUDY, space, clock=standing), 40))) > 1

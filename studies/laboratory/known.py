@@ -1,0 +1,117 @@
+"""A task of the table as a simulated study sees it: its rows, and its sizes, by which a study plans its time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.registry import solver_class
+from ranktune.studies.benchmarks.tasks import sizes
+from ranktune.studies.laboratory.analysis import ByTask
+from ranktune.studies.laboratory.configurations import Configuration
+from ranktune.studies.laboratory.rows import Row
+from ranktune.tuner.samplers.first import grows
+from ranktune.tuner.samplers.history import arranged
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.splits.plans import fresh_plan
+from ranktune.tuner.splits.split import Development, as_given, validation_plan
+from ranktune.tuner.study.problem import Problem
+
+
+@dataclass(frozen=True, eq=False)
+class KnownTask:
+    """The rows of a task for some solvers.
+
+    Attributes
+    ----------
+    rows, params : tuple
+        What configurations reach, and the configurations.
+    space : UnionSpace
+        The joined space of the solvers.
+    problem : Problem
+        The sizes of the data and the folds; its features and grades are no data.
+    test_queries : int
+    """
+
+    name: str
+    rows: tuple[Row, ...]
+    params: tuple[Configuration, ...]
+    space: UnionSpace
+    problem: Problem
+    vali_queries: int
+    test_queries: int
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each row by the name of its configuration."""
+        return {row.configuration: place for place, row in enumerate(self.rows)}
+
+    @cached_property
+    def solvers(self) -> tuple[str, ...]:
+        """The solver of each row."""
+        return tuple(str(params[SOLVER]) for params in self.params)
+
+    @cached_property
+    def tests(self) -> Floats:
+        """The mean of the metric on test queries of each row, (n_rows,)."""
+        return np.array([float(np.nanmean(row.test)) for row in self.rows if row.test is not None])
+
+    @cached_property
+    def _embedded(self) -> Floats:
+        encoding, rows = arranged(self.space, [self._comparable(params) for params in self.params])
+        return encoding.embed(rows)
+
+    def nearest(self, params: Configuration, places: Sequence[int]) -> int:
+        """Return which of the rows at these places is nearest to a configuration, the first of equally near ones.
+
+        The distance is that of the Gaussian process without its length scales. Rounds of boosting do not count, since
+        validation queries find them.
+        """
+        encoding, rows = arranged(self.space, [self._comparable(params)])
+        distances = np.linalg.norm(self._embedded[list(places)] - encoding.embed(rows), axis=1)
+        return places[int(np.argmin(distances))]
+
+    def _comparable(self, params: Configuration) -> Configuration:
+        solver = str(params[SOLVER])
+        rounds = f"{solver}.{solver_class(solver).path_parameter}"
+        return {**params, rounds: 1} if grows(solver) and rounds in params else params
+
+    def scored(self, seconds: float) -> Problem:
+        """Return the problem as a study of so many seconds scores its trials: by folds, or once."""
+        if not self.problem.durations.is_scored_once(seconds, given=True):
+            return self.problem
+        queries = self.problem.development
+        return replace(self.problem, plan=as_given(Development(queries, self.vali_queries)), fresh=())
+
+
+def known_task(table: ByTask, name: str, space: UnionSpace) -> KnownTask:
+    """Return the rows of a generated task for the solvers of a space, with its sizes; all rows have values."""
+    names = [str(params[SOLVER]) for params in space.defaults()]
+    rows, params = [], []
+    for row in table[name].values():
+        configuration = json.loads(row.configuration)
+        if configuration[SOLVER] in names:
+            rows.append(row)
+            params.append(configuration)
+    kind, _, seed = name.partition("-")
+    lengths, features = sizes(kind, int(seed))
+    problem = _problem(name, lengths, features)
+    return KnownTask(name, tuple(rows), tuple(params), space, problem, len(lengths[1]), len(lengths[2]))
+
+
+def _problem(name: str, lengths: Sequence[Ints], features: int) -> Problem:
+    """Return the problem of a task of that many documents by query, without data: all features are 0."""
+    each = np.concatenate(lengths[:2])
+    starts = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
+    grades = (np.arange(starts[-1]) % 2).astype(np.float64)
+    empty = np.zeros((int(starts[-1]), features), dtype=np.float32)
+    queries = Queries(empty, grades, starts, np.arange(len(each)), features_checked=True)
+    plan = validation_plan(Development(queries, len(lengths[1])), None, seed=0)
+    return Problem(name, Path(), queries, plan, fresh_plan(plan, queries, seed=0), None)

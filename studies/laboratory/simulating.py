@@ -1,0 +1,232 @@
+"""Many simulated studies: which of them, by which rules, and the tables of what they deliver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.benchmarks.tasks import DRAWN, confirms
+from ranktune.studies.laboratory.analysis import HARM, by_task
+from ranktune.studies.laboratory.configurations import configurations, name_of
+from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary, task_means
+from ranktune.studies.laboratory.known import KnownTask, known_task
+from ranktune.studies.laboratory.making import read_rows
+from ranktune.studies.laboratory.rows import METRIC
+from ranktune.studies.laboratory.simulation import Known, Simulation
+from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.statistics.comparisons import signed_rank
+from ranktune.tuner.study.declaration import Study
+
+LEARN, CONFIRM = "learn", "confirm"
+"""The halves of the tasks."""
+EVERY = 5.0
+"""Seconds between two lines of progress."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a study decides by, as far as it is varied.
+
+    Attributes
+    ----------
+    ahead : float
+        Standard errors by which a trial must be ahead of the first configuration of its solver; inf: none replaces it.
+    sampler : str
+    """
+
+    ahead: float = POLICY.choice.ahead
+    sampler: str = "thompson"
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Return the rules of a text such as ahead=0.5,sampler=random. Raises ParameterError for any other."""
+        known = [each.name for each in fields(cls)]
+        given = dict(part.partition("=")[::2] for part in text.split(","))
+        for name in given:
+            if name not in known:
+                raise ParameterError(f"there is no rule '{name}'. {nearest(name, known)}")
+        try:
+            return cls(float(given.get("ahead", cls.ahead)), given.get("sampler", cls.sampler))
+        except ValueError:
+            raise ParameterError(f"ahead={given['ahead']}: it must be a number, or inf.") from None
+
+    @property
+    def policy(self) -> Policy:
+        """The policy of a study."""
+        return replace(POLICY, choice=replace(POLICY.choice, ahead=self.ahead))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which studies are simulated: of every task for all seconds and seeds, a task after the other for each seed.
+
+    Attributes
+    ----------
+    most : int or None
+        The largest number of studies of each number of seconds.
+    """
+
+    seconds: Sequence[float]
+    seeds: Sequence[int]
+    most: int | None = None
+
+    def of(self, tasks: Sequence[KnownTask]) -> list[tuple[float, int, KnownTask]]:
+        """Return the studies of these tasks."""
+        every = [(seed, task) for seed in self.seeds for task in tasks][: self.most]
+        return [(seconds, *each) for seconds in self.seconds for each in every]
+
+
+def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask]:
+    """Return the generated tasks of a half that have a row of each first configuration of the solvers.
+
+    Raises ParameterError where there is none.
+    """
+    if half not in (LEARN, CONFIRM):
+        raise ParameterError(f"there is no half '{half}'. {nearest(half, (LEARN, CONFIRM))}")
+    table = {
+        task: {name: row for name, row in rows.items() if row.vali is not None and np.isfinite(row.vali).any()}
+        for task, rows in by_task(read_rows(path)).items()
+    }
+    space = Study(solvers=list(solvers)).union_space()
+    first = [name_of(params) for params in configurations(solvers, 0)]
+    names = [
+        name
+        for name, rows in table.items()
+        if name.startswith(f"{DRAWN}-")
+        and confirms(int(name.partition("-")[2])) == (half == CONFIRM)
+        and all(each in rows for each in first)
+    ]
+    if not names:
+        raise ParameterError(f"{path} has no task of the half '{half}' with all first configurations.")
+    return [known_task(table, name, space) for name in sorted(names, key=lambda name: int(name.partition("-")[2]))]
+
+
+def simulated(
+    tasks: Sequence[KnownTask], plan: Plan, rules: Sequence[Rules], on_line: Callable[[str], None] = lambda line: None
+) -> list[list[Delivered]]:
+    """Return what the studies of a plan deliver by each of some rules, in the same order.
+
+    Rules that differ in the choice alone share their trials.
+    """
+    studies = plan.of(tasks)
+    results: list[list[Delivered]] = [[] for _ in rules]
+    known: dict[int, Known] = {}
+    progress = _Progress([(seconds, task.name) for seconds, _, task in studies], on_line)
+    for seconds, seed, task in studies:
+        solvers = list(dict.fromkeys(task.solvers))
+        runs = {
+            sampler: Simulation(
+                task,
+                Study(solvers=solvers, metric=METRIC, seed=seed, timeout=seconds, sampler=sampler),
+                known.setdefault(seed, {}),
+            ).run()
+            for sampler in {each.sampler: None for each in rules}
+        }
+        for place, each in enumerate(rules):
+            results[place].append(delivered(runs[each.sampler], each.policy))
+        progress.next()
+    return results
+
+
+class _Progress:
+    """Says how far the studies are, and how long the others will take: as one of the same kind did, or the mean."""
+
+    def __init__(self, kinds: Sequence[tuple[float, str]], on_line: Callable[[str], None]) -> None:
+        self._left, self._total, self._on_line = list(kinds), len(kinds), on_line
+        self._took: dict[tuple[float, str], float] = {}
+        self._begun = self._said = time.monotonic()
+
+    def next(self) -> None:
+        """Count a study that has ended, the first of those left."""
+        now = time.monotonic()
+        self._took[self._left.pop(0)], self._begun = now - self._begun, now
+        if now - self._said > EVERY:
+            usual, self._said = float(np.mean(list(self._took.values()))), now
+            left = sum(self._took.get(kind, usual) for kind in self._left)
+            self._on_line(f"{self._total - len(self._left)} of {self._total} studies, about {left:.0f} s left")
+
+
+def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str) -> list[Table]:
+    """Return the tables of what studies deliver, by their solvers and their seconds, on a half of the tasks."""
+    gains: list[Row] = []
+    times: list[Row] = []
+    for (solvers, seconds), each in studies.items():
+        known, kind = summary(each), {"solvers": solvers, "s": f"{seconds:g}"}
+        gains.append(
+            kind
+            | {
+                "regret": f"{known.regret:.4f}",
+                "worst tenth": f"{known.decile:.4f}",
+                "gain": f"{known.gain:+.4f}",
+                "p": f"{known.p_value:.3f}",
+                "harmed": f"{known.harmed:.1%}",
+                "changed": f"{known.changed:.0%}",
+                "to leader": f"{known.over_leading:+.4f}",
+            }
+        )
+        times.append(
+            kind
+            | {
+                "studies": known.studies,
+                "tasks": known.tasks,
+                "trials": f"{known.trials:.1f}",
+                "used": f"{known.used:.1f}",
+                "all rows": f"{known.exhausted:.0%}",
+                "estimate": f"{known.error:+.4f}",
+                "inside": f"{known.inside:.0%}",
+            }
+        )
+    delivered_note = (
+        f"Gain: over the best by validation of the first configurations; harmed: by {HARM:g}. Changed: the choice is "
+        "no first configuration. To leader: gain over the first configuration of the leading solver."
+    )
+    time_note = (
+        "Used: seconds, with those for the end. All rows: the table had no more. Estimate: less the mean on test "
+        "queries; inside: its limits cover that."
+    )
+    return [
+        Table(f"what simulated studies deliver, half '{half}'", gains, delivered_note),
+        Table("their time and their estimates", times, time_note),
+    ]
+
+
+def of_tasks(studies: Sequence[Delivered]) -> Table:
+    """Return the table of regret and harm by task, with which later studies are compared."""
+    regret, harmed = task_means(studies, "regret"), task_means(studies, "is_harmed")
+    rows: list[Row] = [
+        {"task": task, "regret": round(regret[task], 6), "harmed": round(harmed[task], 6)} for task in regret
+    ]
+    return Table("regret and harm by task", rows)
+
+
+def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half: str) -> Table:
+    """Return the table of paired differences on test queries from the first of several rules, by their seconds."""
+    rows: list[Row] = []
+    for seconds in dict.fromkeys(each.budget for each in studies[0]):
+        reference = [each for each in studies[0] if each.budget == seconds]
+        for name, others in zip(names, studies, strict=True):
+            own = [each for each in others if each.budget == seconds]
+            change = np.array([each.test - other.test for each, other in zip(own, reference, strict=True)])
+            ours, theirs = task_means(own, "test"), task_means(reference, "test")
+            differences = np.array([ours[task] - theirs[task] for task in ours])
+            rows.append(
+                {
+                    "rules": name,
+                    "s": f"{seconds:g}",
+                    "regret": f"{summary(own).regret:.4f}",
+                    "difference": f"{differences.mean():+.5f}",
+                    "p": f"{signed_rank(differences):.3f}",
+                    "better": f"{np.mean(change > HARM):.1%}",
+                    "worse": f"{np.mean(change < -HARM):.1%}",
+                    "other": f"{np.mean(change != 0.0):.1%}",
+                }
+            )
+    note = f"Difference of the mean on test queries, p over tasks; better, worse: by {HARM:g}; other: another choice."
+    return Table(f"rules compared with {names[0]}, half '{half}'", rows, note)

@@ -1,0 +1,242 @@
+"""Laws of simulated studies, on small tables that are made up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.studies.benchmarks.results import Result, append_result
+from ranktune.studies.benchmarks.tasks import sizes
+from ranktune.studies.laboratory.__main__ import SOLVERS as EVERY
+from ranktune.studies.laboratory.__main__ import app
+from ranktune.studies.laboratory.analysis import by_task
+from ranktune.studies.laboratory.configurations import configurations, name_of
+from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary
+from ranktune.studies.laboratory.known import KnownTask, known_task
+from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row
+from ranktune.studies.laboratory.simulating import Plan, Rules, simulated
+from ranktune.studies.laboratory.simulation import (
+    A_SUGGESTION,
+    A_TRIAL,
+    FACTOR,
+    Known,
+    Simulated,
+    Simulation,
+    reached_by,
+)
+from ranktune.tuner.samplers.first import alike
+from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.tasks import Tasks
+
+SOLVERS = ("RidgeRanker", "RankSVM", "GBDTRanker")
+SPACE = Study(solvers=SOLVERS).union_space()
+SECONDS = {"RidgeRanker": 0.01, "RankSVM": 0.02, "GBDTRanker": 1.0}
+
+
+def row(task: str, name: str, solver: str, generator: np.random.Generator, lead: float = 0.0) -> Row:
+    """A row whose mean on test queries is that on validation queries; boosting has two checkpoints on the way."""
+    kind, _, seed = task.partition("-")
+    vali = np.clip(generator.uniform(0.2, 0.6, len(sizes(kind, int(seed))[0][1])) + lead, 0.0, 1.0)
+    mean, seconds = float(vali.mean()), SECONDS.get(solver, 0.02)
+    shares = (0.25, 0.5, 1.0) if solver == "GBDTRanker" else (1.0,)
+    points = [Checkpoint(40.0 * share, seconds * share, mean * share, mean * share) for share in shares]
+    return Row(task, name, 1.0, tuple(points), vali, np.array([mean]))
+
+
+def rows_of(task: str, solvers: tuple[str, ...], draws: int, best: int = -1) -> list[Row]:
+    generator = np.random.default_rng(5)
+    every = configurations(solvers, draws)
+    return [
+        row(task, name_of(params), str(params[SOLVER]), generator, lead=0.35 * (place == best % len(every)))
+        for place, params in enumerate(every)
+    ]
+
+
+def known(draws: int = 6, task: str = "drawn-3", best: int = -1) -> KnownTask:
+    return known_task(by_task(rows_of(task, SOLVERS, draws, best)), task, SPACE)
+
+
+def study(seconds: float, seed: int = 0, sampler: str = "thompson") -> Study:
+    return Study(solvers=SOLVERS, metric=METRIC, seed=seed, timeout=seconds, sampler=sampler)
+
+
+def ran(task: KnownTask, seconds: float, seed: int = 0, sampler: str = "thompson") -> Simulated:
+    return Simulation(task, study(seconds, seed, sampler)).run()
+
+
+def tried(result: Simulated) -> list[tuple[object, ...]]:
+    return [(trial.params, trial.value, trial.duration) for trial in result.trials()]
+
+
+@pytest.mark.parametrize("seconds", [1.0, 3.0, 8.0, 20.0])
+@pytest.mark.parametrize("name", ["drawn-3", "drawn-19"])
+def test_the_clock_exceeds_the_budget_by_no_more_than_what_precedes_a_trial(seconds: float, name: str) -> None:
+    result = ran(known(task=name), seconds)
+    assert result.trials()
+    assert result.ended <= seconds + A_TRIAL + A_SUGGESTION
+    moments = [moment for trial in result.trials() for moment in (trial.datetime_start, trial.datetime_complete)]
+    known_moments = [moment for moment in moments if moment is not None]
+    assert known_moments == sorted(known_moments) and len(known_moments) == len(moments)
+
+
+def test_more_time_is_more_trials_until_the_table_has_no_more() -> None:
+    counts = [len(ran(known(), seconds).trials()) for seconds in (3.0, 30.0, 3000.0)]
+    assert counts[0] < counts[1] <= counts[2] == len(known().rows)
+    result = ran(known(), 3000.0)
+    assert result.exhausted and not ran(known(), 3.0).exhausted
+    assert len({values.tobytes() for values in result.values.values()}) == len(known().rows)
+
+
+@pytest.mark.parametrize("sampler", ["thompson", "random"])
+def test_a_seed_gives_one_study_and_what_is_known_changes_nothing(sampler: str) -> None:
+    answers: Known = {}
+    first = Simulation(known(), study(60.0, 3, sampler), answers).run()
+    assert tried(first) == tried(ran(known(), 60.0, 3, sampler))
+    count = len(answers)
+    assert tried(Simulation(known(), study(60.0, 3, sampler), answers).run()) == tried(first)
+    assert len(answers) == count > 0
+    assert tried(ran(known(), 60.0, 4, sampler)) != tried(first)
+
+
+def test_first_configurations_come_first() -> None:
+    first = configurations(SOLVERS, 0)
+    result = ran(known(), 60.0)
+    assert all(alike(params, trial.params) for params, trial in zip(first, result.trials(), strict=False))
+    assert len(result.trials()) > len(first)
+
+
+@pytest.mark.parametrize("best", [-1, -2, -3])
+def test_a_configuration_that_dominates_is_found_and_chosen(best: int) -> None:
+    result = ran(known(best=best), 600.0)
+    chosen = delivered(result)
+    assert chosen.regret == 0.0 and not chosen.is_first and chosen.gain > 0.1
+    plain = delivered(result, Rules(ahead=float("inf")).policy)
+    assert plain.regret > 0.1 and plain.is_first and plain.gain == 0.0
+
+
+def test_the_nearest_row_is_nearest() -> None:
+    task = known(draws=12)
+    places = [place for place, solver in enumerate(task.solvers) if solver == "RidgeRanker"]
+    for place in places:
+        assert task.nearest(task.params[place], places) == place
+    fixed = task.params[places[0]]
+    varied = [{**fixed, "RidgeRanker.alpha": value} for value in (1e-3, 1e-1, 1e3)]
+    axis = replace(task, params=tuple(varied), rows=task.rows[:3])
+    for value, expected in ((2e-3, 0), (2e-2, 1), (9.0, 1), (11.0, 2), (500.0, 2)):
+        assert axis.nearest({**fixed, "RidgeRanker.alpha": value}, [0, 1, 2]) == expected
+        assert axis.nearest({**fixed, "RidgeRanker.alpha": value}, [2]) == 2
+
+
+def test_rounds_do_not_count_as_a_distance() -> None:
+    task = known(draws=4)
+    places = [place for place, solver in enumerate(task.solvers) if solver == "GBDTRanker"]
+    for place in places:
+        assert task.nearest({**task.params[place], "GBDTRanker.trees": 900}, places) == place
+
+
+def test_boosting_that_is_cut_counts_with_its_best_checkpoint_before() -> None:
+    task, tasks = known(), Tasks(study(10.0), Path())
+    place = task.solvers.index("GBDTRanker")
+    whole, boosted = task.rows[place], tasks.of(task.params[place])
+    assert whole.vali is not None
+    for limit, share in ((0.3, 0.25), (0.5, 0.5), (0.99, 0.5), (1.0, 1.0), (5.0, 1.0)):
+        reached = reached_by(whole, boosted, 1, FACTOR * limit)
+        assert reached is not None
+        assert reached.outcome.per_query[METRIC].mean() == pytest.approx(share * whole.vali.mean())
+        assert reached.test == pytest.approx(share * whole.vali.mean())
+        assert reached.seconds == pytest.approx(FACTOR * min(limit, 1.0))
+    assert reached_by(whole, boosted, 1, FACTOR * 0.2) is None
+    assert reached_by(whole, boosted, 5, FACTOR * 4.9) is None
+    assert reached_by(whole, boosted, 5, FACTOR * 5.0) is not None
+    linear = task.solvers.index("RankSVM")
+    assert reached_by(task.rows[linear], tasks.of(task.params[linear]), 1, 0.001) is None
+
+
+@pytest.mark.parametrize("seconds", [1.0, 2.0, 4.0, 40.0])
+def test_regret_is_never_negative(seconds: float) -> None:
+    """Not even where a model on the way tests better than every row."""
+    task = known()
+    lucky = tuple(
+        replace(each, checkpoints=(replace(each.checkpoints[0], test=1.0), *each.checkpoints[1:])) for each in task.rows
+    )
+    result = delivered(ran(replace(task, rows=lucky), seconds))
+    assert result.regret >= 0.0 and result.estimate.low <= result.estimate.mean <= result.estimate.high
+
+
+def test_a_task_has_its_sizes_and_is_scored_by_folds_or_once() -> None:
+    task = known(task="drawn-19")
+    (train, vali, test), features = sizes("drawn", 19)
+    assert task.problem.facts == {
+        "queries": len(train) + len(vali),
+        "documents": int(train.sum() + vali.sum()),
+        "features": features,
+    }
+    assert (task.vali_queries, task.test_queries) == (len(vali), len(test))
+    once, folds = task.scored(1.0).plan, task.scored(1000.0).plan
+    assert isinstance(once, tuple) and isinstance(folds, tuple)
+    assert (len(once), len(once[0].vali), len(folds)) == (1, len(vali), 5)
+
+
+def test_rules_that_differ_in_the_choice_share_their_trials() -> None:
+    one, none = simulated([known()], Plan([30.0], range(2)), [Rules(), Rules(ahead=float("inf"))])
+    assert [each.trials for each in one] == [each.trials for each in none]
+    assert all(each.is_first for each in none)
+
+
+def test_a_summary_has_tasks_as_units() -> None:
+    (studies,) = simulated([known(), known(task="drawn-19")], Plan([3.0], range(2)), [Rules()])
+
+    def changed(each: Delivered, test: float) -> Delivered:
+        return replace(each, test=test, default=0.5, regret=0.9 - test)
+
+    result = summary(
+        [changed(each, 0.4 if each.task == "drawn-3" and each.seed == 0 else 0.6) for each in studies]
+        + [changed(studies[1], 0.6)]
+    )
+    assert (result.studies, result.tasks) == (5, 2)
+    assert result.harmed == pytest.approx(0.25)
+    assert result.gain == pytest.approx((0.0 + 0.1) / 2)
+    assert result.regret == pytest.approx((0.4 + 0.3) / 2)
+    assert result.decile == pytest.approx(0.4)
+
+
+def test_the_commands_print_tables_in_eighty_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for task in ("drawn-3", "drawn-40"):
+        for each in rows_of(task, EVERY, 1):
+            append_result(tmp_path / "rows", each.as_json())
+    place = ["--keep", str(tmp_path / "rows"), "--seconds", "5", "--half", "learn"]
+    result = CliRunner().invoke(app, ["simulate", *place, "--figures", str(tmp_path / "figures.json")])
+    assert result.exit_code == 0, result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+    assert "what simulated studies deliver, half 'learn'" in result.output
+    stored = Result.read(tmp_path / "figures.json")
+    assert [len(table.rows) for table in stored.tables] == [2, 2, 1]
+    assert stored.command.startswith("python -m ranktune.studies.laboratory ")
+    result = CliRunner().invoke(app, ["compare", "ahead=1", "ahead=inf", *place])
+    assert result.exit_code == 0, result.output
+    assert "rules compared with ahead=1" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--half", "lern"], "no half 'lern'.*learn"),
+        (["--rules", "ahed=1"], "no rule 'ahed'.*ahead"),
+        (["--rules", "ahead=much"], "ahead=much: it must be a number"),
+        (["--half", "confirm"], "no task of the half 'confirm'"),
+    ],
+)
+def test_what_cannot_be_simulated_is_said(tmp_path: Path, words: list[str], message: str) -> None:
+    for each in rows_of("drawn-3", EVERY, 0):
+        append_result(tmp_path / "rows", each.as_json())
+    command = ["simulate", "--keep", str(tmp_path / "rows"), "--half", "learn", "--seconds", "2", *words]
+    with pytest.raises(ParameterError, match=message):
+        raise CliRunner().invoke(app, command).exception or AssertionError
