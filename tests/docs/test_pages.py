@@ -1,4 +1,4 @@
-"""Pages say what is true of them: their code is run, their links lead somewhere, and all of them can be found."""
+"""Pages say what is true of them: their code is run, their links lead somewhere, and all of them are linked."""
 
 from __future__ import annotations
 

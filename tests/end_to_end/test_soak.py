@@ -17,7 +17,7 @@ from tests.support import soak
 
 
 def run(folder: Path, trials: int, sampler: str) -> dict[str, Any]:
-    """Run in a process of its own, whose memory nobody else uses."""
+    """Run in a separate process, so that its memory can be measured."""
     command = [sys.executable, str(Path(soak.__file__)), str(folder), str(trials), sampler]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -94,7 +94,7 @@ def test_frames_are_validation_and_test_data_too(tmp_path: Path) -> None:
 
 
 def _shop(folder: Path, form: str) -> Any:
-    """Return a table with a category and dates, whose columns of queries and grades have names of their own."""
+    """Return a table with a category and dates, whose columns of queries and grades have unusual names."""
     generator = np.random.default_rng(3)
     n = len(ROWS) * 2
     frame = pl.DataFrame({

@@ -1,4 +1,4 @@
-"""Signals to a study in a process of its own: it stops soon, says how to go on, and loses nothing."""
+"""Signals to a study in a separate process: it stops soon, says how to go on, and loses nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What long runs found, as JSON lines, and their table: what was injected or tried, and what came of it.
+"""Results of long runs, as JSON lines, and their table: what was injected or tried, and what came of it.
 
 `python -m tests.fuzzing.ledger FILE...` prints the table of those lines in Markdown.
 """

@@ -1,4 +1,4 @@
-"""A bucket of an S3 of our own on loopback."""
+"""A bucket of a separate S3 server on loopback."""
 
 from __future__ import annotations
 

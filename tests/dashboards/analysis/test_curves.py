@@ -1,4 +1,4 @@
-"""Validation curves: a line a trial along the parameter that one fit goes through, with the trial's own value on it."""
+"""Validation curves: a line a trial along the parameter that one fit goes through, with the trial's value on it."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An MLflow server with a database and artifacts of its own."""
+    """An MLflow server with a separate database and artifacts."""
     if find_spec("mlflow") is None or find_spec("flask") is None:
         pytest.skip("the server of MLflow is not installed: pip install mlflow")
     folder, address = tmp_path_factory.mktemp("mlflow"), f"127.0.0.1:{free_port()}"

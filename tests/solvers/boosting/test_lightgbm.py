@@ -1,4 +1,4 @@
-"""LambdaMART, boosted trees and forests: LightGBM's own scores, our own rule of when to stop."""
+"""LambdaMART, boosted trees and forests: the scores of LightGBM, and the stopping rule of RankTune."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def graded(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries
 
 
 def by_lightgbm(ranker: LightGBMRanker, queries: Queries, labels: Floats, **more: Any) -> Any:
-    """LightGBM's own booster with the same parameters, by its Python package."""
+    """The booster of LightGBM with the same parameters, by its Python package."""
     lightgbm = pytest.importorskip("lightgbm")
     source: Any = ranker._source(InMemory(queries))
     params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), **more}

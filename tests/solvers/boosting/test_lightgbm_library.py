@@ -1,4 +1,4 @@
-"""LightGBM by its C interface grows the trees that it grows by its own Python package, to the bit."""
+"""LightGBM by its C interface grows the trees that its Python package grows, to the bit."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def all_pairs(queries: Queries) -> Any:
 
 
 def plain(queries: Queries, rounds: int, by_query: bool) -> list[tuple[int, float, float]]:
-    """The algorithm as its card states it, every pair with a weight of its own, every midpoint tried."""
+    """The algorithm as its card states it, every pair with a separate weight, every midpoint tried."""
     X = np.asarray(queries.features)
     better, worse, of = all_pairs(queries)
     D = queries.weight_of_query[of] / (np.bincount(of, minlength=queries.n_queries)[of] if by_query else 1.0)

@@ -1,4 +1,4 @@
-"""XGBoost's boosted trees: its own scores, our own rule of when to stop; nothing in it that is not named."""
+"""XGBoost's boosted trees: its scores, and the stopping rule of RankTune; nothing in it that is not named."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def graded(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries
 
 
 def by_xgboost(ranker: XGBoostRanker, queries: Queries) -> Any:
-    """XGBoost's own booster with the same parameters."""
+    """The booster of XGBoost with the same parameters."""
     filled = dense(queries.features)
     params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
     data = xgboost.DMatrix(filled, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1)

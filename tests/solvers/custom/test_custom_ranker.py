@@ -1,4 +1,4 @@
-"""Solvers of the user's: how they are made, fitted, saved and found again."""
+"""Solvers of the user's: how they are made, fitted, saved and loaded."""
 
 from __future__ import annotations
 

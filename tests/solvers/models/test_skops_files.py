@@ -260,7 +260,7 @@ def test_the_command_line_refuses_it_too(command: str, tmp_path: Path) -> None:
 
 
 class Own(KNeighborsRegressor):  # type: ignore[misc]
-    """An estimator of the user's, derived from one of scikit-learn, with an object of its own."""
+    """An estimator of the user's, derived from one of scikit-learn, with an attribute that is an object."""
 
     def fit(self, X: Any, y: Any) -> Own:
         super().fit(X, y)

@@ -1,4 +1,4 @@
-"""Cases are found in LETOR folders, in folders of parts, by prefixes and in single files."""
+"""Cases are read from LETOR folders, in folders of parts, by prefixes and in single files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rankings from outside: every kind gives the scores that its own library, or a plain rule, gives the documents."""
+"""Rankings from outside: every kind gives the scores that its library, or a plain rule, gives the documents."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def test_the_record_stays_where_it_began(declared: tuple[str, Path, Path], folde
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket of an S3 of our own on loopback."""
+    """A bucket of a separate S3 server on loopback."""
     with s3_bucket(monkeypatch, "runs") as url:
         yield f"{url}/ranktune"
 

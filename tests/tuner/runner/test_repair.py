@@ -1,4 +1,4 @@
-"""Studies whose stored arrays are damaged: resumed, they find what they would have found; the user gets one line."""
+"""Studies whose stored arrays are damaged: resumed, they give the undamaged results; the user gets one line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tuned(home: Path, **options: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A study that was interrupted after three of four trials, and what it would have found."""
+    """A study that was interrupted after three of four trials, and the result of the whole study."""
     folder = tmp_path_factory.mktemp("repair")
     letor(folder / "train.txt", 20, 1, documents=6)
     letor(folder / "test.txt", 8, 2, documents=6)

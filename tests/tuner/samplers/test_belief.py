@@ -1,4 +1,4 @@
-"""What the optimiser believes: equal to the sampler's own surrogate, in the units of the metric."""
+"""What the optimiser believes: equal to the surrogate of the sampler, in the units of the metric."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def observations_of(count: int, *solvers: str, failing: int = 0, seed: int = 0) 
 
 
 def history_of(space: UnionSpace, observed: list[Observation]) -> Any:
-    """Return the sampler's own view of the same trials, through an Optuna study."""
+    """Return the sampler's view of the same trials, through an Optuna study."""
     study = optuna.create_study(direction="maximize")
     for seen in observed:
         study.add_trial(

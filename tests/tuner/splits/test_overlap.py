@@ -1,4 +1,4 @@
-"""Queries in two parts of a split are found by content and left out of what is learnt from."""
+"""Queries in two parts of a split are detected by content and left out of training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study declares the user's solvers and metrics so that it can be read anywhere, and run where they are found."""
+"""A study declares the user's solvers and metrics so that it can be read anywhere, and run where they exist."""
 
 from __future__ import annotations
 

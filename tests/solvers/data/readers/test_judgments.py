@@ -1,4 +1,4 @@
-"""Judgments in a file of their own."""
+"""Judgments in a separate file."""
 
 from __future__ import annotations
 
