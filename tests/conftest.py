@@ -103,7 +103,7 @@ def letor_folds(real_data: Path, tmp_path_factory: pytest.TempPathFactory) -> di
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Server]:
-    """A PostgreSQL server of its own on loopback, or a skip where the wheel that carries one is not here."""
+    """A separate PostgreSQL server on loopback, or a skip where the wheel that carries one is not here."""
     pytest.importorskip("psycopg", reason="psycopg is not here: pip install 'ranktune[postgres]'")
     from tests.support.postgres_server import Server, binaries
 

@@ -43,7 +43,7 @@ def test_one_file_alone_uses_what_is_private(library: str) -> None:
 @pytest.mark.parametrize("library", ["optuna"])
 def test_libraries_are_bounded_to_versions_that_were_tested(library: str) -> None:
     needed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    (requirement,) = [one for one in map(Requirement, needed) if one.name == library]
+    (requirement,) = [candidate for candidate in map(Requirement, needed) if candidate.name == library]
     assert any(bound.operator == "<" for bound in requirement.specifier)
     assert version(library) in requirement.specifier
 

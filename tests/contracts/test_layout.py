@@ -8,8 +8,6 @@ from __future__ import annotations
 import ast
 import io
 import re
-import subprocess
-import sys
 import tokenize
 import tomllib
 from collections.abc import Iterator
@@ -20,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import ranktune
+from tests.support.commands import output_of
 from tests.support.paths import FOLDERS, ROOT
 
 LAYERS = {
@@ -223,26 +222,20 @@ def test_code_stays_within_its_budget(folder: str) -> None:
     assert sum(map(code_lines, (ROOT / folder).rglob("*.py"))) <= BUDGET[folder]
 
 
-def test_solvers_never_import_a_tuning_library() -> None:
+@pytest.mark.parametrize(
+    ("package", "libraries"),
+    [(("solvers",), {"optuna", "skopt", "joblib", "typer", "rich"}), (("tuner", "gp"), {"optuna", "skopt", "joblib"})],
+    ids=lambda value: "/".join(value) if isinstance(value, tuple) else "",
+)
+def test_solvers_and_the_gaussian_process_import_no_tuning_library(package: Module, libraries: set[str]) -> None:
     used = {
         name.split(".")[0]
         for module, file in modules().items()
-        if module[0] == "solvers"
+        if module[: len(package)] == package
         for name in imported(ast.parse(file.read_text()), anywhere=True)
     }
     assert "numpy" in used
-    assert not used & {"optuna", "skopt", "joblib", "typer", "rich"}
-
-
-def test_the_gaussian_process_knows_arrays_only() -> None:
-    used = {
-        name.split(".")[0]
-        for module, file in modules().items()
-        if module[:2] == ("tuner", "gp")
-        for name in imported(ast.parse(file.read_text()), anywhere=True)
-    }
-    assert "numpy" in used
-    assert not used & {"optuna", "skopt", "joblib"}
+    assert not used & libraries
 
 
 def test_public_names_exist_and_are_sorted() -> None:
@@ -269,17 +262,17 @@ def test_tables_and_every_sampler_but_that_of_pytorch_need_no_extra() -> None:
     assert not [page.name for page in pages if re.search(r"ranktune\[[^\]]*(tables|skopt)", page.read_text())]
 
 
-def test_importing_the_root_loads_nothing_heavy() -> None:
+def test_importing_the_root_loads_no_large_library() -> None:
     loading = "import sys, ranktune, ranktune.command_line.app, ranktune.cli"
     code = f"{loading}; print(*sorted({{m.split('.')[0] for m in sys.modules}}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = output_of(code).split()
     assert "ranktune" in loaded
     assert not {"numpy", "scipy", "numba", "optuna", "sklearn"} & set(loaded)
 
 
 def test_listing_studies_loads_no_solver() -> None:
     code = "import sys, ranktune.dashboards.terminal.listing; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = output_of(code).split()
     assert "ranktune.tuner.study.home" in loaded
     assert not {"optuna", "numba", "scipy.sparse", "ranktune.solvers.registry"} & set(loaded)
 
@@ -308,8 +301,8 @@ def print_graph() -> None:
         print(f"{folder}: {' > '.join(' · '.join(line) for line in lines)}")
         for name in (name for line in lines for name in line):
             targets = edges.get((folder, *name.split(".")), ())
-            own = sorted("/".join(target) for target in targets if target != (folder,))
-            print(f"  {name:12} imports {', '.join(own) or 'nothing of ranktune'}")
+            used = sorted("/".join(target) for target in targets if target != (folder,))
+            print(f"  {name:12} imports {', '.join(used) or 'nothing of ranktune'}")
 
 
 if __name__ == "__main__":

@@ -47,11 +47,11 @@ def test_every_solver_learns_from_them_and_its_model_scores_them_alike(
     assert np.corrcoef(scores, WHOLE[:, 0] + WHOLE[:, 1])[0, 1] > 0.3
     model = ranker.as_model()
     model.save(tmp_path / "model.json")
-    for one in (model, load_model(tmp_path / "model.json")):
-        assert one.takes_missing
-        assert one.predict(X, qid=QID).tobytes() == scores.tobytes()
-        assert one.predict(Queries.from_arrays(X, Y, qid=QID)).tobytes() == scores.tobytes()
-        np.testing.assert_allclose(one.predict(sparse.csr_array(X), qid=QID), scores, rtol=1e-9, atol=1e-12)
+    for scorer in (model, load_model(tmp_path / "model.json")):
+        assert scorer.takes_missing
+        assert scorer.predict(X, qid=QID).tobytes() == scores.tobytes()
+        assert scorer.predict(Queries.from_arrays(X, Y, qid=QID)).tobytes() == scores.tobytes()
+        np.testing.assert_allclose(scorer.predict(sparse.csr_array(X), qid=QID), scores, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", SOLVERS)
@@ -79,7 +79,7 @@ LINEAR = [name for name in SOLVERS if issubclass(SOLVERS[name], LinearRanker)]
 @pytest.mark.parametrize("name", LINEAR)
 def test_linear_models_are_those_of_medians_and_indicators(name: str) -> None:
     """Completed by hand: feature 0 carries information where it is missing, the others do not."""
-    medians = np.array([np.sort(own[~np.isnan(own)])[(np.count_nonzero(~np.isnan(own)) - 1) // 2] for own in X.T])
+    medians = np.array([np.sort(x[~np.isnan(x)])[(np.count_nonzero(~np.isnan(x)) - 1) // 2] for x in X.T])
     by_hand = np.where(np.isnan(X), medians, X)
     ranker = fitted(name, {})
     assert ranker.imputation_ is not None
@@ -117,7 +117,7 @@ def test_a_query_of_weight_two_counts_as_two() -> None:
     queries = Queries.from_arrays(X, Y, qid=QID, query_weights=weights)
     copies = queries.select(np.repeat(np.arange(60), weights.astype(int)))
     copies = Queries.from_arrays(copies.features, copies.grades, group=copies.lengths)
-    result, expected = (Imputation.learn(own, indicators=True) for own in (queries, copies))
+    result, expected = (Imputation.learn(data, indicators=True) for data in (queries, copies))
     assert result.fill is not None and expected.fill is not None
     np.testing.assert_array_equal(result.fill, expected.fill)
     by_row, present = np.repeat(weights, 10), ~np.isnan(X)

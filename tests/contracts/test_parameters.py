@@ -40,9 +40,9 @@ BEYOND: tuple[tuple[str, Mapping[str, tuple[Any, ...]]], ...] = (
 
 def cases() -> Iterator[tuple[str, str, tuple[Any, ...]]]:
     for name in SOLVERS:
-        for own in declared(SOLVERS[name]) if is_dataclass(SOLVERS[name]) else ():
-            if bad := BAD.get(own.kind, BAD.get(own.type)):
-                yield name, own.name, bad[1:] if own.setting.check is check_finite else bad
+        for field in declared(SOLVERS[name]) if is_dataclass(SOLVERS[name]) else ():
+            if bad := BAD.get(field.kind, BAD.get(field.type)):
+                yield name, field.name, bad[1:] if field.setting.check is check_finite else bad
     for name, parameters in BEYOND:
         yield from ((name, parameter, bad) for parameter, bad in parameters.items() if name in SOLVERS)
 

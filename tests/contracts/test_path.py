@@ -160,7 +160,7 @@ def test_a_solver_without_such_a_parameter_says_so() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in ("GBDTRanker", "LambdaMART", "XGBoostRanker") if name in SOLVERS])
-def test_rounds_found_on_queries_held_out_make_no_path(name: str) -> None:
+def test_rounds_selected_on_held_out_queries_make_no_path(name: str) -> None:
     assert SOLVERS[name].path_parameter == "trees"
     ranker = make(name, {"validation": 0.2})
     assert ranker.path_parameter is None

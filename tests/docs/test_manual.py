@@ -18,5 +18,5 @@ def test_every_command_is_in_it(tmp_path: Path) -> None:
     assert write_manual(tmp_path) == 0
     text = (tmp_path / "ranktune.1").read_text().replace("\\-", "-")
     assert ".TH" in text
-    commands = [one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands]
+    commands = [command.name or getattr(command.callback, "__name__", "") for command in app.registered_commands]
     assert [name for name in commands if f"Usage: ranktune {name.replace('_', '-')}" not in text] == []

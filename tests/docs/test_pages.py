@@ -1,4 +1,4 @@
-"""Pages say what is true of them: their code is run, their links lead somewhere, and all of them can be found."""
+"""Pages say what is true of them: their code is run, their links lead somewhere, and all of them are linked."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MACHINE = re.compile(r"(?<![\w.:}$])/(?:tmp|home|work|root)/")
 @pytest.mark.parametrize("page", PAGES, ids=NAMES)
 def test_code_is_run_or_marked_as_text(page: Path) -> None:
     text = page.read_text()
-    fences = [(found[2].strip(), found[3]) for found in FENCE.finditer(text)]
+    fences = [(match[2].strip(), match[3]) for match in FENCE.finditer(text)]
     languages = [language for language, _ in fences if not language.startswith("{")]
     assert set(languages) <= PARSED
     shown = [block for block in blocks(text) if not block.hidden]

@@ -1,4 +1,4 @@
-"""A study of which every trial fails: it stops with the cause and an exit code of its own, and can be looked at."""
+"""A study of which every trial fails: it stops with the cause and a distinct exit code, and can be opened."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def test_a_study_says_what_ranker_was_composed_of(tmp_path: Path) -> None:
 def test_a_tuned_elastic_rank_exports_to_every_format(scaling: str, tmp_path: Path) -> None:
     result = tuned(tmp_path, solvers=["ElasticRank"], trials=4, space={"ElasticRank.scaling": scaling})
     model, data = load_model(result.model), graded(1)
-    for format in (name for name, own in FORMATS.items() if own.linear):
+    for format in (name for name, declared in FORMATS.items() if declared.linear):
         content = export(model, format)
         if format in EVALUATORS and (format != "onnx" or find_spec("onnxruntime")):
             actual = agreement(model, format, content, data)

@@ -136,7 +136,7 @@ def resumed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     return folder / "home", printed
 
 
-def test_a_study_of_own_solvers_is_killed_and_resumed(resumed: tuple[Path, str]) -> None:
+def test_a_study_of_custom_solvers_is_killed_and_resumed(resumed: tuple[Path, str]) -> None:
     home, printed = resumed
     study = home / "mine"
     result = json.loads((study / "result.json").read_text())

@@ -105,7 +105,7 @@ def test_four_jobs_that_end_in_the_same_order_give_the_same_trials(tmp_path: Pat
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_killed_study_of_one_job_ends_as_one_that_was_not(tmp_path: Path, weighted: bool) -> None:
+def test_a_killed_study_of_one_job_ends_as_an_uninterrupted_study(tmp_path: Path, weighted: bool) -> None:
     letor(tmp_path / "train.txt", 40, 1)
     data: tuple[str, ...] = ("train.txt",)
     if weighted:

@@ -16,15 +16,15 @@ def test_files_change_no_result(given: bool, tmp_path: Path, monkeypatch: pytest
     X = generator.normal(size=(900, 5))
     y, qid = (X[:, 0] + generator.normal(size=900) > 0.5).astype(int), np.arange(900) // 10
     data, vali = (X[:700], y[:700], qid[:700]), (X[700:], y[700:], qid[700:]) if given else None
-    found, opened = [], []
+    seen, opened = [], []
     for name, size in (("memory", 1 << 40), ("files", 1)):
         monkeypatch.setattr(gathering, "MIN_BYTES", size)
         monkeypatch.setattr(parts, "MIN_BYTES", size)
         result = ranktune.tune(
             data, vali=vali, solvers=["RidgeRanker", "GBDTRanker"], trials=4, jobs=1, home=tmp_path / name, name="one"
         )
-        found.append((result.estimate, result.test_metrics, result.best.params, result.best_model.predict(X).tobytes()))
+        seen.append((result.estimate, result.test_metrics, result.best.params, result.best_model.predict(X).tobytes()))
         opened.append({path.name for path in (tmp_path / name / "one").iterdir()})
-    assert found[0] == found[1]
+    assert seen[0] == seen[1]
     assert opened[0] == opened[1]
     assert not {"data", "data.new", "data.parts"} & opened[1]

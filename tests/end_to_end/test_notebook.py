@@ -51,12 +51,12 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> list[list[dict[str, Any
     return [cell["outputs"] for cell in json.loads((folder / "done.ipynb").read_text())["cells"]]
 
 
-def of_kind(found: list[dict[str, Any]], kind: str) -> str:
-    return "".join("".join(result["data"][kind]) for result in found if kind in result.get("data", {}))
+def of_kind(outputs: list[dict[str, Any]], kind: str) -> str:
+    return "".join("".join(result["data"][kind]) for result in outputs if kind in result.get("data", {}))
 
 
 def test_progress_is_one_output_without_a_time_left(outputs: list[list[dict[str, Any]]]) -> None:
-    shown = [own for own in outputs[0] if own["output_type"] == "display_data"]
+    shown = [output for output in outputs[0] if output["output_type"] == "display_data"]
     assert len(shown) == 1
     assert "trials 4/4, best" in of_kind(shown, "text/plain") and "left" not in of_kind(shown, "text/plain")
 
@@ -64,16 +64,16 @@ def test_progress_is_one_output_without_a_time_left(outputs: list[list[dict[str,
 def test_the_result_is_a_table_and_prints_as_one(outputs: list[list[dict[str, Any]]]) -> None:
     assert "<table>" in of_kind(outputs[1], "text/html")
     assert of_kind(outputs[1], "text/plain").startswith("StudyResult(study='s'")
-    printed = "".join("".join(own["text"]) for own in outputs[2] if own.get("name") == "stdout")
+    printed = "".join("".join(output["text"]) for output in outputs[2] if output.get("name") == "stdout")
     assert "Chosen by validation" in printed and "RidgeRanker" in printed
     assert max(map(len, printed.splitlines())) <= 80
 
 
 def test_figures_and_estimators_show_themselves(outputs: list[list[dict[str, Any]]]) -> None:
-    assert any("application/vnd.plotly.v1+json" in own["data"] for own in outputs[3] if "data" in own)
+    assert any("application/vnd.plotly.v1+json" in output["data"] for output in outputs[3] if "data" in output)
     assert "<b>C</b>" in of_kind(outputs[4], "text/html")
 
 
 def test_explanations_add_up_and_are_drawn(outputs: list[list[dict[str, Any]]]) -> None:
     assert of_kind(outputs[5], "text/plain") == "True"
-    assert any("application/vnd.plotly.v1+json" in own["data"] for own in outputs[6] if "data" in own)
+    assert any("application/vnd.plotly.v1+json" in output["data"] for output in outputs[6] if "data" in output)

@@ -51,7 +51,7 @@ def plain(tmp_path: Path) -> Task:
 def test_a_path_shows_what_its_values_show_one_by_one(plain: Task) -> None:
     apart = [attempt(replace(plain, parameters={"rounds": rounds})) for rounds in PASSES]
     result = attempt(replace(plain, path_parameter="rounds", path=PASSES, parameters={"rounds": PASSES[-1]}))
-    means = [float(np.nanmean(values(own))) for own in apart]
+    means = [float(np.nanmean(values(single))) for single in apart]
     best = int(np.argmax(means))
     assert result.chosen == PASSES[best]
     for metric in (METRIC, "map"):
@@ -80,7 +80,7 @@ def test_a_trial_as_good_as_its_rival_is_evaluated_in_full(plain: Task) -> None:
     np.testing.assert_array_equal(values(result), values(full))
 
 
-def test_folds_that_are_dealt_again_are_raced_while_queries_are_missing(tmp_path: Path) -> None:
+def test_reassigned_folds_are_raced_while_queries_are_missing(tmp_path: Path) -> None:
     twice = task(tmp_path, query_folds(DATA, 4, 0, repeats=2), "RidgeRanker")
     full = attempt(twice)
     assert attempt(replace(twice, incumbent=values(full))).stopped == ""
@@ -132,20 +132,20 @@ def test_a_study_stops_some_chooses_among_the_rest_and_goes_on_where_it_was(tmp_
     assert result.failures == ()
     record = Record(tmp_path / "raced", "raced", METRIC)
     before = record.trials()
-    complete = {number_of(one): one.value or 0.0 for one in before if STOPPED not in one.user_attrs}
-    for one in before:
-        if STOPPED in one.user_attrs:
-            assert one.value is not None
-            assert one.value < max(complete.values())
-            assert one.user_attrs["partial_variance"] > 0.0
-            assert np.isnan(record.per_query(one)[METRIC]).any()
+    complete = {number_of(trial): trial.value or 0.0 for trial in before if STOPPED not in trial.user_attrs}
+    for trial in before:
+        if STOPPED in trial.user_attrs:
+            assert trial.value is not None
+            assert trial.value < max(complete.values())
+            assert trial.user_attrs["partial_variance"] > 0.0
+            assert np.isnan(record.per_query(trial)[METRIC]).any()
     record.close()
     api.tune(graded(200, 1), name="raced", trials=30, seed=2, **options)  # type: ignore[arg-type]
     record = Record(tmp_path / "raced", "raced", METRIC)
     after = record.trials()
     record.close()
     assert len(after) == 30
-    assert [(one.params, one.value) for one in after[:25]] == [(one.params, one.value) for one in before]
+    assert [(trial.params, trial.value) for trial in after[:25]] == [(trial.params, trial.value) for trial in before]
 
 
 def test_a_full_study_stops_none_and_follows_no_path(tmp_path: Path) -> None:
@@ -163,20 +163,21 @@ def test_a_path_is_several_observations_of_one_trial(tmp_path: Path) -> None:
     record = Record(tmp_path / "paths", "paths", METRIC)
     trials = record.trials()
     record.close()
+    assert len(trials) == 4
     for trial in trials:
         points = dict(trial.user_attrs[PATH]["rounds"])
-        own, *others = observations(trial)
-        assert (own.params, own.value) == (trial.params, trial.value)
+        first, *others = observations(trial)
+        assert (first.params, first.value) == (trial.params, trial.value)
         assert 0 < len(others) <= 3
         for other in others:
             assert other.params["RankBoost.rounds"] in points
             assert {**other.params, "RankBoost.rounds": 0} == {**trial.params, "RankBoost.rounds": 0}
-            shift = (other.value or 0.0) - (own.value or 0.0)
+            shift = (other.value or 0.0) - (first.value or 0.0)
             assert shift == pytest.approx(
                 points[other.params["RankBoost.rounds"]] - points[trial.params["RankBoost.rounds"]]
             )
         asked = max(points)
-        costly = [known.params["RankBoost.rounds"] for known in (own, *others) if "seconds" in known.user_attrs]
+        costly = [known.params["RankBoost.rounds"] for known in (first, *others) if "seconds" in known.user_attrs]
         assert costly == [asked]
 
 
@@ -222,4 +223,4 @@ def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
     stopped = [trial for trial in trials if STOPPED in trial.user_attrs]
     assert len(stopped) == sum("significantly worse" in line for line in messages) > 0
     best = max(trial.value or 0.0 for trial in trials if STOPPED not in trial.user_attrs)
-    assert all((one.value or 0.0) < best and one.user_attrs["partial_variance"] > 0.0 for one in stopped)
+    assert all((halted.value or 0.0) < best and halted.user_attrs["partial_variance"] > 0.0 for halted in stopped)

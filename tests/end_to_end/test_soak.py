@@ -17,7 +17,7 @@ from tests.support import soak
 
 
 def run(folder: Path, trials: int, sampler: str) -> dict[str, Any]:
-    """Run in a process of its own, whose memory nobody else uses."""
+    """Run in a separate process, so that its memory can be measured."""
     command = [sys.executable, str(Path(soak.__file__)), str(folder), str(trials), sampler]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -26,21 +26,21 @@ def run(folder: Path, trials: int, sampler: str) -> dict[str, Any]:
     return result
 
 
-def check_asks(found: dict[str, Any]) -> None:
+def check_asks(measured: dict[str, Any]) -> None:
     """Processor time of one machine, in one run: the last trials are asked for as fast as early ones."""
-    early, late = (statistics.median(some) for some in (found["asks"][500:1000], found["asks"][-500:]))
+    early, late = (statistics.median(some) for some in (measured["asks"][500:1000], measured["asks"][-500:]))
     assert late <= 2.0 * early
 
 
-def check_memory(found: dict[str, Any]) -> None:
+def check_memory(measured: dict[str, Any]) -> None:
     """The resident memory grows by less than a tenth after the first thousand trials."""
-    after_thousand, last = found["memory"][3], found["memory"][-1]
+    after_thousand, last = measured["memory"][3], measured["memory"][-1]
     assert last < 1.1 * after_thousand
 
 
-def check_record(found: dict[str, Any]) -> None:
+def check_record(measured: dict[str, Any]) -> None:
     """Each thousand of trials adds about the same to the record."""
-    grown = np.diff(found["sizes"][3::4])
+    grown = np.diff(measured["sizes"][3::4])
     assert grown.max() < 1.3 * grown.min() + 2**20
 
 
@@ -59,7 +59,7 @@ def test_ten_thousand_trials_leave_little_behind(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_model_of_many_trials_is_asked_as_fast_as_one_of_some(tmp_path: Path) -> None:
+def test_suggesting_takes_no_longer_with_many_trials_than_with_some(tmp_path: Path) -> None:
     check_asks(run(tmp_path, 1500, "thompson"))
 
 

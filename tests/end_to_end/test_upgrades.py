@@ -38,13 +38,13 @@ def numbers(folder: Path) -> list[tuple[int, dict[str, Any], float | None]]:
     return [(trial.number, dict(trial.params), trial.value) for trial in open_study(folder).splits[0].trials]
 
 
-def near(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> bool:
+def near(rows: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> bool:
     """The same parameters, numbers up to rounding: a release was written on another kind of machine."""
-    return len(found) == len(wanted) and all(
-        own.keys() == other.keys()
+    return len(rows) == len(wanted) and all(
+        row.keys() == other.keys()
         and all(value == (pytest.approx(other[key], rel=1e-9) if isinstance(value, float) else other[key])
-                for key, value in own.items())
-        for own, other in zip(found, wanted, strict=True)
+                for key, value in row.items())
+        for row, other in zip(rows, wanted, strict=True)
     )  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def test_the_finished_study_of_a_release_gets_more_trials_of_the_same_data_only(
 
 
 @pytest.mark.parametrize(
-    ("found", "said"),
+    ("written", "said"),
     [
         (1, "has format 1, of a RankTune that validated trials in another way"),
         (FORMAT + 1, f"has format {FORMAT + 1}, of a newer RankTune; this one reads {FORMAT}. Upgrade"),
@@ -128,10 +128,10 @@ def test_the_finished_study_of_a_release_gets_more_trials_of_the_same_data_only(
         (True, "is not a declaration of a study"),
     ],
 )
-def test_another_format_is_explained_in_one_line(tmp_path: Path, found: Any, said: str) -> None:
+def test_another_format_is_explained_in_one_line(tmp_path: Path, written: Any, said: str) -> None:
     home = unpacked(ASSETS / f"format-{FORMAT}", tmp_path)
     file = home / UNFINISHED / "study.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": found}))
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": written}))
     before = file.read_bytes()
     for use in (
         lambda: ranktune.resume(UNFINISHED, home=home, jobs=1),
@@ -159,7 +159,7 @@ def test_a_declaration_that_this_version_cannot_run_is_explained(tmp_path: Path)
     assert listing(home)[0]["state"].startswith(("finished", "unreadable"))
 
 
-def test_the_studies_can_be_written_again(tmp_path: Path) -> None:
+def test_the_studies_can_be_rewritten(tmp_path: Path) -> None:
     write(tmp_path / "format")
     home = unpacked(tmp_path / "format", tmp_path / "home")
     released = unpacked(ASSETS / f"format-{FORMAT}", tmp_path / "released")

@@ -31,47 +31,47 @@ COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[
 CALLS = {"tune": TuneArguments, "run": RunArguments, "resume": ResumeArguments, "worker": WorkArguments}
 FUNCTIONS: dict[str, Any] = {"tune": api.tune, "run": api.run, "resume": api.resume, "worker": api.work}
 PYTHON_ONLY = {"space", "reading", "progress"}
-DECLARED = [(command, own) for command, declaration in CALLS.items() for own in declared(declaration)]
+DECLARED = [(command, parameter) for command, declaration in CALLS.items() for parameter in declared(declaration)]
 
 
-@pytest.mark.parametrize(("command", "own"), DECLARED, ids=lambda value: getattr(value, "name", value))
-def test_a_declared_field_is_an_argument_and_an_option(command: str, own: Declared) -> None:
-    argument = inspect.signature(FUNCTIONS[command]).parameters[own.name]
-    required = own.default is MISSING
-    assert argument.default == (inspect.Parameter.empty if required else own.default)
+@pytest.mark.parametrize(("command", "declared_field"), DECLARED, ids=lambda value: getattr(value, "name", value))
+def test_a_declared_field_is_an_argument_and_an_option(command: str, declared_field: Declared) -> None:
+    argument = inspect.signature(FUNCTIONS[command]).parameters[declared_field.name]
+    required = declared_field.default is MISSING
+    assert argument.default == (inspect.Parameter.empty if required else declared_field.default)
     words = " ".join((FUNCTIONS[command].__doc__ or "").split())
-    assert f"{own.name} : " in words and " ".join(own.setting.help.split()) in words
-    assert own.setting.python_only == (own.name in PYTHON_ONLY)
+    assert f"{declared_field.name} : " in words and " ".join(declared_field.setting.help.split()) in words
+    assert declared_field.setting.python_only == (declared_field.name in PYTHON_ONLY)
     options = {parameter.name: parameter for parameter in COMMANDS[command].params}
-    if own.setting.python_only:
-        assert own.name not in options
+    if declared_field.setting.python_only:
+        assert declared_field.name not in options
         return
-    option = options[own.name]
-    assert option.help == own.setting.help
+    option = options[declared_field.name]
+    assert option.help == declared_field.setting.help
     assert option.required == required
-    assert required or option.default == (None if own.default in ((), {}) else own.default)
-    assert (option.param_type_name == "argument") == own.setting.positional
-    if not own.setting.positional:
-        expected = own.setting.options or ("--" + own.name.replace("_", "-"),)
+    assert required or option.default == (None if declared_field.default in ((), {}) else declared_field.default)
+    assert (option.param_type_name == "argument") == declared_field.setting.positional
+    if not declared_field.setting.positional:
+        expected = declared_field.setting.options or ("--" + declared_field.name.replace("_", "-"),)
         assert tuple(option.opts) == expected
 
 
-@pytest.mark.parametrize("own", [*declared(Settings)], ids=lambda own: own.name)
-def test_a_setting_is_a_field_of_study_and_a_key_of_toml(own: Declared, tmp_path: Path) -> None:
-    assert own.name in Study().as_dict()
-    (tmp_path / "s.toml").write_text("[space]\n" if own.name == "space" else "")
-    default = getattr(Study.from_toml(tmp_path / "s.toml"), own.name)
-    assert default == getattr(Study(name="s"), own.name)
-    (argument,) = (field for field in declared(TuneArguments) if field.name == own.name)
-    assert argument.setting == replace(own.setting, python=argument.setting.python)
-    assert argument.default == own.default or own.name == "data"
-    assert " ".join(own.setting.help.split()) in " ".join((Study.__doc__ or "").split())
-    (tmp_path / "s.toml").write_text(f"{own.name} = 1979-05-27\n")  # a date: of no setting's type
-    with pytest.raises(ParameterError, match=f"{own.name}="):
+@pytest.mark.parametrize("declared_field", [*declared(Settings)], ids=lambda parameter: parameter.name)
+def test_a_setting_is_a_field_of_study_and_a_key_of_toml(declared_field: Declared, tmp_path: Path) -> None:
+    assert declared_field.name in Study().as_dict()
+    (tmp_path / "s.toml").write_text("[space]\n" if declared_field.name == "space" else "")
+    default = getattr(Study.from_toml(tmp_path / "s.toml"), declared_field.name)
+    assert default == getattr(Study(name="s"), declared_field.name)
+    (argument,) = (field for field in declared(TuneArguments) if field.name == declared_field.name)
+    assert argument.setting == replace(declared_field.setting, python=argument.setting.python)
+    assert argument.default == declared_field.default or declared_field.name == "data"
+    assert " ".join(declared_field.setting.help.split()) in " ".join((Study.__doc__ or "").split())
+    (tmp_path / "s.toml").write_text(f"{declared_field.name} = 1979-05-27\n")  # a date: of no setting's type
+    with pytest.raises(ParameterError, match=f"{declared_field.name}="):
         Study.from_toml(tmp_path / "s.toml")
 
 
-def test_study_declares_nothing_of_its_own_but_what_it_fills_in() -> None:
+def test_study_declares_only_the_fields_it_fills_in() -> None:
     assert [field.name for field in fields(Study)] == [*(field.name for field in fields(Settings)), "custom"]
     with pytest.raises(ParameterError, match="custom=3: it must be a table"):
         Study(custom=3)  # type: ignore[arg-type]
@@ -93,7 +93,7 @@ def test_none_stands_for_the_default_of_a_setting(tmp_path: Path) -> None:
         ranktune.tune("missing.txt", name=None, also=None, space=None, reading=None, home=tmp_path, jobs=1)  # type: ignore[arg-type]
 
 
-def test_an_option_that_has_a_variable_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_is_read_from_its_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RANKTUNE_STORAGE", "postgresql://before")
     results: list[dict[str, Any]] = []
     small = typer.Typer()

@@ -49,11 +49,11 @@ def expected(result: StudyResult, test: pd.DataFrame) -> dict[str, Any]:
     return ranktune.compare(result.best_model, "column:today", test).as_dict()
 
 
-def assert_same(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def assert_same(result: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
     for name in ("difference", "mean_a", "mean_b", "wins", "ties", "losses", "queries"):
-        assert found[name] == pytest.approx(wanted[name]), name
-    assert found["interval"] == pytest.approx(wanted["interval"], abs=0.01)
-    assert found["p_randomisation"] == pytest.approx(wanted["p_randomisation"], abs=0.01)
+        assert result[name] == pytest.approx(wanted[name]), name
+    assert result["interval"] == pytest.approx(wanted["interval"], abs=0.01)
+    assert result["p_randomisation"] == pytest.approx(wanted["p_randomisation"], abs=0.01)
 
 
 def test_a_column_is_compared_on_test(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ def test_the_other_numbers_do_not_depend_on_a_baseline(tmp_path: Path) -> None:
     without = tuned(tmp_path / "b", name="s", drop="today").as_dict()
     row = with_it["leaderboard"].pop()
     assert row["kind"] == "baseline" and row["vali"] is None
-    for one, other in zip(with_it["leaderboard"], without["leaderboard"], strict=True):
+    for compared, other in zip(with_it["leaderboard"], without["leaderboard"], strict=True):
         measured = ("microseconds", "seconds")
-        assert {k: v for k, v in one.items() if k not in measured} == {
+        assert {k: v for k, v in compared.items() if k not in measured} == {
             k: v for k, v in other.items() if k not in measured
         }
     assert with_it["estimate_interval"] == without["estimate_interval"] and without["gain"] is None
@@ -145,7 +145,7 @@ def test_a_model_is_evaluated_on_test_alone_since_it_may_have_learnt_from_the_re
 
 
 def test_a_model_of_categories_is_a_baseline_of_other_features(tmp_path: Path) -> None:
-    colours = [own.assign(colour=np.where(own["x"] > 0, "red", "blue")) for own in (TRAIN, TEST)]
+    colours = [part.assign(colour=np.where(part["x"] > 0, "red", "blue")) for part in (TRAIN, TEST)]
     wide = [colour.drop(columns=["x", "today"]) for colour in colours]
     model = tuned(tmp_path / "a", data=wide[0], test=wide[1]).best_model
     assert model.encoding is not None
@@ -169,9 +169,9 @@ def test_a_study_goes_on_without_the_file_of_scores(tmp_path: Path) -> None:
     data = {"data": str(tmp_path / "train.csv"), "test": str(tmp_path / "test.csv"), "drop": "today", "name": "mine"}
     first = tuned(home, **data, baseline=scores)
     scores.unlink()
-    again = ranktune.resume("mine", trials=3, executor=InProcess(), home=home)
-    assert again.trials == 3 and first.gain is not None and again.gain is not None
-    assert again.gain.comparison.mean_b == first.gain.comparison.mean_b
+    resumed = ranktune.resume("mine", trials=3, executor=InProcess(), home=home)
+    assert resumed.trials == 3 and first.gain is not None and resumed.gain is not None
+    assert resumed.gain.comparison.mean_b == first.gain.comparison.mean_b
     kept = home / "mine" / "baseline.npz"
     content = bytearray(kept.read_bytes())
     content[len(content) // 2] ^= 255
@@ -191,7 +191,7 @@ def test_another_baseline_keeps_the_trials(tmp_path: Path) -> None:
 def test_scores_that_miss_evaluated_rows_are_refused_before_a_trial(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"7 scores: the test data have 240 rows, and all data together 560"):
         tuned(tmp_path, baseline=np.zeros(7), drop="today")
-    of_train = TRAIN[["qid", "docid"]].assign(qid=lambda own: own.qid + 100, score=0.0)
+    of_train = TRAIN[["qid", "docid"]].assign(qid=lambda frame: frame.qid + 100, score=0.0)
     train = TRAIN.assign(qid=TRAIN.qid + 100)
     with pytest.raises(DataError, match="no scores of the test queries"):
         tuned(tmp_path, data=train, baseline=of_train, drop="today")

@@ -39,7 +39,7 @@ def tuned(folder: Path) -> dict[str, object]:
     return result
 
 
-def test_json_is_one_object_with_what_was_found(tuned: dict[str, object], folder: Path) -> None:
+def test_json_is_one_object_with_the_results(tuned: dict[str, object], folder: Path) -> None:
     assert {"study", "metric", "best", "leaderboard", "trials", "seconds", "model"} <= set(tuned)
     assert tuned["trials"] == 6
     assert Path(str(tuned["model"])).is_file()
@@ -124,7 +124,7 @@ BAD = {
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("text", "said"), BAD.items(), ids=range(len(BAD)))
-def test_bad_data_is_one_message_and_exit_code_2(tmp_path: Path, text: str, said: str) -> None:
+def test_bad_data_gives_one_message_and_exit_code_2(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "bad.txt").write_text(text)
     done = ranktune("tune", "bad.txt", "--trials", 2, *SOLVERS, cwd=tmp_path, check=2)
     assert done.stdout == ""
@@ -180,7 +180,7 @@ def test_remedies_are_options(tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.usefixtures("tuned")
-def test_bad_options_are_one_message_and_exit_code_2(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+def test_bad_options_give_one_message_and_exit_code_2(folder: Path, arguments: tuple[str, ...], said: str) -> None:
     done = ranktune(*arguments, cwd=folder, check=2)
     assert done.stdout == ""
     assert said in done.stderr

@@ -36,15 +36,15 @@ def failing(monkeypatch: pytest.MonkeyPatch, error: BaseException, *words: str) 
     monkeypatch.setattr(listing, "listing", fail)
     monkeypatch.setattr(sys, "argv", ["ranktune", "list", *words])
     monkeypatch.setattr(sys, "path", list(sys.path))
-    with pytest.raises(SystemExit) as ended, pytest.MonkeyPatch.context() as own:
-        own.setattr("warnings.showwarning", None)  # which main replaces
+    with pytest.raises(SystemExit) as ended, pytest.MonkeyPatch.context() as patch:
+        patch.setattr("warnings.showwarning", None)  # which main replaces
         cli.main()
     assert isinstance(ended.value.code, int)
     return ended.value.code
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-def test_an_unexpected_error_is_one_message_and_a_file(
+def test_an_unexpected_error_gives_one_message_and_a_file(
     error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path / "cache"))

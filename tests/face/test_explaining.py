@@ -46,14 +46,14 @@ def blend() -> Model:
 def test_contributions_add_up_to_the_difference_of_two_documents() -> None:
     frame, model = table(), blend()
     scores = ranktune.predict(model, frame)
-    own = scores[(frame["qid"] == "q3").to_numpy()]
+    s = scores[(frame["qid"] == "q3").to_numpy()]
     result = ranktune.explain(model, frame, query="q3", documents=["d4", "d1"])
     assert [document["id"] for document in result["documents"]] == ["d4", "d1"]
-    assert [document["score"] for document in result["documents"]] == [own[4], own[1]]
-    assert [document["rank"] for document in result["documents"]] == [(own > own[row]).sum() + 1 for row in (4, 1)]
-    assert sum(one["contribution"] for one in result["contributions"]) == pytest.approx(own[4] - own[1], abs=1e-9)
+    assert [document["score"] for document in result["documents"]] == [s[4], s[1]]
+    assert [document["rank"] for document in result["documents"]] == [(s > s[row]).sum() + 1 for row in (4, 1)]
+    assert sum(part["contribution"] for part in result["contributions"]) == pytest.approx(s[4] - s[1], abs=1e-9)
     first, second = (frame[(frame["qid"] == "q3") & (frame["document"] == name)].iloc[0] for name in ("d4", "d1"))
-    assert all(one["values"] == [first[one["feature"]], second[one["feature"]]] for one in result["contributions"])
+    assert all(part["values"] == [first[part["feature"]], second[part["feature"]]] for part in result["contributions"])
     sizes = [abs(contribution["contribution"]) for contribution in result["contributions"]]
     assert sizes == sorted(sizes, reverse=True)
 
@@ -112,7 +112,7 @@ def test_what_is_missing_is_said() -> None:
     result = ranktune.explain(model, frame, query="q0", documents=["d0", "d1"])
     values = {contribution["feature"]: contribution["values"] for contribution in result["contributions"]}
     assert values["bm25"][0] is None
-    assert sum(one["contribution"] for one in result["contributions"]) == pytest.approx(result["difference"], abs=1e-9)
+    assert sum(row["contribution"] for row in result["contributions"]) == pytest.approx(result["difference"], abs=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -179,8 +179,8 @@ def test_a_table_of_long_names_and_many_features_fits(tmp_path: Path) -> None:
     frame["qid"], frame["grade"] = np.repeat([1, 2], 10), np.tile([0, 1], 10)
     frame["document"] = [f"{'http://'}{'x' * 90}/{row}" for row in range(20)]
     model = LinearModel(np.arange(30.0), "RankSVM", feature_names=names)
-    for found in (ranktune.explain(model, frame), ranktune.explain(model, frame, query=1)):
-        assert max(map(len, printed(explanation(found, top=5), 80).splitlines())) <= 80
+    for explained in (ranktune.explain(model, frame), ranktune.explain(model, frame, query=1)):
+        assert max(map(len, printed(explanation(explained, top=5), 80).splitlines())) <= 80
 
 
 class Mine:
@@ -200,12 +200,12 @@ def test_models_of_the_users_solvers_are_explained_too() -> None:
     model = CustomModel(Mine(), 4, "Mine", "Mine", feature_names=NAMES)
     result = ranktune.explain(model, frame, query="q1")
     assert not result["is_exact"]
-    assert sum(one["contribution"] for one in result["contributions"]) == pytest.approx(result["difference"], abs=1e-9)
+    assert sum(row["contribution"] for row in result["contributions"]) == pytest.approx(result["difference"], abs=1e-9)
     linear = LinearModel(np.array([2.0, 0.7, 0.0, 0.0]), "RankSVM", feature_names=NAMES)
     expected = {
-        one["feature"]: one["contribution"] for one in ranktune.explain(linear, frame, query="q1")["contributions"]
+        row["feature"]: row["contribution"] for row in ranktune.explain(linear, frame, query="q1")["contributions"]
     }
-    assert {one["feature"]: one["contribution"] for one in result["contributions"]} == pytest.approx(expected)
+    assert {row["feature"]: row["contribution"] for row in result["contributions"]} == pytest.approx(expected)
     assert ranktune.explain(model, frame)["features"][0]["feature"] == "bm25"
 
 

@@ -82,13 +82,13 @@ def test_a_table_of_a_warehouse_becomes_models_of_three_systems(tmp_path: Path) 
     names = [model.feature_names[k] for k in model.used_features] if model.feature_names else []
     assert any(new[name].isna().any() for name in ("price", "published", "brand"))
 
-    own = {name: by_name(name, new, frame["published"].max()) for name in model.feature_names or ()}
-    X = np.column_stack(list(own.values()))
+    named = {name: by_name(name, new, frame["published"].max()) for name in model.feature_names or ()}
+    X = np.column_stack(list(named.values()))
     print(f"{result.best.solver}, test {result.best.test}")
     for format in ("solr", "onnx", "lightgbm"):
         path = tmp_path / f"model.{format}"
         export(model, format, path)
-        theirs = SCORED[format](path, names, own, X)
+        theirs = SCORED[format](path, names, named, X)
         print(f"{format}: {path.stat().st_size} bytes, largest difference {np.abs(theirs - scores).max():.2g}")
         np.testing.assert_allclose(theirs, scores, rtol=0.0, atol=1e-5)
 
@@ -110,20 +110,22 @@ def by_name(name: str, rows: pd.DataFrame, latest: pd.Timestamp) -> Floats:
     return np.asarray(rows[column].isna() if what == "missing" else rows[column], dtype=np.float64)
 
 
-def by_solr(path: Path, names: list[str], own: Mapping[str, Floats], X: Floats) -> Floats:
+def by_solr(path: Path, names: list[str], named: Mapping[str, Floats], X: Floats) -> Floats:
     score = solr(path.read_text())
     rows = range(len(X))
-    documents = [{name: np.float32(own[name][row]) for name in names if not np.isnan(own[name][row])} for row in rows]
+    documents = [
+        {name: np.float32(named[name][row]) for name in names if not np.isnan(named[name][row])} for row in rows
+    ]
     return np.array([score(document) for document in documents], dtype=np.float64)
 
 
-def by_onnx(path: Path, names: list[str], own: Mapping[str, Floats], X: Floats) -> Floats:
+def by_onnx(path: Path, names: list[str], named: Mapping[str, Floats], X: Floats) -> Floats:
     session = pytest.importorskip("onnxruntime").InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    used = np.column_stack([own[name] for name in names]).astype(np.float32)
+    used = np.column_stack([named[name] for name in names]).astype(np.float32)
     return np.asarray(session.run(["score"], {"features": used})[0][:, 0], dtype=np.float64)
 
 
-def by_lightgbm(path: Path, names: list[str], own: Mapping[str, Floats], X: Floats) -> Floats:
+def by_lightgbm(path: Path, names: list[str], named: Mapping[str, Floats], X: Floats) -> Floats:
     return np.asarray(lightgbm.Booster(model_file=str(path)).predict(X), dtype=np.float64)
 
 

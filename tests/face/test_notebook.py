@@ -119,7 +119,7 @@ def test_trials_and_leaderboard_are_data_frames(
         pytest.importorskip(library)
     trials, rows = result.trials_frame(), result.leaderboard_frame()
     if library != "none":
-        trials, rows = (narwhals.from_native(own).to_dict(as_series=False) for own in (trials, rows))
+        trials, rows = (narwhals.from_native(frame).to_dict(as_series=False) for frame in (trials, rows))
     assert list(trials["number"]) == [0, 1, 2] and set(trials["solver"]) == {"RidgeRanker", "BestFeature"}
     assert {"RidgeRanker.alpha", "state", "value", "seconds"} <= set(trials)
     assert list(rows["solver"]) == [row.solver for row in result.leaderboard]
@@ -136,7 +136,7 @@ def test_columns_have_one_type() -> None:
 def test_the_record_is_an_optuna_study(result: StudyResult) -> None:
     study = result.optuna_study
     assert len(study.trials) == 3 and study.best_value == max(
-        own.value for own in study.trials if own.value is not None
+        trial.value for trial in study.trials if trial.value is not None
     )
 
 

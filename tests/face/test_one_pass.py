@@ -38,15 +38,15 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["model.json", "result.json"]
     assert max(map(len, ended.stdout.replace(str(tmp_path), "").splitlines())) <= 80
     assert "ndcg@5 before learning, the best of" in ended.stdout and "other queries" in ended.stdout
-    found = json.loads((folder / "result.json").read_text())
-    assert found["queries"] == 135 and found["test"]["queries"] <= 15
+    result = json.loads((folder / "result.json").read_text())
+    assert result["queries"] == 135 and result["test"]["queries"] <= 15
     for command in (
         ["evaluate", str(folder / "model.json"), str(data)],
         ["predict", str(folder / "model.json"), str(data)],
     ):
         assert run(app, command).exit_code == 0
-    again = run(app, ["one-pass", str(data), "-o", str(folder)])
-    assert isinstance(again.exception, StudyError) and "holds a finished pass" in str(again.exception)
+    repeated = run(app, ["one-pass", str(data), "-o", str(folder)])
+    assert isinstance(repeated.exception, StudyError) and "holds a finished pass" in str(repeated.exception)
     asked = [
         "one-pass",
         str(data),
@@ -59,19 +59,19 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "SOLAR1",
     ]
     printed = json.loads(run(app, asked).stdout)
-    assert {own["solver"] for own in printed["configurations"]} == {"SOLAR1"}
+    assert {entry["solver"] for entry in printed["configurations"]} == {"SOLAR1"}
 
 
 def test_python_with_test_data_and_without() -> None:
     train, test = linear_queries(120, 2), linear_queries(60, 3)
     lines: list[str] = []
-    found = ranktune.one_pass(train, test=test, configurations=5, metric="mrr", progress=lines.append)
-    assert found.test is not None and found.queries == 120 and len(lines) == len(found.looks)
-    measured = ranktune.evaluate(found.best_model, test, "mrr")["metrics"]["mrr"]
-    assert found.test["mean"] == pytest.approx(measured["mean"], abs=1e-12)
-    assert repr(found).startswith("OnePassResult(") and "test " in repr(found)
-    again = ranktune.one_pass(train, test=test, configurations=5, metric="mrr")
-    assert again.as_dict() == found.as_dict()
+    result = ranktune.one_pass(train, test=test, configurations=5, metric="mrr", progress=lines.append)
+    assert result.test is not None and result.queries == 120 and len(lines) == len(result.looks)
+    measured = ranktune.evaluate(result.best_model, test, "mrr")["metrics"]["mrr"]
+    assert result.test["mean"] == pytest.approx(measured["mean"], abs=1e-12)
+    assert repr(result).startswith("OnePassResult(") and "test " in repr(result)
+    repeated = ranktune.one_pass(train, test=test, configurations=5, metric="mrr")
+    assert repeated.as_dict() == result.as_dict()
     assert ranktune.one_pass(train, configurations=2, held_out=0.0).test is None
 
 

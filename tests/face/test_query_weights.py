@@ -128,16 +128,16 @@ def test_the_pages_show_the_same_figures(tmp_path: Path, test: str) -> None:
 @pytest.mark.thorough
 def test_weights_of_one_and_their_scale_change_no_figure(tmp_path: Path) -> None:
     def rows(name: str, weight: str | None, factor: float) -> list[tuple[object, ...]]:
-        own = TRAIN.assign(traffic=factor), TEST.assign(traffic=factor)
+        weighted = TRAIN.assign(traffic=factor), TEST.assign(traffic=factor)
         given = STUDY | {"solvers": ["BestFeature"], "trials": 1, "weight": weight, "drop": ["traffic"] * (not weight)}
-        result = ranktune.tune(own[0], test=own[1], **given, name=name, executor=InProcess(), home=tmp_path)
+        result = ranktune.tune(weighted[0], test=weighted[1], **given, name=name, executor=InProcess(), home=tmp_path)
         numbers = [result.estimate, *(getattr(row, part) for row in result.leaderboard for part in ("vali", "test"))]
         return [(number.mean, number.low, number.high) for number in numbers if number is not None]
 
     plain = rows("plain", None, 1.0)
     for name, factor in (("one", 1.0), ("more", 3.0)):
-        for one, other in zip(rows(name, "traffic", factor), plain, strict=True):
-            assert one == pytest.approx(other, rel=1e-9)
+        for figures, other in zip(rows(name, "traffic", factor), plain, strict=True):
+            assert figures == pytest.approx(other, rel=1e-9)
 
 
 class Picks(LinearRanker):

@@ -62,7 +62,7 @@ def test_a_server_that_was_asked_to_end_once_may_take_its_time() -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_what_was_there_before_is_there_again() -> None:
+def test_the_previous_state_is_restored() -> None:
     before = signal.set_wakeup_fd(-1)
     signal.set_wakeup_fd(before)
     with second_signal_ends():

@@ -46,14 +46,14 @@ def test_an_unknown_solver_is_an_error_that_names_the_nearest() -> None:
 
 
 def test_every_active_choice_is_fitted_once() -> None:
-    found = list(_choices(SOLVERS["ElasticRank"]))
-    assert found[0] == {}
-    assert {"loss": "pairwise_hinge"} in found and {"optimizer": "rda"} in found and {"schedule": "constant"} in found
-    assert all(len(result) == 1 for result in found[1:])
-    assert len(found) == len({tuple(result.items()) for result in found})
+    made = list(_choices(SOLVERS["ElasticRank"]))
+    assert made[0] == {}
+    assert {"loss": "pairwise_hinge"} in made and {"optimizer": "rda"} in made and {"schedule": "constant"} in made
+    assert all(len(result) == 1 for result in made[1:])
+    assert len(made) == len({tuple(result.items()) for result in made})
 
 
-def test_what_is_compiled_is_not_compiled_again() -> None:
+def test_compiled_kernels_are_not_recompiled() -> None:
     compile_solver("RidgeRanker")
     assert compile_solver("RidgeRanker") == 0.0
 

@@ -79,8 +79,8 @@ def test_a_study_in_toml_has_the_same_columns(name: str, tmp_path: Path) -> None
     text = [f'data = "{source.name}"', 'solvers = ["RidgeRanker"]', "trials = 2", 'test = "none"', *lines]
     (tmp_path / "mine.toml").write_text("\n".join(text))
     result = ranktune.run(tmp_path / "mine.toml", executor=InProcess(), home=tmp_path / "runs")
-    again = ranktune.tune(source, **STUDY, **options, executor=InProcess(), home=tmp_path / "runs", name="again")
-    assert result.best_model.fingerprint == again.best_model.fingerprint
+    repeated = ranktune.tune(source, **STUDY, **options, executor=InProcess(), home=tmp_path / "runs", name="again")
+    assert result.best_model.fingerprint == repeated.best_model.fingerprint
 
 
 def test_frames_are_validation_and_test_data_too(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_frames_are_validation_and_test_data_too(tmp_path: Path) -> None:
 
 
 def _shop(folder: Path, form: str) -> Any:
-    """Return a table with a category and dates, whose columns of queries and grades have names of their own."""
+    """Return a table with a category and dates, whose columns of queries and grades have unusual names."""
     generator = np.random.default_rng(3)
     n = len(ROWS) * 2
     frame = pl.DataFrame({

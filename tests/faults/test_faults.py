@@ -13,20 +13,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
-from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.storage.record import Record, number_of
 from tests.support.faults import Faults
 from tests.support.paths import ROOT
+from tests.tuner.storage.test_record import DISTRIBUTIONS, PARAMS
 
-DISTRIBUTIONS: dict[str, BaseDistribution] = {
-    "solver": CategoricalDistribution(["A", "B"]),
-    "A.x": FloatDistribution(1e-3, 1.0, log=True),
-}
-PARAMS: dict[str, Value] = {"solver": "A", "A.x": 0.1}
 TRIALS = 2
 CAUSES = {errno.ENOSPC: ("is full", "No space left"), errno.EIO: ("disk I/O error", "Input/output error")}
 

@@ -77,7 +77,7 @@ def gone_through(postgres: Server, folder: Path, trials: int, outages: list[floa
     return [errors, *(said for _, said in ends)]
 
 
-def test_a_server_that_crashes_again_and_again_costs_nothing(postgres: Server, folder: Path) -> None:
+def test_a_server_that_crashes_repeatedly_costs_nothing(postgres: Server, folder: Path) -> None:
     errors = gone_through(postgres, folder, 72, [0.0, 1.5])
     assert all(map(said_only_warnings, errors)), errors
 
@@ -107,8 +107,8 @@ def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, fo
     assert worker.returncode == 0, heard
     result = checked(folder, 40, url)
     assert {trial.state for trial in result} == {TrialState.COMPLETE}
-    again = {e["trial"] for e in read_events(folder) if e["event"] == "reissued"}
-    assert {number_of(trial) for trial in result if trial.user_attrs.get(RESTARTS)} == again
+    reissued = {e["trial"] for e in read_events(folder) if e["event"] == "reissued"}
+    assert {number_of(trial) for trial in result if trial.user_attrs.get(RESTARTS)} == reissued
     by_joined = sum(":" in trial.user_attrs.get("worker", "") for trial in result)
     assert int(ran) == by_joined, "what it handed in too late would be counted as its own"
 

@@ -73,18 +73,18 @@ def test_nothing_holds_the_password(form: str, postgres: Server, tmp_path: Path)
         until = time.monotonic() + PATIENCE
         while process.poll() is None and time.monotonic() < until:
             seen.append(argument_lists(process.pid))
-            for one in home.rglob("lock"):
-                seen.append(one.read_text())
+            for path in home.rglob("lock"):
+                seen.append(path.read_text())
             time.sleep(0.05)
         seen += process.communicate()
     assert process.returncode == 0, seen[-1]
     wrong = url.replace(postgres.password, f"wrong-{postgres.password}")  # which the server refuses
-    again = subprocess.run(
+    second = subprocess.run(
         [*map(str, command), *SOLVERS, "--storage", wrong],
         cwd=tmp_path, env=environment, capture_output=True, text=True,
     )  # fmt: skip
-    seen += [again.stdout, again.stderr]
+    seen += [second.stdout, second.stderr]
     for folder in (home, cache):
-        seen += [one.read_bytes().decode("latin-1") for one in folder.rglob("*") if one.is_file()]
+        seen += [path.read_bytes().decode("latin-1") for path in folder.rglob("*") if path.is_file()]
     assert len(seen) > 10
     assert [text[:200] for text in seen if postgres.password in text] == []

@@ -1,4 +1,4 @@
-"""Signals to a study in a process of its own: it stops soon, says how to go on, and loses nothing."""
+"""Signals to a study in a separate process: it stops soon, says how to go on, and loses nothing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def asked(folder: Path) -> dict[int, Any]:
         ([signal.SIGINT, signal.SIGINT], 100.0, 0),
         pytest.param([signal.SIGTERM, signal.SIGINT], 100.0, 0, marks=pytest.mark.slow),
     ],
-    ids=lambda value: "+".join(one.name for one in value) if isinstance(value, list) else str(value),
+    ids=lambda value: "+".join(sent.name for sent in value) if isinstance(value, list) else str(value),
 )
 def test_what_runs_on_lanes_is_finished_or_put_back(
     tmp_path: Path, signals: list[signal.Signals], seconds: float, finished: int

@@ -77,7 +77,7 @@ def check_record(home: Path) -> None:
         assert len(set(numbers)) == len(numbers) <= TRIALS
 
 
-def fail_at(at: int, home: Path, error: int, lasts: bool, expected: dict[str, Any]) -> str | None:
+def check_fault_at(at: int, home: Path, error: int, lasts: bool, expected: dict[str, Any]) -> str | None:
     """Run with a fault at that operation, then go on without; return which operation it was."""
     shutil.rmtree(home, ignore_errors=True)
     failed: RankTuneError | None = None
@@ -106,7 +106,8 @@ def fail_at(at: int, home: Path, error: int, lasts: bool, expected: dict[str, An
 def test_a_full_disk_at_some_operations_in_turn(undisturbed: tuple[dict[str, Any], int], tmp_path: Path) -> None:
     """Few of the many that write the data, more of those after."""
     expected, count = undisturbed
-    met = [fail_at(at, tmp_path / "h", errno.ENOSPC, True, expected) for at in (5, 200, *range(count - 221, count, 17))]
+    operations = (5, 200, *range(count - 221, count, 17))
+    met = [check_fault_at(at, tmp_path / "h", errno.ENOSPC, True, expected) for at in operations]
     assert len(set(met)) > 5 and None not in met
 
 
@@ -119,7 +120,7 @@ def test_a_fault_at_each_operation_in_turn(
 ) -> None:
     expected, count = undisturbed
     for at in range(first, count + 1, PARTS):
-        fail_at(at, tmp_path / "h", error, lasts, expected)
+        check_fault_at(at, tmp_path / "h", error, lasts, expected)
 
 
 def data(

@@ -80,7 +80,7 @@ def check_coordinator_killed(folder: Path, kills: int, trials: int, jobs: int) -
     assert sorted(acknowledged(folder)) == list(range(trials)) or len(acknowledged(folder)) >= trials - kills
 
 
-def test_a_coordinator_that_is_killed_again_and_again_loses_nothing(tmp_path: Path) -> None:
+def test_a_coordinator_that_is_killed_repeatedly_loses_nothing(tmp_path: Path) -> None:
     check_coordinator_killed(tmp_path / "s", 4, 120, 2)
 
 

@@ -77,7 +77,7 @@ def run(command: str, home: Path, data: Path) -> Found:
     if done.exit_code != 0:
         said = str(done.exception) if isinstance(done.exception, RankTuneError) else done.stderr
         return Found(Outcome.REFUSED if 0 < len(said.strip()) < LONGEST else Outcome.UNEXPECTED, said)
-    said = " ".join([done.stderr, *(f"warning: {own.message}" for own in caught if own.category is RankTuneWarning)])
+    said = " ".join([done.stderr, *(f"warning: {w.message}" for w in caught if w.category is RankTuneWarning)])
     return Found(Outcome.CORRECT, said, _answer(command, done.stdout, home))
 
 
@@ -121,9 +121,9 @@ def _answer(command: str, output: str, home: Path) -> object:
 def stable(value: Any, home: str) -> Any:
     """Return a JSON value without what differs between two runs of one study."""
     if isinstance(value, dict):
-        return {name: stable(own, home) for name, own in value.items() if not TIMES.search(name)}
+        return {name: stable(item, home) for name, item in value.items() if not TIMES.search(name)}
     if isinstance(value, list):
-        return [stable(own, home) for own in value]
+        return [stable(item, home) for item in value]
     return value.replace(home, "HOME") if isinstance(value, str) else value
 
 

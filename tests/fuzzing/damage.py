@@ -67,7 +67,7 @@ class Bench:
         for seed in seeds:
             for kind in KINDS:
                 commands = [command for command in COMMANDS if self.expected[kind, command, "data.csv"] is not None]
-                unscored = [own for own in COMMANDS if own not in SCORING]  # other documents have other scores
+                unscored = [key for key in COMMANDS if key not in SCORING]  # other documents have other scores
                 for harm in possible:
                     for file in self.samples.files(kind):
                         yield from (Case(kind, file, harm, command, seed) for command in commands)
@@ -109,8 +109,8 @@ class Bench:
 
     def _is_resumed(self, case: Case, home: Path) -> bool:
         """Return whether the study gives its result once the file is whole again."""
-        again = run("resume", home, self.samples.folder / "data.csv")
-        return again.answer == self.expected[case.kind, "resume", "data.csv"]
+        resumed = run("resume", home, self.samples.folder / "data.csv")
+        return resumed.answer == self.expected[case.kind, "resume", "data.csv"]
 
 
 def _restore(path: Path, whole: bytes) -> None:
@@ -135,7 +135,7 @@ def main(folder: Path, most: int, seed: int, commands: Collection[str]) -> None:
         ledger.add(case.command, result[0], str(case), result[1])
         if result[0] not in GOOD:
             print(f"{result[0]}: {case}\n    {result[1].strip()[-400:]}", flush=True)
-    print(table(ledger.found, f"{len(cases)} cases, command"))
+    print(table(ledger.counts, f"{len(cases)} cases, command"))
 
 
 if __name__ == "__main__":

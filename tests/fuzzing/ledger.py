@@ -1,4 +1,4 @@
-"""What long runs found, as JSON lines, and their table: what was injected or tried, and what came of it.
+"""Results of long runs, as JSON lines, and their table: what was injected or tried, and what came of it.
 
 `python -m tests.fuzzing.ledger FILE...` prints the table of those lines in Markdown.
 """
@@ -18,25 +18,25 @@ class Ledger:
     """Counts outcomes by row, and appends each case to a file if one is given."""
 
     path: Path | None = None
-    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, row: str, outcome: str, case: str, said: str = "") -> None:
         """Note one case: the row of the table, what came of it, what it was, and what was said."""
-        self.found[row, outcome] += 1
+        self.counts[row, outcome] += 1
         if self.path is not None:
             with self.path.open("a") as file:
                 file.write(json.dumps({"row": row, "outcome": outcome, "case": case, "said": said[-400:]}) + "\n")
 
 
-def table(found: Mapping[tuple[str, str], int], title: str) -> str:
+def table(counts: Mapping[tuple[str, str], int], title: str) -> str:
     """Return counts by row and outcome in Markdown, with sums."""
-    outcomes = list(dict.fromkeys(outcome for _, outcome in sorted(found, key=lambda key: key[1])))
-    rows = list(dict.fromkeys(row for row, _ in sorted(found)))
+    outcomes = list(dict.fromkeys(outcome for _, outcome in sorted(counts, key=lambda key: key[1])))
+    rows = list(dict.fromkeys(row for row, _ in sorted(counts)))
     lines = [[title, *outcomes, "all"]]
     for row in rows:
-        own = [found.get((row, outcome), 0) for outcome in outcomes]
-        lines.append([row, *map(str, own), str(sum(own))])
-    sums = [sum(found.get((row, outcome), 0) for row in rows) for outcome in outcomes]
+        row_counts = [counts.get((row, outcome), 0) for outcome in outcomes]
+        lines.append([row, *map(str, row_counts), str(sum(row_counts))])
+    sums = [sum(counts.get((row, outcome), 0) for row in rows) for outcome in outcomes]
     lines.append(["all", *map(str, sums), str(sum(sums))])
     body = ["| " + " | ".join(line) + " |" for line in lines]
     return "\n".join([body[0], "|---" + "|---:" * (len(outcomes) + 1) + "|", *body[1:]])

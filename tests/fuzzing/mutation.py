@@ -147,31 +147,31 @@ def outcome(given: Input, folder: Path) -> tuple[Outcome, str]:
         return Outcome.REFUSED, str(error)
     except Exception:
         return Outcome.TRACEBACK, traceback.format_exc()
-    found = rows_of(queries)
+    rows = rows_of(queries)
     if expected is None:  # perhaps what was changed does not matter
         generator = np.random.default_rng([given.seed, *given.kind.encode()])
         expected = READERS[given.kind](original(given.kind, generator))
     names = queries.feature_names or tuple(str(k + 1) for k in range(queries.n_features))
     absent = math.nan if queries.feature_names else 0.0
     wanted = [(row.grade, row.query, tuple(row.features.get(name, absent) for name in names)) for row in expected]
-    alike = len(found) == len(wanted) and all(map(_same, found, wanted))
+    alike = len(rows) == len(wanted) and all(map(_same, rows, wanted))
     if alike:
         return Outcome.EQUAL, ""
-    return (Outcome.LENIENT, why) if why else (Outcome.WRONG, f"{found}\nplainly\n{wanted}")
+    return (Outcome.LENIENT, why) if why else (Outcome.WRONG, f"{rows}\nplainly\n{wanted}")
 
 
 def rows_of(queries: Queries) -> list[tuple[float, str, tuple[float, ...]]]:
     """Return grade, query and features of each document, in the order of the file."""
     X, ids = dense(queries.features), np.repeat(queries.query_ids.astype(object), queries.lengths)
-    own = [
+    rows = [
         (float(g), str(q), tuple(map(float, x))) for g, q, x in zip(queries.grades, ids.tolist(), X, strict=True)
     ]  # fmt: skip
-    order = range(len(own)) if queries.rows is None else np.argsort(queries.rows).tolist()
-    return [own[at] for at in order]
+    order = range(len(rows)) if queries.rows is None else np.argsort(queries.rows).tolist()
+    return [rows[at] for at in order]
 
 
-def _same(one: tuple[float, str, tuple[float, ...]], other: tuple[float, str, tuple[float, ...]]) -> bool:
-    return one[:2] == other[:2] and len(one[2]) == len(other[2]) and np.array_equal(one[2], other[2], equal_nan=True)
+def _same(row: tuple[float, str, tuple[float, ...]], other: tuple[float, str, tuple[float, ...]]) -> bool:
+    return row[:2] == other[:2] and len(row[2]) == len(other[2]) and np.array_equal(row[2], other[2], equal_nan=True)
 
 
 def model_outcome(seed: int, folder: Path) -> tuple[Outcome, str]:
@@ -238,8 +238,8 @@ def main(count: int, seed: int = 0) -> None:
         for kind in (*READERS, *OTHERS):
             result, bad = tried(kind, count, seed, Path(folder))
             print("\n".join(bad[:8]), flush=True)
-            ledger.found.update({(kind, str(own)): times for own, times in result.items()})
-    print(table(ledger.found, "format"))
+            ledger.counts.update({(kind, str(outcome)): times for outcome, times in result.items()})
+    print(table(ledger.counts, "format"))
 
 
 if __name__ == "__main__":

@@ -64,9 +64,9 @@ class NativeFaults:
         if code < 0 and code != -9:
             return SIGNAL, f"{code} {said[-600:]}"
         before = _finished(home / NAME)
-        code, again = self._tune(home)
-        if code or "Traceback" in again:
-            return LOST, again[-600:]
+        code, resumed = self._tune(home)
+        if code or "Traceback" in resumed:
+            return LOST, resumed[-600:]
         if self._result(home) != self.expected:
             return LOST, "another result"
         if not before <= _finished(home / NAME):
@@ -106,7 +106,7 @@ def main(folder: Path, cases: int = 40, seed: int = 0) -> None:
         if came not in (SURVIVED, NONE):
             print(f"{came}: {kind} at {at}: {said}", flush=True)
     bench.close()
-    print(table(ledger.found, "fault"))
+    print(table(ledger.counts, "fault"))
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def _bad(bench: Bench, cases: list[Case]) -> list[str]:
         if result is not None:
             ledger.add(case.command, result[0], str(case))
             bad += [] if result[0] in GOOD else [f"{result[0]}: {case}: {result[1].strip()[-300:]}"]
-    print(table(ledger.found, "command"))
+    print(table(ledger.counts, "command"))
     return bad
 
 

@@ -72,8 +72,8 @@ def test_deviations_are_those_of_copies(scale: Any) -> None:
 @pytest.mark.parametrize("ranker", [LambdaMART(trees=10), RandomForestRanker(trees=10)], ids=repr)
 def test_equal_weights_within_queries_are_weights_of_queries(ranker: Any) -> None:
     by_query = generator.uniform(0.5, 2.0, 20).round(1)
-    own = ranker.fit(X, Y, qid=QID, document_weights=np.repeat(by_query, 12)).predict(NEW)
-    np.testing.assert_array_equal(own, ranker.fit(X, Y, qid=QID, query_weights=by_query).predict(NEW))
+    scores = ranker.fit(X, Y, qid=QID, document_weights=np.repeat(by_query, 12)).predict(NEW)
+    np.testing.assert_array_equal(scores, ranker.fit(X, Y, qid=QID, query_weights=by_query).predict(NEW))
 
 
 def test_weights_follow_their_documents() -> None:

@@ -95,16 +95,16 @@ def test_trees_that_start_from_a_linear_model_keep_constraints(kind: type, start
     if library := {LambdaMART: "lightgbm", XGBoostRanker: "xgboost", CatBoostRanker: "catboost"}.get(kind):
         pytest.importorskip(library)
     more = {"loss": "QueryRMSE"} if kind is CatBoostRanker else {}
-    keeps_constraints(kind(trees=20, start=start, **more))
+    assert_keeps_constraints(kind(trees=20, start=start, **more))
 
 
 @pytest.mark.parametrize("loss", NOISY)
 @pytest.mark.parametrize("kind", [LambdaMART, SymmetricGBDT])
 def test_trees_by_noisy_rankings_keep_constraints(kind: type, loss: str) -> None:
-    keeps_constraints(kind(trees=20, bins=15, loss=loss))
+    assert_keeps_constraints(kind(trees=20, bins=15, loss=loss))
 
 
-def keeps_constraints(ranker: Any) -> None:
+def assert_keeps_constraints(ranker: Any) -> None:
     model = ranker.fit(data(), monotone=SIGNS).as_model(feature_names=NAMED)
     assert model.monotone == SIGNS
     assert swept_the_wrong_way(model, data(1, 60), SIGNS) <= 1e-12

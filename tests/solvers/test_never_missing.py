@@ -89,13 +89,13 @@ def steps(model: Any, queries: Queries) -> float:
 def test_copies_keep_what_was_learned_of_missing_values(kind: str, seed: int) -> None:
     skip_unless_there(kind)
     queries = some_lacking(seed)
-    model, own = model_of(kind, seed), lacking(queries)
+    model, mask = model_of(kind, seed), lacking(queries)
     copy = distil(model, queries)
-    X = without(documents(seed), own, np.nan)
+    X = without(documents(seed), mask, np.nan)
     assert np.abs(copy.predict(X) - model.predict(X)).max() <= steps(model, queries)
     for part in parts(model):
         if isinstance(part, LinearModel) and part.missing is not None:  # exactly, of each feature alone
-            alone = LinearModel(part.weights * own, "x", missing=part.missing)
+            alone = LinearModel(part.weights * mask, "x", missing=part.missing)
             nothing = np.full((1, 6), np.nan)
             result = distil(alone, queries).predict(nothing)
             np.testing.assert_allclose(result, alone.predict(nothing), rtol=1e-12, atol=1e-12)

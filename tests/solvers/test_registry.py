@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import subprocess
-import sys
 from importlib import import_module
 
 import pytest
@@ -15,6 +13,7 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, defaults
 from ranktune.solvers.registry import NAMES, SOLVERS, STANDARD, make, solver_class
+from tests.support.commands import output_of
 
 
 def test_every_name_is_the_class_of_that_name() -> None:
@@ -84,4 +83,4 @@ def test_importing_the_registry_imports_no_solver() -> None:
         "below = tuple(f'ranktune.solvers.{name}' for name in ('linear', 'online', 'boosting', 'metrics.metrics'));"
         "print([name for name in sys.modules if name.startswith(below)])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert output_of(code) == "[]\n"

@@ -1,4 +1,4 @@
-"""A bucket of an S3 of our own on loopback."""
+"""A bucket of a separate S3 server on loopback."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def s3_bucket(monkeypatch: pytest.MonkeyPatch, name: str) -> Iterator[str]:
     for variable in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(variable, "test")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    own = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    own.start()
+    storage = server.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    storage.start()
     try:
-        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*own.get_host_and_port()))
+        monkeypatch.setenv("AWS_ENDPOINT_URL", "http://{}:{}".format(*storage.get_host_and_port()))
         boto3.client("s3").create_bucket(Bucket=name)
         yield f"s3://{name}"
     finally:
-        own.stop()
+        storage.stop()

@@ -57,6 +57,12 @@ def ranktune(*arguments: object, cwd: Path, check: int = 0) -> subprocess.Comple
     return done
 
 
+def output_of(code: str, *arguments: object) -> str:
+    """Return what a program in another process of Python prints."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 def ended(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
     """Run the command line in this process, as a user does, and return its exit code."""
     monkeypatch.setattr(sys, "argv", ["ranktune", *map(str, words)])

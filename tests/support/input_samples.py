@@ -1,4 +1,4 @@
-"""The same judged documents in every form that RankTune reads."""
+"""The same graded documents in every form that RankTune reads."""
 
 from __future__ import annotations
 

@@ -125,8 +125,8 @@ def check_absence_is_zero(model: Model, never: Mask) -> None:
         if isinstance(part, TreeModel):
             trees = part.trees
             assert trees.missing_left is not None
-            own = never[trees.feature]
-            np.testing.assert_array_equal(trees.missing_left[own], trees.threshold[own] >= 0.0)
+            splits = never[trees.feature]
+            np.testing.assert_array_equal(trees.missing_left[splits], trees.threshold[splits] >= 0.0)
         if isinstance(part, LinearModel):
             assert part.missing is not None
             assert (part.missing[never] == 0.0).all()

@@ -43,19 +43,19 @@ def append(home: Path, name: str, trials: Sequence[Trial], split: str = "") -> N
     """Write finished trials into a study's record, as a run does."""
     record = Record(home / name / split, "/".join(filter(None, (name, split))), "ndcg@10")
     known = StudyFolder(home / name).study().union_space().distributions
-    for own in trials:
-        params = own.flat_params
-        values = {} if own.value is None else {"ndcg@10": np.full(4, own.value)}
+    for each in trials:
+        params = each.flat_params
+        values = {} if each.value is None else {"ndcg@10": np.full(4, each.value)}
         outcome = Outcome(
-            per_query=values, nonzeros=own.nonzeros or float("nan"), seconds=own.seconds, error=own.error,
-            begun=BEGUN + own.number, ended=BEGUN + own.number + 0.5, worker=own.worker, warnings=own.warnings,
-            steps=tuple((BEGUN, f"fold {k}", part) for k, part in enumerate(own.parts, start=1)),
-            stopped=own.stopped, path_parameter=own.path_parameter, path=own.path,
-            chosen=float(own.params[own.path_parameter] or 0.0) if own.path else None, restarts=own.restarts,
+            per_query=values, nonzeros=each.nonzeros or float("nan"), seconds=each.seconds, error=each.error,
+            begun=BEGUN + each.number, ended=BEGUN + each.number + 0.5, worker=each.worker, warnings=each.warnings,
+            steps=tuple((BEGUN, f"fold {k}", part) for k, part in enumerate(each.parts, start=1)),
+            stopped=each.stopped, path_parameter=each.path_parameter, path=each.path,
+            chosen=float(each.params[each.path_parameter] or 0.0) if each.path else None, restarts=each.restarts,
         )  # fmt: skip
-        estimate = Estimate(own.value or 0.0, (own.error_of_estimate or 0.0) ** 2) if own.stopped else None
+        estimate = Estimate(each.value or 0.0, (each.error_of_estimate or 0.0) ** 2) if each.stopped else None
         spaces = {key: known.get(key, optuna.distributions.FloatDistribution(0.0, 10.0)) for key in params}
-        record.append(own.number, params, spaces, outcome, estimate)
+        record.append(each.number, params, spaces, outcome, estimate)
     record.close()
 
 
@@ -87,23 +87,23 @@ def concluded(name: str, labels: Sequence[str] = SOLVERS, splits: Sequence[str] 
 def hostile_data(folder: Path) -> StudyData:
     """Return a finished study in which everything that anybody may name has a hostile name."""
     params = {name: 0.1 * (k + 1) for k, name in enumerate(HOSTILE)}
-    own = [
+    trials = [
         replace(t, params=dict(t.params) | (params if k % 2 else {}), worker=HOSTILE[k % 8], warnings=(HOSTILE[k % 8],))
         for k, t in enumerate(trials_of(SOLVERS, 16))
     ]
-    own += [trial(16 + k, SOLVERS[0], {}, None, error=text) for k, text in enumerate(HOSTILE)]
+    trials += [trial(16 + k, SOLVERS[0], {}, None, error=text) for k, text in enumerate(HOSTILE)]
     labels = (HOSTILE[0], HOSTILE[3], *SOLVERS)
     evidence = evidence_of(labels)
     queries = (*HOSTILE, *evidence.queries[len(HOSTILE) :])
     closely = tuple(
-        replace(one, query=text, documents=HOSTILE[: len(one.grades)] + one.documents[len(HOSTILE) :])
-        for text, one in zip(HOSTILE, evidence.closely, strict=False)
+        replace(entry, query=text, documents=HOSTILE[: len(entry.grades)] + entry.documents[len(HOSTILE) :])
+        for text, entry in zip(HOSTILE, evidence.closely, strict=False)
     )
     evidence = replace(evidence, queries=queries, closely=closely)
     folder.mkdir(parents=True, exist_ok=True)
     model = linear_model(folder / "model.json", list(range(1, len(HOSTILE) + 1)), HOSTILE)
     data = study_data(
-        folder, [(HOSTILE[0], own, evidence), (HOSTILE[3], own, evidence)], solvers=SOLVERS,
+        folder, [(HOSTILE[0], trials, evidence), (HOSTILE[3], trials, evidence)], solvers=SOLVERS,
         result=concluded(HOSTILE[1], labels, (HOSTILE[0], HOSTILE[3])),
         models={(split, label): model for split in (HOSTILE[0], HOSTILE[3]) for label in labels},
     )  # fmt: skip

@@ -22,7 +22,7 @@ USER = "tester"
 
 @dataclass
 class Server:
-    """A server with a data folder of its own. Its user is USER, and each test takes a database of its own."""
+    """A server with a separate data folder. Its user is USER, and each test takes a new database."""
 
     binaries: Path
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="ranktune-postgres-")))

@@ -59,11 +59,11 @@ def write(target: Path) -> None:
 def _pack(study: Path, archive: Path) -> None:
     archive.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
-        for own in sorted(study.rglob("*")):
-            if own.is_file():
-                entry = zipfile.ZipInfo(own.relative_to(study).as_posix(), _MOMENT)
+        for member in sorted(study.rglob("*")):
+            if member.is_file():
+                entry = zipfile.ZipInfo(member.relative_to(study).as_posix(), _MOMENT)
                 entry.compress_type = zipfile.ZIP_DEFLATED
-                file.writestr(entry, own.read_bytes())
+                file.writestr(entry, member.read_bytes())
 
 
 if __name__ == "__main__":

@@ -30,9 +30,9 @@ def split(seed: int) -> Split:
     )
 
 
-def paper(*entries: Entry, protocol: str = "folds", **own: Any) -> Paper:
-    return Paper("tiny", "A tiny paper", (Table("Table 1", protocol, entries, **own),))
+def paper(*entries: Entry, protocol: str = "folds", **options: Any) -> Paper:
+    return Paper("tiny", "A tiny paper", (Table("Table 1", protocol, entries, **options),))
 
 
-def svm(**own: Any) -> Entry:
-    return Entry("RankSVM", "RankSVM", (NDCG, MAP), grid=GRID, **own)
+def svm(**options: Any) -> Entry:
+    return Entry("RankSVM", "RankSVM", (NDCG, MAP), grid=GRID, **options)

@@ -119,26 +119,26 @@ def raced(trials: Sequence[Trial], every: int = 3) -> tuple[Trial, ...]:
     highest = max((t.value for t in trials if t.value is not None), default=0.0)
     begun: set[str] = set()
     results = []
-    for k, own in enumerate(trials):
-        stops = own.value is not None and own.solver in begun and k % every == every - 1
-        if own.value is not None:
-            begun.add(own.solver)
+    for k, trial in enumerate(trials):
+        stops = trial.value is not None and trial.solver in begun and k % every == every - 1
+        if trial.value is not None:
+            begun.add(trial.solver)
         part = k % 4 + 1
         more: dict[str, Any] = {"stopped": f"fold {part} of 5", "error_of_estimate": 0.004, "parts": (0.4,) * part}
-        results.append(replace(own, value=highest + 0.1, **more) if stops else own)
+        results.append(replace(trial, value=highest + 0.1, **more) if stops else trial)
     return tuple(results)
 
 
 def along(trials: Sequence[Trial], name: str, factors: Sequence[float] = (0.25, 0.5, 1.0, 2.0)) -> tuple[Trial, ...]:
     """Return trials that went along a parameter, where they have it: the values are its multiples, 1.0 the best."""
     results = []
-    for own in trials:
-        at = own.params.get(name)
-        if own.value is None or not isinstance(at, float):
-            results.append(own)
+    for trial in trials:
+        at = trial.params.get(name)
+        if trial.value is None or not isinstance(at, float):
+            results.append(trial)
             continue
-        path = tuple((at * f, own.value - 0.01 * abs(math.log2(f))) for f in factors)
-        results.append(replace(own, path_parameter=name, path=path))
+        path = tuple((at * f, trial.value - 0.01 * abs(math.log2(f))) for f in factors)
+        results.append(replace(trial, path_parameter=name, path=path))
     return tuple(results)
 
 
@@ -185,7 +185,7 @@ def study_data(
         SplitData(
             name,
             folder / name,
-            tuple(replace(own, split=name) if name else own for own in trials),
+            tuple(replace(trial, split=name) if name else trial for trial in trials),
             evidence,
             {label: file for (split, label), file in (models or {}).items() if split == name},
         )

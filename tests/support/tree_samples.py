@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, one_tree
 
 VALUES = np.array([-2.0, -0.5, 0.0, 0.1, 1.0, 3.0])
@@ -47,3 +49,17 @@ def walked(trees: Trees, row: Floats) -> float:
             node = left if goes_left else right
         total += float(trees.value[~node])
     return total
+
+
+def assert_mean_of_members(kind: Any, options: dict[str, Any], queries: Queries, seeds: int) -> None:
+    """Assert that a bag of 12 trees a member scores as the mean of rankers grown alone with the seeds that it draws."""
+    generator = np.random.default_rng(5)
+    bag = kind(**options, seeds=seeds, random_state=np.random.default_rng(5)).fit(queries)
+    assert bag.rounds_ == (12,) * seeds and bag.trees_.n_trees == 12 * seeds
+    members = []
+    for _ in range(seeds):
+        growth = kind(**options)._source(InMemory(queries)).growth(int(generator.integers(2**31 - 1)))
+        assert all(growth.grow() for _ in range(12))
+        members.append(growth.trees(0, 12).scores(queries.features))
+    assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
+    assert not np.allclose(members[0], members[1])

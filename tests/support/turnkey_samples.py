@@ -38,4 +38,4 @@ def finished(rival: str, fold: str, values: Any, *, data: str = "d", estimate: f
 
 def by_key(*all_finished: Finished) -> Results:
     """Return the results by data, fold, rival and seed."""
-    return {(one.cell.data, one.cell.fold, one.cell.rival, one.cell.seed): one for one in all_finished}
+    return {(cell.cell.data, cell.cell.fold, cell.cell.rival, cell.cell.seed): cell for cell in all_finished}

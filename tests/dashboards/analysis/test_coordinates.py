@@ -27,9 +27,9 @@ def lines(traces: list[dict[str, Any]], axes: int) -> dict[str, list[float | Non
 @pytest.mark.parametrize("solver", ["RankSVM", "ElasticRank", "LambdaMART"])
 def test_a_line_passes_each_axis_at_the_value_of_the_trial(solver: str, tmp_path: Path) -> None:
     trials = trials_of([solver], 23)
-    (own,) = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=[solver]))
-    names = own.ranked[:MAX_PARAMETERS]
-    shown = panel(own, 0)
+    (solver_trials,) = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=[solver]))
+    names = solver_trials.ranked[:MAX_PARAMETERS]
+    shown = panel(solver_trials, 0)
     drawn = lines(traces(shown), len(names) + 1)
     assert len(drawn) == 23
     heights = {trial.number: next(y for text, y in drawn.items() if text.startswith(f"trial {trial.number}:"))
@@ -38,7 +38,7 @@ def test_a_line_passes_each_axis_at_the_value_of_the_trial(solver: str, tmp_path
     for k, name in enumerate(names):
         having = [trial for trial in trials if name in trial.params]
         assert {trial.number for trial in having} == {n for n, line in heights.items() if line[k] is not None}
-        if not own.is_choice(name):
+        if not solver_trials.is_choice(name):
             by_value = sorted(having, key=lambda trial: float(str(trial.params[name])))
             own_heights = [float(str(heights[trial.number][k])) for trial in by_value]
             assert own_heights == sorted(own_heights)
@@ -52,7 +52,7 @@ def test_equal_values_are_in_the_middle(tmp_path: Path) -> None:
     from dataclasses import replace
 
     trials = tuple(replace(trial, value=0.5) for trial in trials_of(["RankSVM"], 4))
-    (own,) = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))
-    shown = panel(own, 0)
-    for line in lines(traces(shown), len(own.ranked[:MAX_PARAMETERS]) + 1).values():
-        assert line[-1] == 0.5
+    (solver_trials,) = solvers_of(study_data(tmp_path, [("", trials, None)], solvers=["RankSVM"]))
+    shown = panel(solver_trials, 0)
+    drawn = lines(traces(shown), len(solver_trials.ranked[:MAX_PARAMETERS]) + 1)
+    assert [line[-1] for line in drawn.values()] == [0.5] * 4

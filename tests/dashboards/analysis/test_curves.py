@@ -1,4 +1,4 @@
-"""Validation curves: a line a trial along the parameter that one fit goes through, with the trial's own value on it."""
+"""Validation curves: a line a trial along the parameter that one fit goes through, with the trial's value on it."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def drawn(panel: Panel, mode: str) -> list[dict[str, Any]]:
 
 
 def walked(folder: Path, count: int, **more: Any) -> StudyData:
-    own = along(raced(trials_of(["RankSVM"], count)), "C")
-    return study_data(folder, [("", own, None)], solvers=["RankSVM"], **more)
+    trials = along(raced(trials_of(["RankSVM"], count)), "C")
+    return study_data(folder, [("", trials, None)], solvers=["RankSVM"], **more)
 
 
 def test_each_line_is_the_path_of_a_trial_and_the_dot_its_value(tmp_path: Path) -> None:
@@ -117,14 +117,14 @@ def test_names_on_curves_are_text(tmp_path: Path) -> None:
 
 def test_paths_survive_the_record_on_the_level_of_the_value(tmp_path: Path) -> None:
     """A trial that was stopped has a path of what was evaluated; on pages it is where the estimate is."""
-    (own,) = along([trial(0, "RankSVM", {"C": 1.0}, 0.5)], "C")
+    (written,) = along([trial(0, "RankSVM", {"C": 1.0}, 0.5)], "C")
     (halted,) = along([trial(1, "RankSVM", {"C": 1.0}, 0.6)], "C")
     halted = replace(halted, value=0.45, stopped="fold 1 of 5", error_of_estimate=0.01)
     declare(tmp_path, "s")
-    append(tmp_path, "s", [own, halted])
+    append(tmp_path, "s", [written, halted])
     data = open_study(tmp_path / "s")
     first, second = data.splits[0].trials
-    assert first.path_parameter == "C" and dict(first.path) == pytest.approx(dict(own.path))
+    assert first.path_parameter == "C" and dict(first.path) == pytest.approx(dict(written.path))
     assert dict(second.path) == pytest.approx({0.25: 0.43, 0.5: 0.44, 1.0: 0.45, 2.0: 0.44})
     table = trials_table(data)
     paths = [row[table.columns.index("path")] for row in table.rows]

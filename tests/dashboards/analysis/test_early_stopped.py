@@ -31,7 +31,7 @@ STOPPED: dict[str, Any] = {"stopped": "fold 2 of 5", "error_of_estimate": 0.003}
 
 
 def panel(data: StudyData, view: str, key: str) -> Panel:
-    return next(own for own in build(view, data) if own.key == key)
+    return next(candidate for candidate in build(view, data) if candidate.key == key)
 
 
 def column(shown: Panel, name: str) -> list[Any]:
@@ -48,7 +48,7 @@ def test_a_trial_is_evaluated_in_full_or_stopped_or_failed() -> None:
     trials = [trial(0, "RankSVM", {}, 0.5), trial(1, "RankSVM", {}, 0.7, **STOPPED), trial(2, "RankSVM", {}, None)]
     result = counts(trials)
     assert (result.complete, result.stopped, result.failed) == (1, 1, 1)
-    assert [one.full_value for one in trials] == [0.5, None, None]
+    assert [finished.full_value for finished in trials] == [0.5, None, None]
     assert best_of(trials) is trials[0] and best_of(trials[1:]) is None
     np.testing.assert_array_equal(best_so_far([trials[1], trials[0], trials[2]]), [np.nan, 0.5, 0.5])
 
@@ -60,7 +60,7 @@ def test_the_saved_time_is_that_of_the_skipped_parts() -> None:
         trial(2, "RankSVM", {}, 0.4, seconds=1.0, stopped="order 4 of 10"),
         trial(3, "RankSVM", {}, 0.4, seconds=1.0, stopped="once"),  # whoever wrote that: nothing is known of it
     ]
-    assert [one.full_seconds for one in trials] == [10.0, pytest.approx(5.0), pytest.approx(2.5), 1.0]
+    assert [finished.full_seconds for finished in trials] == [10.0, pytest.approx(5.0), pytest.approx(2.5), 1.0]
     assert counts(trials).saved == pytest.approx(4.5) and counts(trials).spent == 14.0
 
 
@@ -114,7 +114,9 @@ def test_markers_of_stopped_trials_are_open_and_in_the_legend(view: str, key: st
 def test_without_stopped_trials_nothing_is_said_of_them(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", trials_of(LABELS, 40), None)], solvers=LABELS)
     for view in ("overview", "progress", "solvers", "parameters", "trade-offs", "optimiser", "trials"):
-        for shown in build(view, data):
+        panels = build(view, data)
+        assert panels, view
+        for shown in panels:
             assert early_stopped.LEGEND not in [trace.get("name") for trace in (shown.figure or {"data": []})["data"]]
             assert "stopped early" not in shown.note, (view, shown.key)
 
@@ -133,24 +135,24 @@ def test_open_markers_keep_the_labels_and_errors_of_their_points() -> None:
 
 
 def test_progress_counts_and_overview_has_the_saved_time(data: StudyData) -> None:
-    found = counts(data.splits[0].trials)
-    assert found.stopped > 10 and found.failed > 3 and found.saved > 1.0
+    counted = counts(data.splits[0].trials)
+    assert counted.stopped > 10 and counted.failed > 3 and counted.saved > 1.0
     shown = panel(data, "progress", "time-left")
     rows = {row[0]: row[1] for row in shown.table.rows}
-    assert (rows["evaluated in full"], rows["failed"]) == (found.complete, found.failed)
-    assert rows["stopped early, significantly worse"] == found.stopped
-    assert rows["processor seconds saved by early stopping, about"] == pytest.approx(found.saved, abs=1e-3)
+    assert (rows["evaluated in full"], rows["failed"]) == (counted.complete, counted.failed)
+    assert rows["stopped early, significantly worse"] == counted.stopped
+    assert rows["processor seconds saved by early stopping, about"] == pytest.approx(counted.saved, abs=1e-3)
     (sentence,) = [s for s in panel(data, "overview", "conclusion").note.split(". ") if "stopped early" in s]
-    assert sentence.startswith(f"{found.stopped} trials were stopped early")
-    assert f"{found.saved / (found.spent + found.saved):.0%}" in sentence
-    assert f"60 of 30 trials, {found.stopped} stopped early" in study_json(data)["facts"]
+    assert sentence.startswith(f"{counted.stopped} trials were stopped early")
+    assert f"{counted.saved / (counted.spent + counted.saved):.0%}" in sentence
+    assert f"60 of 30 trials, {counted.stopped} stopped early" in study_json(data)["facts"]
     lanes = panel(data, "progress", "workers")
-    assert sum(column(lanes, "stopped early")) == found.stopped
+    assert sum(column(lanes, "stopped early")) == counted.stopped
     hatched = [
         shape for trace in traces(lanes) if trace["type"] == "bar" for shape in trace["marker"]["pattern"]["shape"]
     ]
-    assert sum(map(bool, hatched)) == found.stopped
-    assert sum(column(panel(data, "progress", "time"), "stopped early")) == found.stopped
+    assert sum(map(bool, hatched)) == counted.stopped
+    assert sum(column(panel(data, "progress", "time"), "stopped early")) == counted.stopped
 
 
 def test_distributions_include_estimates_and_defaults_are_the_requested_parameters(tmp_path: Path) -> None:
@@ -181,9 +183,9 @@ def test_observations_have_the_error_of_an_estimate_and_the_values_of_a_path() -
     unsure = trial(1, "RankSVM", {"C": 1.0}, 0.4, **STOPPED)
     (walked,) = along([trial(2, "RankSVM", {"C": 1.0}, 0.6)], "C")
     result = observations([sure, unsure, walked.shifted(0.1)])
-    assert [one.partial for one, _ in result[:2]] == [None, pytest.approx(0.003**2)]
-    assert [one is not None for _, one in result] == [True, True, True, False, False]
-    assert {one.params["RankSVM.C"]: one.value for one, _ in result[2:]} == {
+    assert [observation.partial for observation, _ in result[:2]] == [None, pytest.approx(0.003**2)]
+    assert [observation is not None for _, observation in result] == [True, True, True, False, False]
+    assert {observation.params["RankSVM.C"]: observation.value for observation, _ in result[2:]} == {
         1.0: 0.7, 0.5: pytest.approx(0.69), 2.0: pytest.approx(0.69),
     }  # fmt: skip
 

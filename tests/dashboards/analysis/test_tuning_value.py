@@ -45,7 +45,7 @@ BUDGET, STARTUP = 30, POLICY.search.startup
 
 
 def study_of(folder: Path, *splits: Sequence[Trial], trials: int = BUDGET, sampler: str = "thompson") -> StudyData:
-    named = [(f"Fold{k}" if len(splits) > 1 else "", own, None) for k, own in enumerate(splits)]
+    named = [(f"Fold{k}" if len(splits) > 1 else "", split, None) for k, split in enumerate(splits)]
     return study_data(folder, named, solvers=SOLVERS, trials=trials, sampler=sampler)
 
 
@@ -103,10 +103,10 @@ def test_it_goes_on_where_the_known_part_ends_and_never_falls(name: str, tmp_pat
 
 def test_it_is_the_same_every_time_and_changes_with_the_seed(tmp_path: Path) -> None:
     data = study_of(tmp_path, trials_of(SOLVERS, BUDGET))
-    first, again = predicted(data), predicted(data)
+    first, second = predicted(data), predicted(data)
     other = predicted(replace(data, study=replace(data.study, seed=1)))
-    for one, two in zip(vars(first).values(), vars(again).values(), strict=True):
-        np.testing.assert_array_equal(one, two)
+    for value, repeated_value in zip(vars(first).values(), vars(second).values(), strict=True):
+        np.testing.assert_array_equal(value, repeated_value)
     assert other.mean[-1] != first.mean[-1]
     assert other.mean[-1] == pytest.approx(first.mean[-1], abs=0.2 * (first.high[-1] - first.low[-1]))
 
@@ -121,13 +121,13 @@ def test_a_larger_budget_reaches_more(tmp_path: Path) -> None:
 
 def test_folds_are_averaged_from_where_the_first_of_them_is_not_known(tmp_path: Path) -> None:
     high = trials_of(SOLVERS, BUDGET, seed=1, level=0.7)
-    missing = [one for one in trials_of(SOLVERS, BUDGET) if one.number not in (6, 7)]  # its blind draws are two fewer
+    missing = [t for t in trials_of(SOLVERS, BUDGET) if t.number not in (6, 7)]  # its blind draws are two fewer
     data = study_of(tmp_path, missing, high)
-    own = known_of(data)
-    assert [len(known) for known in own] == [8, 10]
+    series = known_of(data)
+    assert [len(known) for known in series] == [8, 10]
     both = predicted(data)
-    assert np.isnan(both.mean[:7]).all() and both.mean[7] == pytest.approx((own[0][7] + own[1][7]) / 2)
-    alone = [predicted(study_of(tmp_path, one)).mean[-1] for one in (missing, high)]
+    assert np.isnan(both.mean[:7]).all() and both.mean[7] == pytest.approx((series[0][7] + series[1][7]) / 2)
+    alone = [predicted(study_of(tmp_path, t)).mean[-1] for t in (missing, high)]
     assert both.mean[-1] == pytest.approx(np.mean(alone), abs=0.003)
     few = study_of(tmp_path, missing, high[: MIN_TRIALS - 1])
     assert expected_random_search(few, known_of(few), BUDGET) is None
@@ -139,10 +139,10 @@ def test_nothing_is_simulated_without_a_surrogate(tmp_path: Path) -> None:
         "nothing": study_of(tmp_path, ()),
         "no split": study_data(tmp_path, [], solvers=SOLVERS, trials=BUDGET),
         "few": study_of(tmp_path, trials[: MIN_TRIALS - 1]),
-        "constant": study_of(tmp_path, [replace(one, value=0.5) for one in trials]),
-        "failed": study_of(tmp_path, [replace(one, value=None, error="no") for one in trials]),
+        "constant": study_of(tmp_path, [replace(t, value=0.5) for t in trials]),
+        "failed": study_of(tmp_path, [replace(t, value=None, error="no") for t in trials]),
         "random": study_of(tmp_path, trials, sampler="random"),
-        "others": study_of(tmp_path, [replace(one, solver=HOSTILE[0]) for one in trials]),
+        "others": study_of(tmp_path, [replace(t, solver=HOSTILE[0]) for t in trials]),
     }
     for name, data in states.items():
         assert expected_random_search(data, known_of(data), BUDGET) is None, name
@@ -170,10 +170,10 @@ def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
     walked = along(plain, "C", (0.25, 0.5, 1.0))
     assert path_directions(plain) == {} and path_directions(walked) == {"RankSVM.C": True}
     assert path_directions(along(plain, "C", (4.0, 2.0, 1.0))) == {"RankSVM.C": False}
-    seldom = [own if k % 8 == 1 else replace(own, path=(), path_parameter="") for k, own in enumerate(walked)]
+    seldom = [t if k % 8 == 1 else replace(t, path=(), path_parameter="") for k, t in enumerate(walked)]
     assert path_directions(seldom) == {}
     data = study_of(tmp_path, plain)
-    seen = [one for one, _ in observations(plain)]
+    seen = [observation for observation, _ in observations(plain)]
     belief = fit_belief(data.study.union_space(), seen)
     assert belief is not None
     single = function_values(belief, {}, 64, np.random.default_rng(0))
@@ -191,8 +191,8 @@ def test_it_predicts_what_random_search_reaches_when_it_is_run(tmp_path: Path) -
     for seed in range(20):
         data = study_of(tmp_path, optimised(seed))
         result = predicted(data)
-        blind = [one.value for one in data.splits[0].trials[:STARTUP] if one.value is not None]
-        values = [one.value for one in trials_of(SOLVERS, 4000, 1000 + seed) if one.value is not None]
+        blind = [t.value for t in data.splits[0].trials[:STARTUP] if t.value is not None]
+        values = [t.value for t in trials_of(SOLVERS, 4000, 1000 + seed) if t.value is not None]
         ahead = np.array(values).reshape(-1, BUDGET - STARTUP).max(axis=1)  # 200 real searches of what is left
         reached = np.maximum(max(blind), ahead)
         errors.append(abs(result.mean[-1] - reached.mean()))
@@ -207,20 +207,20 @@ def test_luck_is_no_gain(tmp_path: Path) -> None:
     for seed in range(20):
         trials = trials_of(SOLVERS, BUDGET, seed)
         noise = 0.5 + 0.01 * generator.normal(size=BUDGET)  # whatever is tried
-        data = study_of(tmp_path, [replace(one, value=float(v)) for one, v in zip(trials, noise, strict=True)])
+        data = study_of(tmp_path, [replace(t, value=float(v)) for t, v in zip(trials, noise, strict=True)])
         gains.append(noise.max() - predicted(data).mean[-1])
     assert abs(np.mean(gains)) < 0.25 * 0.01
 
 
 def test_the_panel_says_what_is_predicted_and_what_was_gained(tmp_path: Path) -> None:
     data = study_of(tmp_path, optimised(1))
-    panel, found = panel_of(data), predicted(data)
+    panel, prediction = panel_of(data), predicted(data)
     assert panel.table.columns[4:] == ("random search, expected", "expected low", "expected high")
     last = panel.table.rows[-1]
-    assert last[0] == BUDGET and last[4] == found.mean[-1] and last[5] == found.low[-1]
-    gain = number(last[1]) - found.mean[-1]
+    assert last[0] == BUDGET and last[4] == prediction.mean[-1] and last[5] == prediction.low[-1]
+    gain = number(last[1]) - prediction.mean[-1]
     assert (
-        f"After {BUDGET} trials random search is expected to reach {found.mean[-1]:.4f}" in panel.note
+        f"After {BUDGET} trials random search is expected to reach {prediction.mean[-1]:.4f}" in panel.note
         and "was not run" in panel.note
     )
     assert f"tuning {'gained' if gain >= 0 else 'is'} {abs(gain):.4f}" in panel.note
@@ -230,17 +230,17 @@ def test_the_panel_says_what_is_predicted_and_what_was_gained(tmp_path: Path) ->
 
 def test_a_study_that_runs_is_compared_where_it_is(tmp_path: Path) -> None:
     data = study_of(tmp_path, trials_of(SOLVERS, 20))
-    panel, found = panel_of(data), predicted(data)
-    assert panel.table.rows[-1][:2] == [BUDGET, None] and panel.table.rows[-1][4] == found.mean[-1]
-    assert f"after the 20 trials so far {found.mean[19]:.4f}" in panel.note
+    panel, prediction = panel_of(data), predicted(data)
+    assert panel.table.rows[-1][:2] == [BUDGET, None] and panel.table.rows[-1][4] == prediction.mean[-1]
+    assert f"after the 20 trials so far {prediction.mean[19]:.4f}" in panel.note
     timed = replace(data, study=replace(data.study, timeout=60.0))
     assert panel_of(timed).table.rows[-1][0] == 20  # nobody knows how many there will be
 
 
 def test_nothing_is_said_about_random_search_from_a_few_random_trials(tmp_path: Path) -> None:
-    few = [replace(one, number=one.number + STARTUP - 6) for one in trials_of(SOLVERS, BUDGET) if one.number >= 2]
-    own = [*trials_of(SOLVERS, 2), *few]  # the defaults, then 4 trials that were drawn at random
-    note = panel_of(study_of(tmp_path, [replace(one, number=k if k < 2 else k + 4) for k, one in enumerate(own)])).note
+    few = [replace(t, number=t.number + STARTUP - 6) for t in trials_of(SOLVERS, BUDGET) if t.number >= 2]
+    trials = [*trials_of(SOLVERS, 2), *few]  # the defaults, then 4 trials that were drawn at random
+    note = panel_of(study_of(tmp_path, [replace(t, number=k if k < 2 else k + 4) for k, t in enumerate(trials)])).note
     assert "drawn at random" not in note and "expected to reach" not in note and "gained" not in note.split(".")[0]
     enough = panel_of(study_of(tmp_path, trials_of(SOLVERS, BUDGET))).note
     assert "of the 8 trials that were drawn at random" in enough

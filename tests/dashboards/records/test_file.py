@@ -30,12 +30,12 @@ def test_it_reads_what_optuna_reads(home: Path) -> None:
     theirs = record.study.get_trials()
     record.close()
     assert len(result) == len(theirs) == 6
-    for own, other in zip(result, theirs, strict=True):
+    for ours, other in zip(result, theirs, strict=True):
         assert other.datetime_start is not None and other.datetime_complete is not None
         times = other.datetime_start.timestamp(), other.datetime_complete.timestamp()
-        assert own == Trial.from_record(other.params, other.value, other.user_attrs, *times)
-        assert (own.flat_params, own.value, own.number) == (other.params, other.value, other.number)
-        assert own.seconds == other.user_attrs["seconds"] and own.means == other.user_attrs.get("means", {})
+        assert ours == Trial.from_record(other.params, other.value, other.user_attrs, *times)
+        assert (ours.flat_params, ours.value, ours.number) == (other.params, other.value, other.number)
+        assert ours.seconds == other.user_attrs["seconds"] and ours.means == other.user_attrs.get("means", {})
     assert sum(result.value is None for result in result) == 2
 
 
@@ -103,7 +103,7 @@ def test_a_watched_study_is_read_once_a_change(home: Path) -> None:
     assert watched.data().result is not None
 
 
-def test_only_studies_are_found(home: Path) -> None:
+def test_only_studies_are_listed(home: Path) -> None:
     (home / "no-study").mkdir()
     watching = Watching(home)
     assert watching.names() == ["s"]

@@ -48,7 +48,7 @@ def test_rows_intervals_and_conclusion() -> None:
 
 
 def test_a_narrow_terminal_gets_the_columns_that_fit() -> None:
-    rows = [one | {"again": 0.5} for one in result()["leaderboard"]]
+    rows = [row | {"again": 0.5} for row in result()["leaderboard"]]
     heads = {width: shown(result(leaderboard=rows), width).splitlines()[2].split() for width in (120, 80, 60)}
     assert heads[120][0] == "solver" and heads[120][-1] == "trials"
     assert heads[80] == ["solver", "vali", "again", "test", "[95%]", "p", "Holm", "features"]
@@ -112,7 +112,7 @@ def test_how_trials_ended_where_not_all_were_evaluated_in_full() -> None:
 def test_what_ranker_was_composed_of_is_counted_over_folds() -> None:
     newton = {"loss": "pairwise_hinge", "pair_weight": "uniform", "penalty": "l2", "optimizer": "newton", "l2": 0.1}
     sparse = {"loss": "softmax", "penalty": "l1", "optimizer": "owlqn", "l1": 0.1}
-    splits = [{"leaderboard": [{"solver": "RankSVM", "params": {}}, {"solver": "Ranker", "params": own}]} for own in
+    splits = [{"leaderboard": [{"solver": "RankSVM", "params": {}}, {"solver": "Ranker", "params": row}]} for row in
               (newton, sparse, newton)]  # fmt: skip
     assert compositions(splits[1]) == "Ranker does best composed of softmax + l1 + owlqn."
     assert compositions({"folds": splits}) == (

@@ -44,11 +44,11 @@ def test_names_are_such_as_mlflow_takes(name: str, logged: str) -> None:
 
 
 def test_a_trial_has_its_score_its_costs_and_its_curves() -> None:
-    own = trial(
+    finished = trial(
         3, "ListNet", {"rounds": 30}, 0.5, means={"ndcg@10": 0.5, "map": 0.4}, parts=(0.6, 0.4),
         path_parameter="rounds", path=((10.0, 0.3), (30.0, 0.5)), learning_curve=((5.0, 0.2), (9.0, 0.3)),
     )  # fmt: skip
-    results = dict(curves_of(own, "ndcg@10"))
+    results = dict(curves_of(finished, "ndcg@10"))
     assert results["ndcg_at_10"] == [(0, 0.5)] and results["map"] == [(0, 0.4)]
     assert results["ndcg_at_10_by_fold"] == [(1, 0.6), (2, 0.4)]
     assert results["ndcg_at_10_by_rounds"] == [(10, 0.3), (30, 0.5)]
@@ -63,8 +63,8 @@ def test_an_estimate_is_not_taken_for_a_score() -> None:
 
 
 def test_the_path_of_a_number_that_is_not_whole_has_its_places_as_steps() -> None:
-    own = trial(0, "RankSVM", {"C": 0.5}, 0.5, path_parameter="C", path=((0.1, 0.3), (0.5, 0.5)))
-    assert dict(curves_of(own, "ndcg@10"))["ndcg_at_10_by_C"] == [(0, 0.3), (1, 0.5)]
+    finished = trial(0, "RankSVM", {"C": 0.5}, 0.5, path_parameter="C", path=((0.1, 0.3), (0.5, 0.5)))
+    assert dict(curves_of(finished, "ndcg@10"))["ndcg_at_10_by_C"] == [(0, 0.3), (1, 0.5)]
 
 
 def test_a_result_has_the_scores_of_its_model() -> None:
@@ -93,7 +93,7 @@ def free_port() -> int:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """An MLflow server with a database and artifacts of its own."""
+    """An MLflow server with a separate database and artifacts."""
     if find_spec("mlflow") is None or find_spec("flask") is None:
         pytest.skip("the server of MLflow is not installed: pip install mlflow")
     folder, address = tmp_path_factory.mktemp("mlflow"), f"127.0.0.1:{free_port()}"
@@ -141,8 +141,8 @@ def test_a_server_has_the_study_once_however_often_it_is_logged(data: Path, serv
     assert len(runs_of(server)) == 4
     resumed = ranktune.resume("s", trials=5, home=tmp_path, jobs=1)
     command = [sys.executable, "-m", "ranktune", "mlflow", "s", "--home", str(tmp_path)]
-    again = subprocess.run(command, capture_output=True, text=True)
-    assert again.returncode == 0 and "Logged in MLflow at http://me:***@127.0.0.1" in again.stdout, again.stderr
+    second = subprocess.run(command, capture_output=True, text=True)
+    assert second.returncode == 0 and "Logged in MLflow at http://me:***@127.0.0.1" in second.stdout, second.stderr
     runs = runs_of(server)
     (study,) = [run for run in runs if "mlflow.parentRunId" not in run.data.tags]
     trials = {int(run.data.tags["ranktune.trial"]): run for run in runs if run is not study}

@@ -57,10 +57,10 @@ def test_any_two_rows_of_studies_on_the_same_queries_are_paired(tmp_path: Path) 
     json.dumps(panels_json(list(panels.values())))
     ((_, _, difference, low, high, p, wins, ties, losses),) = panels["chosen"].table.rows
     a, b = (study.evidence[0][1].values["ndcg@10"][0] for study in studies)
-    own = compared(a, b, np.random.default_rng(0))
+    pair = compared(a, b, np.random.default_rng(0))
     results = [number(cell) for cell in (difference, low, high, p, wins, ties, losses)]
     assert results == pytest.approx(
-        [own.difference, own.low, own.high, own.p_randomisation, own.wins, own.ties, own.losses]
+        [pair.difference, pair.low, pair.high, pair.p_randomisation, pair.wins, pair.ties, pair.losses]
     )
     rows = panels["pairs"].table.rows
     assert len(rows) == 5 * 4 // 2
@@ -76,9 +76,9 @@ def test_studies_are_compared_by_the_weights_of_their_queries(tmp_path: Path) ->
     made(tmp_path, "two", ("RankSVM", "LambdaRank"))
 
     def chosen(*weights: Floats | None) -> tuple[str, list[float]]:
-        for name, own in zip(("one", "two"), weights, strict=True):
+        for name, w in zip(("one", "two"), weights, strict=True):
             file = tmp_path / name / EVIDENCE
-            write_evidence(replace(read_evidence(file), weights=own), file)
+            write_evidence(replace(read_evidence(file), weights=w), file)
         panels = {panel.key: panel for panel in compare.panels(*(open_study(tmp_path / n) for n in ("one", "two")))}
         assert bool(panels["chosen"].table.rows) is bool(panels["pairs"].table.rows)
         return panels["chosen"].note, [number(row[2]) for row in panels["chosen"].table.rows]
@@ -94,10 +94,10 @@ def test_studies_are_compared_by_the_weights_of_their_queries(tmp_path: Path) ->
 
 
 def test_studies_on_other_queries_are_not_paired(tmp_path: Path) -> None:
-    one = open_study(made(tmp_path, "one"))
+    first = open_study(made(tmp_path, "one"))
     declare(tmp_path, "running")
     for other in (open_study(tmp_path / "running"), open_study(_on_other_data(tmp_path))):
-        panels = {panel.key: panel for panel in compare.panels(one, other)}
+        panels = {panel.key: panel for panel in compare.panels(first, other)}
         assert not panels["chosen"].table.rows and not panels["pairs"].table.rows
         assert "finished" in panels["chosen"].note or "not evaluated on the same queries" in panels["chosen"].note
 

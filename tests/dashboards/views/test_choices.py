@@ -51,8 +51,10 @@ def test_effects_are_those_that_were_simulated(tmp_path: Path) -> None:
             assert level.effect is not None and level.low is not None and level.high is not None
             assert level.effect == pytest.approx(truth[value], abs=0.006)
             assert level.low < level.effect < level.high
-            own = [t.value for t in solver.valued if t.params[name] == value]
-            assert level.trials == len(own) and level.mean == pytest.approx(np.mean([v for v in own if v is not None]))
+            values = [t.value for t in solver.valued if t.params[name] == value]
+            assert level.trials == len(values) and level.mean == pytest.approx(
+                np.mean([v for v in values if v is not None])
+            )
         assert sum(level.effect or 0.0 for level in results.values()) == pytest.approx(0.0, abs=1e-12)
     verdicts = {(row[0], row[1]): row[7] for row in shown(tmp_path, simulated(80))[0].table.rows}
     assert verdicts["loss", "pairwise_hinge"] == verdicts["pair_weight", "ndcg"] == "better"
@@ -172,7 +174,7 @@ def test_there_is_a_grid_of_each_pair_with_its_numbers(tmp_path: Path) -> None:
         cells = traces(panel)[0]
         drawn = [text for row in cells["text"] for text in row]
         for (a, b, n, _, expected, _), text, name in zip(
-            panel.table.rows, drawn, [one for row in cells["customdata"] for one in row], strict=True
+            panel.table.rows, drawn, [x for row in cells["customdata"] for x in row], strict=True
         ):
             assert name == f"{a}, {b}"
             assert text == ("" if expected is None else f"{number(expected):.3f}<br>n={n}".removeprefix("0"))
@@ -187,7 +189,7 @@ def test_combinations_are_listed_the_best_first(tmp_path: Path) -> None:
     names = listed.table.columns[3:]
     assert list(listed.table.rows[0][3:]) == [top.params.get(name) for name in names]
     every = compositions(solver_of(tmp_path, trials), names)
-    assert sum(one.trials for one in every) == 50 and f"{len(every)} combinations" in listed.note
+    assert sum(combination.trials for combination in every) == 50 and f"{len(every)} combinations" in listed.note
 
 
 def test_of_few_trials_there_are_means_without_intervals(tmp_path: Path) -> None:
@@ -210,5 +212,5 @@ def test_without_trials_or_choices_it_says_so(tmp_path: Path) -> None:
     )  # fmt: skip
     (nothing,) = shown(tmp_path, list(trials_of([plain], 20)), plain)
     assert "Of no solver" in nothing.note
-    (one,) = shown(tmp_path, simulated(1))
-    assert "Of no solver" in one.note
+    (panel,) = shown(tmp_path, simulated(1))
+    assert "Of no solver" in panel.note

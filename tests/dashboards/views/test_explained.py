@@ -32,15 +32,17 @@ def explained(names: tuple[str, ...], *, label: str = "RankSVM", shift: float = 
     rows = tuple((*row[: len(names[:3])], row[-1]) for row in ((0.5, 0.25, 0.0, 0.125), (-0.5, 0.0, 0.0, 0.25)))
     closely = ExplainedQuery("q1", ("d7", names[0]), (1, 12), (1.875, 0.75), 1.0, 40, names[:3], rows)
     spreads = {label: {"linear": {0: 0.5, 2: 2.0}}}
-    measured = tuple(sorted(losses, key=lambda one: -one.loss.mean))
+    measured = tuple(sorted(losses, key=lambda g: -g.loss.mean))
     return Explanations(label, "test", "ndcg@10", 30, 40, 1, measured, effects, spreads, (closely,))
 
 
-def study(folder: Path, found: dict[str, Explanations | None], model: Path) -> StudyData:
+def study(folder: Path, explanations: dict[str, Explanations | None], model: Path) -> StudyData:
     data = study_data(
-        folder, [(name, (), evidence_of(LABELS)) for name in found], models={(name, "RankSVM"): model for name in found}
+        folder,
+        [(name, (), evidence_of(LABELS)) for name in explanations],
+        models={(name, "RankSVM"): model for name in explanations},
     )
-    splits = tuple(replace(split, explanations=found[split.name]) for split in data.splits)
+    splits = tuple(replace(split, explanations=explanations[split.name]) for split in data.splits)
     return replace(data, splits=splits)
 
 

@@ -42,10 +42,10 @@ def test_slices_are_what_the_surrogate_predicts(tmp_path: Path) -> None:
     assert belief is not None
     for panel in slices:
         name = f"{best.solver}.{panel.table.columns[0]}"
-        own = belief.slice(best.flat_params, name, DRAWS, data.study.seed)
-        np.testing.assert_allclose(numbers(row[1] for row in panel.table.rows), own.mean, rtol=1e-5)
+        predicted = belief.slice(best.flat_params, name, DRAWS, data.study.seed)
+        np.testing.assert_allclose(numbers(row[1] for row in panel.table.rows), predicted.mean, rtol=1e-5)
         half = [(number(row[3]) - number(row[2])) / 2 for row in panel.table.rows]
-        np.testing.assert_allclose(half, 1.96 * own.sd, atol=2e-6)
+        np.testing.assert_allclose(half, 1.96 * predicted.sd, atol=2e-6)
         means = next(trace for trace in traces(panel) if trace["name"].startswith("mean"))
         assert means["y"] == [row[1] for row in panel.table.rows]
         assert len([trace for trace in traces(panel) if trace["name"].startswith("draw")]) == DRAWS

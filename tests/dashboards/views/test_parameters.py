@@ -22,8 +22,8 @@ def running(folder: Path, solver: str, count: int, **more: Any) -> list[Panel]:
     return panels(study_data(folder, [("", trials_of([solver], count), None)], solvers=[solver], **more))
 
 
-def named(found: list[Panel], start: str) -> list[Panel]:
-    return [panel for panel in found if panel.key.startswith(start)]
+def named(candidates: list[Panel], start: str) -> list[Panel]:
+    return [panel for panel in candidates if panel.key.startswith(start)]
 
 
 def test_the_only_parameter_that_matters_comes_first(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str, t
 
 def test_surfaces_need_trials_and_say_so(tmp_path: Path) -> None:
     few, enough = (running(tmp_path, "RankSVM", n) for n in (MIN_TRIALS_FOR_SURFACE - 1, MIN_TRIALS_FOR_SURFACE))
-    kinds = [[trace["type"] for trace in traces(named(found, "contour")[0])] for found in (few, enough)]
+    kinds = [[trace["type"] for trace in traces(named(shown, "contour")[0])] for shown in (few, enough)]
     assert kinds[0] == ["scatter"]
     assert kinds[1] in (["heatmap", "scatter"], ["contour", "scatter"])
     assert "too few" in named(few, "contour")[0].note
@@ -103,8 +103,8 @@ def test_the_whole_search_space_says_which_choice_matters(tmp_path: Path) -> Non
     """Three solvers on levels .1 apart: too few trials for each of them, enough for all together."""
     names = ("LambdaRank", "RankSVM", "RidgeRanker")
     levels = {name: 0.3 + 0.1 * k for k, name in enumerate(names)}
-    own = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(names, 27)]
-    result = panels(study_data(tmp_path, [("", own, None)], solvers=names))
+    trials = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(names, 27)]
+    result = panels(study_data(tmp_path, [("", trials, None)], solvers=names))
     shown = result[0]
     assert (shown.key, shown.group) == ("importance", "") and traces(shown)
     assert shown.table.rows[0][:2] == ["solver", 27]

@@ -65,18 +65,20 @@ def test_the_worst_queries_come_with_documents_as_the_chosen_model_ranks_them(tm
     evidence = evidence_of(LABELS)
     shown = panels(study_data(tmp_path, [("", (), evidence)], solvers=LABELS, result=result_of(LABELS)))
     worst = [panel for panel in shown if panel.key.startswith("worst")]
-    own = dict(zip(evidence.queries, evidence.values["ndcg@10"][0], strict=True))
-    expected = sorted((one.query for one in evidence.closely if not np.isnan(own[one.query])), key=lambda q: own[q])
+    ndcg = dict(zip(evidence.queries, evidence.values["ndcg@10"][0], strict=True))
+    expected = sorted(
+        (entry.query for entry in evidence.closely if not np.isnan(ndcg[entry.query])), key=lambda q: ndcg[q]
+    )
     assert [panel.title.split(":")[0] for panel in worst] == [f"Query {query}" for query in expected]
     for panel, query in zip(worst, expected, strict=True):
-        one = next(one for one in evidence.closely if one.query == query)
-        assert [row[0] for row in panel.table.rows] == list(range(1, len(one.documents) + 1))
+        entry = next(entry for entry in evidence.closely if entry.query == query)
+        assert [row[0] for row in panel.table.rows] == list(range(1, len(entry.documents) + 1))
         scores = numbers(row[3] for row in panel.table.rows).tolist()
         assert scores == sorted(scores, reverse=True)
         for row in panel.table.rows:
-            i = one.documents.index(str(row[1]))
-            assert row[2] == one.grades[i]
-            assert row[3] == pytest.approx(one.scores["RankSVM"][i], rel=1e-4)
+            i = entry.documents.index(str(row[1]))
+            assert row[2] == entry.grades[i]
+            assert row[3] == pytest.approx(entry.scores["RankSVM"][i], rel=1e-4)
 
 
 def test_long_queries_keep_what_is_ranked_first_and_what_is_best(tmp_path: Path) -> None:

@@ -32,14 +32,16 @@ LABELS = ("LambdaRank", "RankSVM")
 
 
 def states(folder: Path) -> dict[str, StudyData]:
-    found = conditions(folder)
-    own = trials_of(LABELS, 12)
-    found["finished"] = study_data(folder, [("", own, evidence_of(LABELS))], solvers=LABELS, result=concluded("sample"))
-    folds = [(f"Fold{k}", own, None) for k in (1, 2)]
-    found["folds"] = study_data(folder, folds, solvers=LABELS, result=concluded("s", LABELS, ("Fold1", "Fold2")))
-    found["hostile"] = hostile_data(folder / "hostile")
-    found["by time"] = study_data(folder, [("", own, None)], solvers=LABELS, timeout=60.0)
-    return found
+    studies = conditions(folder)
+    trials = trials_of(LABELS, 12)
+    studies["finished"] = study_data(
+        folder, [("", trials, evidence_of(LABELS))], solvers=LABELS, result=concluded("sample")
+    )
+    folds = [(f"Fold{k}", trials, None) for k in (1, 2)]
+    studies["folds"] = study_data(folder, folds, solvers=LABELS, result=concluded("s", LABELS, ("Fold1", "Fold2")))
+    studies["hostile"] = hostile_data(folder / "hostile")
+    studies["by time"] = study_data(folder, [("", trials, None)], solvers=LABELS, timeout=60.0)
+    return studies
 
 
 @pytest.fixture(scope="module")
@@ -77,13 +79,13 @@ def test_a_study_in_any_state_has_panels_that_say_something(key: str, tmp_path: 
 def hostile_choices(folder: Path) -> StudyData:
     """A study whose choices, solvers, parameters and split have hostile names."""
     params: dict[str, Any] = {"C": 1.0, "weight": "ndcg", "optimizer": "fobos", "pairs": "all"}
-    own = [
+    trials = [
         trial(k, solver, {"loss": name, **params}, 0.5 + 0.01 * k)
         for solver in ("RankSVM", "ElasticRank")
         for k, name in enumerate(HOSTILE)
     ]
-    own += [trial(99, HOSTILE[0], {HOSTILE[1]: 3.0, "l1": 0.1}, 0.5)]
-    return study_data(folder, [(HOSTILE[0], own, None)], solvers=["RankSVM", "ElasticRank"])
+    trials += [trial(99, HOSTILE[0], {HOSTILE[1]: 3.0, "l1": 0.1}, 0.5)]
+    return study_data(folder, [(HOSTILE[0], trials, None)], solvers=["RankSVM", "ElasticRank"])
 
 
 @pytest.mark.parametrize("make", [hostile_data, hostile_choices])
@@ -126,12 +128,12 @@ def test_the_conclusion_says_what_the_result_says(tmp_path: Path) -> None:
 def test_the_leaderboard_has_the_numbers_of_the_result(tmp_path: Path) -> None:
     result = concluded("sample")
     panel = next(p for p in build("overview", states(tmp_path)["finished"]) if p.key == "leaderboard")
-    for own, row in zip(result["leaderboard"], panel.table.rows, strict=True):
+    for r, row in zip(result["leaderboard"], panel.table.rows, strict=True):
         named = dict(zip(panel.table.columns, row, strict=True))
-        assert (named["model"], named["validation"], named["test"]) == (own["solver"], own["vali"], own["test"])
-        assert [named["test low"], named["test high"]] == own["test_interval"]
-        assert named["p Holm"] == own["p_holm"]
-        assert named["verdict"] == {"not told apart": "not significantly different"}.get(own["verdict"], own["verdict"])
+        assert (named["model"], named["validation"], named["test"]) == (r["solver"], r["vali"], r["test"])
+        assert [named["test low"], named["test high"]] == r["test_interval"]
+        assert named["p Holm"] == r["p_holm"]
+        assert named["verdict"] == {"not told apart": "not significantly different"}.get(r["verdict"], r["verdict"])
     assert traces(panel)[1]["x"] == [number(row["test"]) for row in result["leaderboard"]]
 
 

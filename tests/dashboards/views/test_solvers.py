@@ -20,14 +20,14 @@ def test_numbers_are_those_of_the_trials(tmp_path: Path) -> None:
     shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
     assert len(shown.table.rows) == 2
     for name, n, failed, median, low, high, best, place, default, seconds, _ in shown.table.rows:
-        own = [t for t in trials if t.solver == name]
-        values = [t.value for t in own if t.value is not None]
-        assert (n, failed) == (len(own), len(own) - len(values))
+        of_solver = [t for t in trials if t.solver == name]
+        values = [t.value for t in of_solver if t.value is not None]
+        assert (n, failed) == (len(of_solver), len(of_solver) - len(values))
         np.testing.assert_allclose(numbers([low, median, high]), np.quantile(values, [0.25, 0.5, 0.75]), rtol=1e-5)
         assert best == pytest.approx(max(values), rel=1e-5)
         assert isinstance(place, int) and trials[place].value == max(values)
         assert default is None
-        assert seconds == pytest.approx(sum(t.seconds for t in own), rel=1e-5)
+        assert seconds == pytest.approx(sum(t.seconds for t in of_solver), rel=1e-5)
 
 
 def test_boxes_and_points_say_what_the_table_says(tmp_path: Path) -> None:
@@ -43,8 +43,8 @@ def test_boxes_and_points_say_what_the_table_says(tmp_path: Path) -> None:
 
 def test_the_defaults_are_marked(tmp_path: Path) -> None:
     data = study_data(tmp_path, [("", (), None)], solvers=LABELS)
-    own = trial(0, "RankSVM", default_params(data)["RankSVM"], 0.25)
-    data = study_data(tmp_path, [("", [own, *trials_of(LABELS, 9)[1:]], None)], solvers=LABELS)
+    default_trial = trial(0, "RankSVM", default_params(data)["RankSVM"], 0.25)
+    data = study_data(tmp_path, [("", [default_trial, *trials_of(LABELS, 9)[1:]], None)], solvers=LABELS)
     shown = panels(data)[0]
     assert {row[0]: row[8] for row in shown.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}
     assert next(trace for trace in traces(shown) if trace["name"] == "defaults")["x"] == [0.25]

@@ -16,7 +16,7 @@ LABELS = ("LambdaRank", "RankSVM")
 
 
 def test_the_cost_of_features_is_shown_where_the_study_gives_costs(tmp_path: Path) -> None:
-    trials = [replace(own, cost=2.0 * (own.nonzeros or 1.0)) for own in trials_of(LABELS, 20)]
+    trials = [replace(trial, cost=2.0 * (trial.nonzeros or 1.0)) for trial in trials_of(LABELS, 20)]
     shown = panels(study_data(tmp_path, [("", trials, None)], solvers=LABELS))[0]
     assert (shown.key, shown.title.rpartition(" by ")[2]) == ("cost-0", "cost of features")
     plain = panels(study_data(tmp_path, [("", trials_of(LABELS, 20), None)], solvers=LABELS))
@@ -78,7 +78,7 @@ def test_unknown_costs_are_reported(tmp_path: Path) -> None:
     assert "has this cost" in shown.note
 
 
-def test_splits_have_their_own_leaderboard(tmp_path: Path) -> None:
+def test_each_split_has_a_leaderboard(tmp_path: Path) -> None:
     splits = [(name, trials_of(LABELS, 20, seed=k), None) for k, name in enumerate(("Fold1", "Fold2"))]
     result = result_of(LABELS) | {"folds": [{"name": "Fold2", "leaderboard": result_of(LABELS, 0.8)["leaderboard"]}]}
     shown = panels(study_data(tmp_path, splits, solvers=LABELS, result=result))

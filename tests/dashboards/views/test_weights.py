@@ -42,7 +42,7 @@ def test_only_the_largest_are_drawn_and_all_are_in_the_table(tmp_path: Path) -> 
 
 def test_agreement_of_splits(tmp_path: Path) -> None:
     weights = {"a": [1.0, 2.0, 0.0, -1.0], "b": [2.0, 4.0, 0.0, 1.0], "c": [0.0, 0.0, 3.0, 0.0]}
-    models = {(name, "RankSVM"): linear_model(tmp_path / f"{name}.json", own) for name, own in weights.items()}
+    models = {(name, "RankSVM"): linear_model(tmp_path / f"{name}.json", vector) for name, vector in weights.items()}
     splits = [(name, (), evidence_of(LABELS)) for name in weights]
     first, second = panels(study_data(tmp_path, splits, models=models))
     W = np.array(list(weights.values()))
@@ -106,11 +106,11 @@ def test_a_model_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
 def test_paths_are_the_trials_of_solvers_with_an_l1_strength(tmp_path: Path) -> None:
     labels = ("LambdaRank", "RankSVM", "ElasticRank")
     trials = trials_of(labels, 60)
-    found = [p for p in panels(study_data(tmp_path, [("", trials, None)], solvers=labels)) if p.key.startswith("path")]
-    assert [panel.group for panel in found] == ["LambdaRank", "ElasticRank"]
-    for panel in found:
-        own = [t for t in trials if t.solver == panel.group and "l1" in t.params]
-        assert sorted(numbers(row[0] for row in panel.table.rows)) == [t.number for t in own]
+    shown = [p for p in panels(study_data(tmp_path, [("", trials, None)], solvers=labels)) if p.key.startswith("path")]
+    assert [panel.group for panel in shown] == ["LambdaRank", "ElasticRank"]
+    for panel in shown:
+        penalised = [t for t in trials if t.solver == panel.group and "l1" in t.params]
+        assert sorted(numbers(row[0] for row in panel.table.rows)) == [t.number for t in penalised]
         strengths = numbers(row[2] for row in panel.table.rows).tolist()
         assert strengths == sorted(strengths)
         features, values = traces(panel)

@@ -209,7 +209,9 @@ def test_every_tab_can_be_seen_on_a_phone(browser: Any, reports: dict[str, str])
     opened = tab(browser, "file://", 390)
     opened.page.goto(reports["finished"])
     opened.page.wait_for_selector("html[data-ready]")
-    for link in opened.page.locator("nav a").all():
+    links = opened.page.locator("nav a").all()
+    assert len(links) >= len(KEYS)
+    for link in links:
         box = link.bounding_box()
         assert box and 0 <= box["x"] and box["x"] + box["width"] <= 390
     opened.page.context.close()

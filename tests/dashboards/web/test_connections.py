@@ -118,7 +118,7 @@ def test_listeners_of_one_moment_are_counted(tmp_path: Path) -> None:
         )
 
     answers = asyncio.run(burst())
-    assert [one.status_code for one in answers if isinstance(one, HTTPException)] == [503] * 10
+    assert [answer.status_code for answer in answers if isinstance(answer, HTTPException)] == [503] * 10
     assert len(answers) - 10 == site.listeners == MAX_LISTENERS
 
 
@@ -152,7 +152,7 @@ def test_the_token_may_come_from_a_file_or_the_environment(tmp_path: Path, monke
     assert runner.invoke(app, ["dashboard", "--token-file", str(tmp_path / "token")]).exit_code == 0
     assert runner.invoke(app, ["dashboard"], env={"RANKTUNE_TOKEN": "def"}).exit_code == 0
     assert runner.invoke(app, ["dashboard"]).exit_code == 0
-    assert [one.token for one in seen] == ["abc", "def", None]
+    assert [call.token for call in seen] == ["abc", "def", None]
     for token, file, reason in (
         ("x", tmp_path / "token", "both"),
         (None, tmp_path / "empty", "holds no token"),

@@ -41,10 +41,12 @@ HARD = [*HOSTILE, "</script><script>alert(1)</script>", "<!--<script>", "]]>", "
 def test_names_survive_as_data_and_change_no_element() -> None:
     harmless = Elements(page.filled(title="t", payload=page.payload_element({"names": ["a"]}), style="", scripts=""))
     for text in HARD:
-        found = Elements(page.filled(title=text, payload=page.payload_element({"names": [text]}), style="", scripts=""))
-        assert found.tags == harmless.tags
-        assert json.loads(found.texts["script#payload"])["names"] == [text]
-        assert found.texts.get("title#", "").split() == text.replace("\0", "�").split() or "\0" in text
+        elements = Elements(
+            page.filled(title=text, payload=page.payload_element({"names": [text]}), style="", scripts="")
+        )
+        assert elements.tags == harmless.tags
+        assert json.loads(elements.texts["script#payload"])["names"] == [text]
+        assert elements.texts.get("title#", "").split() == text.replace("\0", "�").split() or "\0" in text
 
 
 def test_json_within_a_script_cannot_end_it() -> None:
@@ -77,7 +79,7 @@ def test_packed_data_are_the_same_data() -> None:
     assert json.loads(plain[1]) == {**payload, "colours": list(COLOURS), "foot": page.FOOT}
 
 
-def test_our_own_files_name_no_other_place() -> None:
+def test_files_of_the_package_refer_to_no_other_place() -> None:
     for name in ("page.html", "page.css", "page.js"):
         assert not re.search(r"https?:|//[a-z]+\.|@import|url\(", page.static(name)), name
     assert not re.search(

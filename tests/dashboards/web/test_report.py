@@ -1,4 +1,4 @@
-"""The report: one file, small, the study's own numbers, nothing from elsewhere."""
+"""The report: one file, small, the numbers of the study, nothing from elsewhere."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ OUTSIDE = [
 
 
 @pytest.mark.parametrize("path", OUTSIDE)
-def test_nothing_outside_is_found(home: Path, path: bytes) -> None:
+def test_names_outside_are_not_matched(home: Path, path: bytes) -> None:
     status, body = raw(make_app(home), path)
     assert status in (400, 404)
     assert b"secret" not in body.replace(b"secret.txt", b"") and b"Traceback" not in body

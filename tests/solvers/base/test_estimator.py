@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -24,6 +22,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.registry import make
+from tests.support.commands import output_of
 
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(60, 3))
@@ -72,8 +71,7 @@ def test_training_on_queries_imports_no_scikit_learn() -> None:
         "make('RankSVM', {}).fit(Q).predict(Q);"
         "print('sklearn' in sys.modules, 'scipy.stats' in sys.modules, 'pandas' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False False False\n"
+    assert output_of(code) == "False False False\n"
 
 
 def test_many_rows_without_their_queries_are_remarked() -> None:
@@ -97,7 +95,7 @@ def test_score_is_the_mean_of_the_metric_over_the_queries() -> None:
     assert np.isnan(ranker.score(X[:3], np.zeros(3), group=[3], metric="ndcg@3"))
 
 
-def test_rows_without_their_queries_are_not_scored_as_one() -> None:
+def test_rows_without_their_queries_are_not_scored_as_a_single_query() -> None:
     qid = np.arange(60) % 6
     queries = Queries.from_arrays(X, Y, qid=qid)
     online = make("SOLAR2", {}, 0)
@@ -159,8 +157,8 @@ def test_pipelines_are_cross_validated_query_by_query() -> None:
 
 def test_requests_of_metadata_are_set_and_cloned() -> None:
     ranker = RankSVM().set_fit_request(qid="query", group=False).set_predict_request(qid=None)
-    for one in (ranker, clone(ranker), pickle.loads(pickle.dumps(ranker))):
-        routing = one.get_metadata_routing()
+    for estimator in (ranker, clone(ranker), pickle.loads(pickle.dumps(ranker))):
+        routing = estimator.get_metadata_routing()
         assert routing.fit.requests == {"qid": "query", "group": False}
         assert routing.score.requests == {"qid": True, "group": True, "sample_weight": None}
         assert routing.predict.requests == {"qid": None, "group": True}
@@ -180,8 +178,8 @@ def test_scikit_learn_routes_the_queries() -> None:
         search = GridSearchCV(RankSVM(), {"C": [1e-6, 1.0]}, cv=GroupKFold(3)).fit(X, Y, qid=qid, groups=qid)
     folds = list(GroupKFold(3).split(X, Y, qid))
     for place, C in enumerate([1e-6, 1.0]):
-        own = [RankSVM(C=C).fit(X[a], Y[a], qid=qid[a]).score(X[b], Y[b], qid=qid[b]) for a, b in folds]
-        assert search.cv_results_["mean_test_score"][place] == pytest.approx(np.mean(own))
+        expected = [RankSVM(C=C).fit(X[a], Y[a], qid=qid[a]).score(X[b], Y[b], qid=qid[b]) for a, b in folds]
+        assert search.cv_results_["mean_test_score"][place] == pytest.approx(np.mean(expected))
 
 
 def test_notebooks_show_the_parameters() -> None:

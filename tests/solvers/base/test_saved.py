@@ -37,7 +37,7 @@ def test_it_scores_as_the_model_in_pipelines_and_inspection(saved: tuple[Path, p
     for other in (clone(ranker), make_pipeline(FunctionTransformer(), ranker), ranker.fit(X, 1 - y)):
         assert other.predict(X).tobytes() == expected.tobytes()
     result = permutation_importance(
-        ranker, X, y, scoring=lambda own, X, y: own.score(X, y, qid=np.arange(90) // 9), random_state=0
+        ranker, X, y, scoring=lambda estimator, X, y: estimator.score(X, y, qid=np.arange(90) // 9), random_state=0
     )
     assert result.importances_mean.argmax() == 0
     assert ranker.predict(X[["c", "a", "b"]]).tobytes() == expected.tobytes()

@@ -25,8 +25,8 @@ def plain(
     metric, X = parse_metric(spelling), np.asarray(queries.features, dtype=np.float64)
     rankers = [(f, s) for s in ((1.0, -1.0) if both else (1.0,)) for f in range(X.shape[1])]
     kept = with_pairs(queries) & ~np.isnan(metric.per_query(np.zeros(len(X)), queries))
-    own = queries.weight_of_query[kept]
-    P = own / own.sum()
+    query_weights = queries.weight_of_query[kept]
+    P = query_weights / query_weights.sum()
     features: list[int] = []
     alphas: list[float] = []
     for _ in range(rounds):
@@ -43,7 +43,7 @@ def plain(
         alphas.append(chosen[1] * 0.5 * np.log((1 + best) / (1 - best)))
         weights = np.bincount(features, alphas, minlength=X.shape[1])
         if reweigh == "model":
-            P = own * np.exp(-metric.per_query(X @ weights, queries)[kept])
+            P = query_weights * np.exp(-metric.per_query(X @ weights, queries)[kept])
         else:
             P = P * np.exp(-abs(alphas[-1]) * metric.per_query(chosen[1] * X[:, chosen[0]], queries)[kept])
         P /= P.sum()

@@ -133,8 +133,8 @@ def test_a_bag_asks_with_other_seeds_and_averages() -> None:
     seeds = [seed for _, seed in ranker.source_.asked]
     assert len(set(seeds)) == 3 and ranker.rounds_ == (4, 4, 4)
     assert np.allclose(ranker.predict(rising(5)), Ranker(trees=4).fit(rising(5)).predict(rising(5)), rtol=1e-12)
-    again = Ranker(trees=4, seeds=3, random_state=5).fit(rising(5))
-    assert [seed for _, seed in again.source_.asked] == seeds
+    repeated = Ranker(trees=4, seeds=3, random_state=5).fit(rising(5))
+    assert [seed for _, seed in repeated.source_.asked] == seeds
     assert [seed for _, seed in Ranker(trees=4, random_state=6).fit(rising(5)).source_.asked] != seeds[:1]
 
 

@@ -152,7 +152,7 @@ def test_features_without_two_values_give_a_constant() -> None:
 def test_dense_and_sparse_features_give_the_same_trees() -> None:
     dense = data()
     thin = dense.with_features(sparse.csr_array(dense.features))
-    ours = [CatBoostRanker(trees=40).fit(one).trees_.value for one in (dense, thin)]
+    ours = [CatBoostRanker(trees=40).fit(layout).trees_.value for layout in (dense, thin)]
     np.testing.assert_array_equal(ours[0], ours[1])
 
 

@@ -1,4 +1,4 @@
-"""LambdaMART, boosted trees and forests: LightGBM's own scores, our own rule of when to stop."""
+"""LambdaMART, boosted trees and forests: the scores of LightGBM, and the stopping rule of RankTune."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.trees import Trees
+from tests.support.tree_samples import assert_mean_of_members
 
 THREE: Mapping[str, Any] = {
     "LambdaMART": LambdaMART,
@@ -46,7 +47,7 @@ def graded(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries
 
 
 def by_lightgbm(ranker: LightGBMRanker, queries: Queries, labels: Floats, **more: Any) -> Any:
-    """LightGBM's own booster with the same parameters, by its Python package."""
+    """The booster of LightGBM with the same parameters, by its Python package."""
     lightgbm = pytest.importorskip("lightgbm")
     source: Any = ranker._source(InMemory(queries))
     params = {**source.parameters, "seed": int(np.random.default_rng(0).integers(2**31 - 1)), **more}
@@ -135,8 +136,8 @@ def test_scores_with_xendcg_are_those_of_lightgbm_itself(share: float) -> None:
     queries, fresh = graded(), graded(1)
     made: dict[str, Any] = {**SMALL, "loss": "xendcg", "query_share": share}
     ranker = LambdaMART(**made).fit(queries)
-    own = {"objective": "rank_xendcg", "bagging_by_query": False}
-    expected = by_lightgbm(LambdaMART(**made), queries, queries.grades, **own).predict(fresh.features)
+    options = {"objective": "rank_xendcg", "bagging_by_query": False}
+    expected = by_lightgbm(LambdaMART(**made), queries, queries.grades, **options).predict(fresh.features)
     assert np.allclose(ranker.predict(fresh), expected, rtol=1e-12, atol=1e-12)
     assert ranker.trees_.n_trees == SMALL["trees"]
     ndcg = parse_metric("ndcg@10")
@@ -147,8 +148,8 @@ def test_xendcg_takes_the_order_of_grades_that_are_not_small_whole_numbers() -> 
     queries = graded()
 
     def fitted(grades: Floats) -> bytes:
-        own = Queries(queries.features, grades, queries.starts, queries.query_ids)
-        return LambdaMART(**SMALL, loss="xendcg").fit(own).predict(queries).tobytes()
+        regraded = Queries(queries.features, grades, queries.starts, queries.query_ids)
+        return LambdaMART(**SMALL, loss="xendcg").fit(regraded).predict(queries).tobytes()
 
     plain = fitted(queries.grades)
     assert fitted(queries.grades / 7.0 - 3.0) == plain
@@ -158,7 +159,7 @@ def test_xendcg_takes_the_order_of_grades_that_are_not_small_whole_numbers() -> 
     assert np.isfinite(np.frombuffer(many)).all()
 
 
-def test_grades_are_worth_what_the_gain_says() -> None:
+def test_grades_have_the_value_of_their_gain() -> None:
     queries = graded()
     exponential = LambdaMART(**SMALL).fit(queries).predict(queries)
     assert LambdaMART(**SMALL, gain="exponential").fit(queries).predict(queries).tobytes() == exponential.tobytes()
@@ -211,15 +212,15 @@ def test_the_rounds_kept_are_those_with_the_best_metric(name: str, metric: str) 
 
 
 @pytest.mark.parametrize("name", BOOSTED)
-def test_the_rounds_found_can_be_grown_again_on_more_data_and_with_more_threads(name: str) -> None:
+def test_the_selected_rounds_can_be_fitted_on_more_data_and_with_more_threads(name: str) -> None:
     train, vali = graded(), graded(7, 15)
     params: dict[str, Any] = {"learning_rate": 0.3, "min_documents": 3, "start": "linear"}
     (rounds,) = THREE[name](**params, trees=200, patience=10).fit(train, vali=vali).rounds_
     assert 1 <= rounds < 200
     both = concatenate([train, vali])
-    one, two = (THREE[name](**params, trees=rounds, threads=threads).fit(both) for threads in (1, 2))
-    assert one.rounds_ == two.rounds_ == (rounds,)
-    assert np.allclose(two.predict(vali), one.predict(vali), atol=1e-3 * np.ptp(one.predict(vali)))
+    a, b = (THREE[name](**params, trees=rounds, threads=threads).fit(both) for threads in (1, 2))
+    assert a.rounds_ == b.rounds_ == (rounds,)
+    assert np.allclose(b.predict(vali), a.predict(vali), atol=1e-3 * np.ptp(a.predict(vali)))
 
 
 @pytest.mark.parametrize("name", BOOSTED)
@@ -238,19 +239,7 @@ def test_without_validation_queries_a_share_is_held_out_to_count_the_rounds(name
 
 @pytest.mark.parametrize("name", THREE)
 def test_a_bag_is_the_mean_of_its_members(name: str) -> None:
-    queries = graded()
-    generator = np.random.default_rng(5)
-    drawn: dict[str, Any] = {**SMALL, "feature_share": 0.5}
-    bag: Any = THREE[name](**drawn, seeds=3, random_state=np.random.default_rng(5)).fit(queries)
-    assert bag.rounds_ == (12, 12, 12) and bag.trees_.n_trees == 36
-    members = []
-    for _ in range(3):
-        alone: Any = THREE[name](**drawn)
-        growth = alone._source(InMemory(queries)).growth(int(generator.integers(2**31 - 1)))
-        assert all(growth.grow() for _ in range(12))
-        members.append(growth.trees(0, 12).scores(queries.features))
-    assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
-    assert not np.allclose(members[0], members[1])
+    assert_mean_of_members(THREE[name], {**SMALL, "feature_share": 0.5}, graded(), 3)
 
 
 def test_a_forest_is_the_mean_of_its_trees() -> None:
@@ -288,9 +277,11 @@ def test_leaves_hold_at_least_so_many_documents(name: str) -> None:
         trees = ranker.trees_
         kept = min(least, queries.n_documents // 10)
         for t in range(5):
-            one = first(Trees(*_tail(trees, t)), 1)
-            leaf = Trees(one.feature, one.threshold, one.children, np.arange(len(one.value), dtype=float), one.starts)
-            counts = np.bincount(leaf.scores(queries.features).astype(int), minlength=len(one.value))
+            tree = first(Trees(*_tail(trees, t)), 1)
+            leaf = Trees(
+                tree.feature, tree.threshold, tree.children, np.arange(len(tree.value), dtype=float), tree.starts
+            )
+            counts = np.bincount(leaf.scores(queries.features).astype(int), minlength=len(tree.value))
             assert counts.min() >= kept
             assert least != 1 or counts.min() < 20
 
@@ -335,12 +326,12 @@ def test_the_mean_grade_of_a_query_may_count_or_not() -> None:
     queries = graded()
     shift = np.repeat(np.random.default_rng(0).integers(0, 50, queries.n_queries), queries.lengths)
     shifted = Queries(queries.features, queries.grades + shift, queries.starts, queries.query_ids)
-    own = Queries(queries.features, without_level(queries.grades, queries), queries.starts, queries.query_ids)
+    levelled = Queries(queries.features, without_level(queries.grades, queries), queries.starts, queries.query_ids)
     ranker = GBDTRanker(**SMALL, centre="query")
     expected = ranker.fit(queries).predict(queries)
     assert np.allclose(ranker.fit(shifted).predict(queries), expected, atol=1e-3)
     ranker.set_params(centre="none")
-    assert np.array_equal(ranker.fit(own).predict(queries), expected)
+    assert np.array_equal(ranker.fit(levelled).predict(queries), expected)
     assert not np.allclose(ranker.fit(shifted).predict(queries), ranker.fit(queries).predict(queries), atol=1.0)
 
 

@@ -63,8 +63,8 @@ def test_a_part_is_learnt_from_in_the_bins_of_the_whole(kind: Any, bins: int) ->
     alone = Queries(part.features, part.grades, part.starts, part.query_ids)
     assert kind(**params).fit(alone).predict(part).tobytes() != ours.predict(part).tobytes()
     elsewhere = graded()
-    again = kind(**params).fit(elsewhere.select(numbers))
-    assert again.predict(part).tobytes() == ours.predict(part).tobytes()
+    separate = kind(**params).fit(elsewhere.select(numbers))
+    assert separate.predict(part).tobytes() == ours.predict(part).tobytes()
 
 
 def test_folds_and_trials_share_bins(made: list[int]) -> None:
@@ -80,7 +80,7 @@ def test_folds_and_trials_share_bins(made: list[int]) -> None:
     assert made == 2 * [queries.n_documents]
 
 
-def test_small_parts_and_sparse_features_have_their_own_bins(made: list[int]) -> None:
+def test_small_parts_and_sparse_features_have_separate_bins(made: list[int]) -> None:
     queries = graded(2, queries=200)
     few = queries.select(np.arange(int(0.5 * MIN_SHARE * 200)))
     LambdaMART(trees=2).fit(few)

@@ -1,10 +1,8 @@
-"""LightGBM by its C interface grows the trees that it grows by its own Python package, to the bit."""
+"""LightGBM by its C interface grows the trees that its Python package grows, to the bit."""
 
 from __future__ import annotations
 
 import gc
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +12,7 @@ from scipy import sparse
 from ranktune.solvers.boosting.lightgbm import library as lightgbm_library
 from ranktune.solvers.boosting.lightgbm.library import Booster, Data
 from ranktune.solvers.core.errors import DataError
+from tests.support.commands import output_of
 
 ROUNDS = 5
 PARAMS: dict[str, Any] = {
@@ -89,7 +88,7 @@ def test_trees_can_be_read_one_by_one() -> None:
         each.append(body(booster.text(number, 1)).partition("\n")[2].partition("\n")[2])
     assert len(set(each)) == ROUNDS
     whole = body(booster.text(0, ROUNDS))
-    assert all(one.strip() in whole for one in each)
+    assert all(tree.strip() in whole for tree in each)
 
 
 def test_long_text_comes_whole() -> None:
@@ -154,4 +153,4 @@ def test_learning_imports_neither_the_package_nor_what_it_imports() -> None:
         "    make(name, {'trees': 2}).fit(queries).as_model().predict(queries)\n"
         "print([name for name in ('lightgbm', 'xgboost', 'sklearn', 'pandas') if name in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert output_of(code) == "[]\n"

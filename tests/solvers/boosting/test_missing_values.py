@@ -90,7 +90,7 @@ def test_missing_values_that_tell_nothing_leave_other_trees_as_they_are() -> Non
     queries = holes(0)
     whole = queries.with_features(np.nan_to_num(np.asarray(queries.features)))
     plain, allowed = (replace(whole, has_missing=flag) for flag in (False, True))
-    ours, other = (LambdaMART(20).fit(one) for one in (plain, allowed))
+    ours, other = (LambdaMART(20).fit(data) for data in (plain, allowed))
     np.testing.assert_array_equal(ours.trees_.threshold, other.trees_.threshold)
     np.testing.assert_array_equal(ours.trees_.value, other.trees_.value)
     assert ours.trees_.missing_left is None and other.trees_.missing_left is not None

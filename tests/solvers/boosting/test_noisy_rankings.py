@@ -118,8 +118,8 @@ def test_weights_multiply_derivatives_and_parts_keep_the_scale_of_gains(solver: 
         return part.objective(part.queries, part.targets, 5).derivatives(scores[rows], 2)
 
     plain, weighted = derivatives(queries), derivatives(queries.weighted_by(weights))
-    for one, other in zip(plain, weighted, strict=True):
-        assert np.array_equal(other, one * np.repeat(weights, queries.lengths))
+    for values, other in zip(plain, weighted, strict=True):
+        assert np.array_equal(other, values * np.repeat(weights, queries.lengths))
     part = np.array([0, 1, 2])
     assert np.allclose(derivatives(queries, part)[0], plain[0][queries.documents_of(part)], rtol=0.0, atol=1e-12)
 
@@ -165,7 +165,7 @@ def test_xgboost_takes_newton_steps_from_the_scores_so_far(loss: str) -> None:
 @pytest.mark.parametrize(
     ("solver", "loss"), [("LambdaMART", "yetirank"), ("LambdaMART", "smoothed"), ("XGBoostRanker", "smoothed")]
 )
-def test_a_study_tunes_it_by_its_own_metric(
+def test_a_study_tunes_it_by_its_default_metric(
     solver: str, loss: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rankers: list[Any] = []

@@ -27,7 +27,7 @@ def all_pairs(queries: Queries) -> Any:
 
 
 def plain(queries: Queries, rounds: int, by_query: bool) -> list[tuple[int, float, float]]:
-    """The algorithm as its card states it, every pair with a weight of its own, every midpoint tried."""
+    """The algorithm as its card states it, every pair with a separate weight, every midpoint tried."""
     X = np.asarray(queries.features)
     better, worse, of = all_pairs(queries)
     D = queries.weight_of_query[of] / (np.bincount(of, minlength=queries.n_queries)[of] if by_query else 1.0)
@@ -141,8 +141,8 @@ def test_thresholds_lie_where_float32_and_float64_agree() -> None:
 def test_a_row_that_counts_twice_moves_the_quantiles_as_two_rows() -> None:
     generator = np.random.default_rng(3)
     X, often = generator.random((60, 2)) * (generator.random((60, 2)) < 0.7), generator.integers(1, 4, 60)
-    again = np.repeat(X, often, axis=0)
+    repeated = np.repeat(X, often, axis=0)
     for layout in (np.asarray, sparse.csr_array):
-        ours, theirs = binned(layout(X), 8, often.astype(float)), binned(layout(again), 8)
+        ours, theirs = binned(layout(X), 8, often.astype(float)), binned(layout(repeated), 8)
         assert all(np.array_equal(a, b) for a, b in zip(ours.cuts, theirs.cuts, strict=True))
     assert not all(np.array_equal(a, b) for a, b in zip(binned(X, 8).cuts, theirs.cuts, strict=True))

@@ -76,8 +76,8 @@ def test_without_a_start_the_model_is_trees(name: str) -> None:
 def test_trees_are_those_that_lightgbm_adds_to_first_scores(name: str) -> None:
     lightgbm = pytest.importorskip("lightgbm")
     queries = graded()
-    own = {"centre": "query"} if name == "GBDTRanker" else {}  # whose objective LightGBM has
-    ranker = made(name, start="linear", **own).fit(queries)
+    options = {"centre": "query"} if name == "GBDTRanker" else {}  # whose objective LightGBM has
+    ranker = made(name, start="linear", **options).fit(queries)
     start = ranker.start_.predict(queries)
     if name == "GBDTRanker":
         start = without_level(start, queries)
@@ -153,7 +153,7 @@ def test_any_model_of_the_same_features_can_be_continued() -> None:
         made("LambdaMART").continue_from(started.as_model()).fit(narrow)
 
 
-def test_rows_in_any_order_have_their_own_start() -> None:
+def test_rows_in_any_order_keep_their_start() -> None:
     queries = graded(queries=20)
     shuffled = np.random.default_rng(0).permutation(queries.n_documents)
     X, y, qid = queries.features[shuffled], queries.grades[shuffled], queries.query_of_document[shuffled]

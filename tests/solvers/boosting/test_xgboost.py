@@ -1,4 +1,4 @@
-"""XGBoost's boosted trees: its own scores, our own rule of when to stop; nothing in it that is not named."""
+"""XGBoost's boosted trees: its scores, and the stopping rule of RankTune; nothing in it that is not named."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.tree_samples import assert_mean_of_members
 
 xgboost = pytest.importorskip("xgboost")
 
@@ -36,7 +37,7 @@ def graded(seed: int = 0, queries: int = 40, dtype: Any = np.float64) -> Queries
 
 
 def by_xgboost(ranker: XGBoostRanker, queries: Queries) -> Any:
-    """XGBoost's own booster with the same parameters."""
+    """The booster of XGBoost with the same parameters."""
     filled = dense(queries.features)
     params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
     data = xgboost.DMatrix(filled, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1)
@@ -84,11 +85,11 @@ def test_every_split_sends_each_number_as_xgboost_does() -> None:
     leaves = raw.predict(xgboost.DMatrix(X), pred_leaf=True)
     for number in range(trees.n_trees):
         a, b = trees.starts[number], trees.starts[number + 1]
-        one = trees_of(raw[number : number + 1].save_raw("json"), with_missing=None)
-        assert one.n_splits == b - a
+        tree = trees_of(raw[number : number + 1].save_raw("json"), with_missing=None)
+        assert tree.n_splits == b - a
         for leaf in np.unique(leaves[:, number]):
-            assert np.ptp(one.scores(X[leaves[:, number] == leaf])) == 0.0
-        assert len(np.unique(one.scores(X))) == len({one.scores(X[i : i + 1])[0] for i in range(len(X))})
+            assert np.ptp(tree.scores(X[leaves[:, number] == leaf])) == 0.0
+        assert len(np.unique(tree.scores(X))) == len({tree.scores(X[i : i + 1])[0] for i in range(len(X))})
 
 
 LIMITS = np.array([1.0, -1.0, 0.1, -0.1, 3.4e38, -3.4e38, 1e-45, -1e-45, 0.0, 1.1754944e-38, 16777216.0], np.float32)
@@ -121,16 +122,7 @@ def test_the_rounds_kept_are_those_with_the_best_metric() -> None:
 
 
 def test_a_bag_is_the_mean_of_its_members() -> None:
-    queries = graded()
-    generator = np.random.default_rng(5)
-    bag = XGBoostRanker(**SMALL, seeds=2, random_state=np.random.default_rng(5)).fit(queries)
-    members = []
-    for _ in range(2):
-        growth = XGBoostRanker(**SMALL)._source(InMemory(queries)).growth(int(generator.integers(2**31 - 1)))
-        assert all(growth.grow() for _ in range(12))
-        members.append(growth.trees(0, 12).scores(queries.features))
-    assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
-    assert not np.allclose(members[0], members[1])
+    assert_mean_of_members(XGBoostRanker, SMALL, graded(), 2)
 
 
 def test_a_share_of_queries_is_learnt_from_as_if_there_were_no_others() -> None:

@@ -25,7 +25,7 @@ def test_a_private_folder_is_for_the_user_alone(tmp_path: Path, monkeypatch: pyt
     assert not is_writable(tmp_path / "file" / "below")
 
 
-def test_each_release_keeps_machine_code_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_each_release_keeps_separate_machine_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path))
     folders = []

@@ -14,7 +14,7 @@ import pytest
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.registry import NAMES, SOLVERS, loadable
-from tests.support.commands import write_letor
+from tests.support.commands import output_of, write_letor
 
 THREE = "GBDTRanker, LambdaMART and RandomForestRanker"
 LACKING = {"lightgbm": THREE, "xgboost": "XGBoostRanker"}
@@ -140,7 +140,7 @@ def test_what_is_there_is_loadable_and_not_imported() -> None:
         "[SOLVERS[name] for name in loadable(NAMES)]\n"
         "print([name for name in ('lightgbm', 'xgboost') if name in sys.modules])"
     )
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert output_of(code) == "[]\n"
 
 
 def test_a_library_in_an_unknown_place_is_told_when_it_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:

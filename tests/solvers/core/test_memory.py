@@ -48,8 +48,8 @@ def test_the_least_of_machine_and_container_counts(tmp_path: Path, monkeypatch: 
 
 
 def test_a_limit_counts_what_the_process_has() -> None:
-    own = psutil.Process().memory_info().rss
-    with limited_to(own + (50 << 20)):
+    resident = psutil.Process().memory_info().rss
+    with limited_to(resident + (50 << 20)):
         check_room("a table", 1 << 20)
         with pytest.raises(DataError, match=r"takes about 10\.0 GB of memory, and .* that memory allows are free"):
             check_room("a table", 10**10)

@@ -63,7 +63,7 @@ def test_suggest_asks_for_active_parameters_only() -> None:
     assert solvers == set(SOLVERS)
 
 
-def test_split_gives_the_solver_its_own_names() -> None:
+def test_split_gives_the_solver_the_names_it_declares() -> None:
     assert space().split({"solver": "Linear", "Linear.C": 2.0, "Linear.penalty": "l2"}) == (
         "Linear",
         {"C": 2.0, "penalty": "l2"},

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections import Counter, OrderedDict
 from importlib.metadata import EntryPoint
 from typing import Any
@@ -13,6 +11,7 @@ import pytest
 from ranktune.solvers.core import libraries, table
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.table import Entry, Table
+from tests.support.commands import output_of
 
 GROUP = "tests.kinds"
 
@@ -90,5 +89,4 @@ def test_nothing_is_imported_before_it_is_used() -> None:
         "list(kinds), kinds.names, kinds.spelling('fraction'), 'Fraction' in kinds;"
         "print('fractions' in sys.modules, 'numpy' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False False\n"
+    assert output_of(code) == "False False\n"

@@ -1,4 +1,4 @@
-"""Fitted estimators of known libraries as our own models: the same scores but for a constant."""
+"""Fitted estimators of known libraries as models of RankTune: the same scores but for a constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solvers of the user's: how they are made, fitted, saved and found again."""
+"""Solvers of the user's: how they are made, fitted, saved and loaded."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ def queries(seed: int = 0) -> Queries:
 
 def test_it_fits_and_scores_as_the_class_alone() -> None:
     register_solver("Mine", PowerRidge)
-    own = queries()
-    ranker = make("mine", {"alpha": 3.0, "power": 2}, seed=0).fit(own)
-    alone = PowerRidge(3.0, 2).fit(own.features, own.grades)
-    np.testing.assert_array_equal(ranker.predict(own), own.in_caller_order(alone.predict(own.features)))
+    data = queries()
+    ranker = make("mine", {"alpha": 3.0, "power": 2}, seed=0).fit(data)
+    alone = PowerRidge(3.0, 2).fit(data.features, data.grades)
+    np.testing.assert_array_equal(ranker.predict(data), data.in_caller_order(alone.predict(data.features)))
     assert repr(ranker).startswith("Mine(") and "alpha=3.0" in repr(ranker)
 
 
@@ -87,13 +87,13 @@ def test_the_space_may_be_one_of_optuna() -> None:
 
 def test_predict_may_know_the_queries(tmp_path: Path) -> None:
     register_solver("Mine", MeanOfQuery)
-    own = queries()
-    ranker = make("Mine", {}, seed=0).fit(own)
-    alone = MeanOfQuery().fit(own.features, own.grades, qid=own.query_of_document)
-    expected = own.in_caller_order(alone.predict(own.features, qid=own.query_of_document))
-    np.testing.assert_allclose(ranker.predict(own), expected)
+    data = queries()
+    ranker = make("Mine", {}, seed=0).fit(data)
+    alone = MeanOfQuery().fit(data.features, data.grades, qid=data.query_of_document)
+    expected = data.in_caller_order(alone.predict(data.features, qid=data.query_of_document))
+    np.testing.assert_allclose(ranker.predict(data), expected)
     ranker.as_model().save(tmp_path / "model.json")
-    np.testing.assert_allclose(load_model(tmp_path / "model.json").predict(own), expected)
+    np.testing.assert_allclose(load_model(tmp_path / "model.json").predict(data), expected)
 
 
 @pytest.mark.parametrize("taken", ["qid", "group", "group_id", "nothing"])
@@ -110,12 +110,12 @@ def test_fit_gets_the_queries_under_the_name_that_it_has(taken: str) -> None:
     elif taken == "group_id":
         Spy.fit = lambda self, X, y, group_id: seen.update(group_id=group_id) or PowerRidge.fit(self, X, y)  # type: ignore
     register_solver("Spy", Spy)
-    own = queries()
-    make("Spy", {}, seed=0).fit(own)
+    data = queries()
+    make("Spy", {}, seed=0).fit(data)
     if taken == "nothing":
         assert not seen
     else:
-        expected = own.lengths if taken == "group" else own.query_of_document
+        expected = data.lengths if taken == "group" else data.query_of_document
         np.testing.assert_array_equal(seen[taken], expected)
 
 
@@ -133,8 +133,8 @@ def test_a_pipeline_is_copied_and_its_last_step_gets_the_queries() -> None:
 
     pipe = make_pipeline(StandardScaler(), Last())
     register_solver("Pipe", pipe, [Float("last__alpha", 0.1, 10.0)], save=lambda model, path: None, load=lambda path: 0)
-    own = queries()
-    ranker: Any = make("Pipe", {"last__alpha": 2.0}, seed=0).fit(own)
+    data = queries()
+    ranker: Any = make("Pipe", {"last__alpha": 2.0}, seed=0).fit(data)
     assert ranker.estimator_.named_steps["last"].alpha == 2.0
     assert pipe.named_steps["last"].alpha == 1.0 and not hasattr(pipe.named_steps["last"], "weights")
 
@@ -142,13 +142,13 @@ def test_a_pipeline_is_copied_and_its_last_step_gets_the_queries() -> None:
 def test_a_seed_is_given_to_what_has_none() -> None:
     from sklearn.ensemble import RandomForestRegressor
 
-    own = queries()
+    data = queries()
     register_solver("Forest", RandomForestRegressor, [Int("max_depth", 2, 5)])
     register_solver("Fixed", partial(RandomForestRegressor, random_state=7), [Int("max_depth", 2, 5)])
-    a, b, c = (make("Forest", {}, seed=seed).fit(own).predict(own) for seed in (1, 1, 2))
+    a, b, c = (make("Forest", {}, seed=seed).fit(data).predict(data) for seed in (1, 1, 2))
     np.testing.assert_array_equal(a, b)
     assert (a != c).any()
-    fixed = [make("Fixed", {}, seed=seed).fit(own).predict(own) for seed in (1, 2)]
+    fixed = [make("Fixed", {}, seed=seed).fit(data).predict(data) for seed in (1, 2)]
     np.testing.assert_array_equal(fixed[0], fixed[1])
 
 
@@ -163,15 +163,15 @@ def test_a_subclass_of_our_base_is_taken_as_it_is() -> None:
     assert isinstance(make("Other", {}, 0).fit(queries()).as_model(), LinearModel)
 
 
-def test_its_models_are_saved_by_its_own_functions(tmp_path: Path) -> None:
+def test_its_models_are_saved_by_the_functions_of_the_class(tmp_path: Path) -> None:
     register_solver("Mine", PowerRidge)
-    own = queries()
-    model = make("Mine", {"alpha": 3.0}, seed=0).fit(own).as_model()
+    data = queries()
+    model = make("Mine", {"alpha": 3.0}, seed=0).fit(data).as_model()
     assert isinstance(model, CustomModel) and model.bytes == len(model.saved)
     model = pickle.loads(pickle.dumps(model))  # as it passes between processes
     model.save(tmp_path / "model.json")
     read = load_model(tmp_path / "model.json")
-    np.testing.assert_array_equal(read.predict(own), model.predict(own))
+    np.testing.assert_array_equal(read.predict(data), model.predict(data))
     assert read.parameters == {"alpha": 3.0, "random_state": 0} and read.solver == "Mine"
     (beside,) = set(tmp_path.iterdir()) - {tmp_path / "model.json"}
     assert beside.suffix == ".bin" and b"[3.0, 1, [" in beside.read_bytes()
@@ -201,18 +201,18 @@ def test_a_file_is_loaded_only_by_what_is_registered(tmp_path: Path) -> None:
 def test_blends_hold_it_beside_the_others(tmp_path: Path) -> None:
     register_solver("Mine", PowerRidge)
     register_solver("Other", MeanOfQuery)
-    own = queries()
+    data = queries()
     names = ("Mine", "RidgeRanker", "Other", "RankBoost")
-    members = [make(name, {}, seed=0).fit(own).as_model() for name in names]
+    members = [make(name, {}, seed=0).fit(data).as_model() for name in names]
     blend = blended(members, [0.5, 1.0, 2.0, 0.25], "Blend", {"Mine": 0.5})
     assert isinstance(blend, BlendModel)
-    expected = sum(f * model.predict(own) for f, model in zip([0.5, 1.0, 2.0, 0.25], members, strict=True))
-    np.testing.assert_allclose(blend.predict(own), expected)
+    expected = sum(f * model.predict(data) for f, model in zip([0.5, 1.0, 2.0, 0.25], members, strict=True))
+    np.testing.assert_allclose(blend.predict(data), expected)
     blend.save(tmp_path / "model.json")
     read = load_model(tmp_path / "model.json")
-    np.testing.assert_array_equal(read.predict(own), blend.predict(own))
-    again = blended([read, members[0]], [2.0, 1.0], "Blend", {})
-    np.testing.assert_allclose(again.predict(own), 2.0 * expected + members[0].predict(own))
+    np.testing.assert_array_equal(read.predict(data), blend.predict(data))
+    nested = blended([read, members[0]], [2.0, 1.0], "Blend", {})
+    np.testing.assert_allclose(nested.predict(data), 2.0 * expected + members[0].predict(data))
 
 
 def test_what_it_cannot_be_used_for_is_said_at_once() -> None:
@@ -244,10 +244,10 @@ def test_scores_that_are_none_fail(returned: Any) -> None:
             return np.array(returned * len(X))
 
     register_solver("Odd", Odd)
-    own = queries()
-    ranker = make("Odd", {}, seed=0).fit(own)
+    data = queries()
+    ranker = make("Odd", {}, seed=0).fit(data)
     with pytest.raises(DataError, match="the predict of Odd returned"):
-        ranker.predict(own)
+        ranker.predict(data)
 
 
 def test_a_save_that_writes_elsewhere_is_refused(tmp_path: Path) -> None:
@@ -262,9 +262,9 @@ def test_a_save_that_writes_elsewhere_is_refused(tmp_path: Path) -> None:
 
 def test_sparse_features_reach_it_as_they_are() -> None:
     register_solver("Ridge_", Ridge, [Float("alpha", 0.1, 10.0)])
-    own = queries()
-    thin = replace(own, features=sparse.csr_array(own.features))
-    dense, csr = (make("Ridge_", {}, seed=0).fit(one).predict(one) for one in (own, thin))
+    data = queries()
+    thin = replace(data, features=sparse.csr_array(data.features))
+    dense, csr = (make("Ridge_", {}, seed=0).fit(layout).predict(layout) for layout in (data, thin))
     np.testing.assert_allclose(dense - dense.mean(), csr - csr.mean(), atol=1e-2)
 
 
@@ -288,7 +288,7 @@ def test_installed_packages_offer_solvers(monkeypatch: pytest.MonkeyPatch) -> No
         assert custom_names() == ("Packaged",)
 
 
-def test_a_described_solver_is_found_again() -> None:
+def test_a_described_solver_is_resolved() -> None:
     register_solver("Mine", PowerRidge, {"alpha": FloatDistribution(0.1, 2.0)})
     before = REGISTERED.pop("Mine")
     restore("Mine", described(before))
@@ -320,10 +320,10 @@ def test_trees_and_lines_of_other_libraries_become_our_models() -> None:
 def test_estimators_of_scikit_learn_are_saved_by_skops(make: Any, tmp_path: Path) -> None:
     pytest.importorskip("skops")
     register_solver("Mine", make, [], save="skops")
-    own = queries()
-    model = make_ranker("Mine").fit(own).as_model()
+    data = queries()
+    model = make_ranker("Mine").fit(data).as_model()
     model.save(tmp_path / "model.json")
-    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(own), model.predict(own))
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(data), model.predict(data))
 
 
 def make_ranker(name: str) -> Any:

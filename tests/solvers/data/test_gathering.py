@@ -42,10 +42,10 @@ def some(seed: int, n_queries: int = 40, *, layout: str = "dense", dtype: str = 
     )
 
 
-def assert_same(one: Queries, other: Queries) -> None:
+def assert_same(queries: Queries, other: Queries) -> None:
     """Assert that two Queries are equal in every field, to the bit."""
     for field in fields(Queries):
-        a, b = getattr(one, field.name), getattr(other, field.name)
+        a, b = getattr(queries, field.name), getattr(other, field.name)
         if field.name == "features":
             assert type(a) is type(b) or isinstance(a, np.ndarray) == isinstance(b, np.ndarray)
             for x, y in zip(stored_arrays(a), stored_arrays(b), strict=True):
@@ -54,7 +54,7 @@ def assert_same(one: Queries, other: Queries) -> None:
             np.testing.assert_array_equal(a, b)
         else:
             assert a == b
-    assert one.fingerprint == other.fingerprint
+    assert queries.fingerprint == other.fingerprint
 
 
 NUMBERS: dict[str, Sequence[int]] = {

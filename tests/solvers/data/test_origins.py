@@ -17,7 +17,7 @@ def queries_of(count: int = 8) -> Queries:
     return Queries.from_arrays(generator.random((lengths.sum(), 2)), np.ones(lengths.sum()), group=lengths)
 
 
-def test_queries_that_were_not_selected_are_their_own_origin() -> None:
+def test_the_origin_of_queries_that_were_not_selected_is_themselves() -> None:
     queries = queries_of()
     origin, numbers = origin_of(queries)
     assert origin is queries and numbers.tolist() == list(range(8))
@@ -40,7 +40,7 @@ def test_an_origin_is_not_kept_in_memory() -> None:
     assert origin_of(part)[0] is part
 
 
-def test_queries_with_other_features_and_copies_are_their_own_origin() -> None:
+def test_the_origin_of_changed_queries_and_copies_is_themselves() -> None:
     queries = queries_of()
     part = queries.select([0, 3])
     for other in (part.with_features(part.features + 1.0), pickle.loads(pickle.dumps(part))):

@@ -74,9 +74,9 @@ def test_columns_that_are_filled_often_come_first(n_features: int) -> None:
         assert result is None
         return
     assert result is not None
-    again, order = result
+    reordered, order = result
     assert sorted(order) == list(range(n_features))
-    np.testing.assert_array_equal(again.toarray(), X.toarray()[:, order])
-    assert again.data is X.data
-    counts = np.bincount(again.indices, minlength=n_features)
+    np.testing.assert_array_equal(reordered.toarray(), X.toarray()[:, order])
+    assert reordered.data is X.data
+    counts = np.bincount(reordered.indices, minlength=n_features)
     assert counts[:100].sum() > 0.9 * np.sort(counts)[-100:].sum() > 0.5 * counts.sum()

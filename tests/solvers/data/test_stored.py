@@ -26,12 +26,12 @@ def test_round_trip(tmp_path: Path, layout: str, dtype: type) -> None:
         features, generator.integers(0, 3, 30), qid=qid, feature_names=list("wxyz"), query_weights=weights
     )
     write_queries(queries, tmp_path / "q")
-    again = read_queries(tmp_path / "q")
-    assert again.fingerprint == queries.fingerprint
-    assert again.query_ids.tolist() == ["a", "b", "c"]
-    assert again.feature_names == ("w", "x", "y", "z")
-    assert again.is_sparse == (layout == "csr")
-    assert again.weight_of_query.tolist() == queries.weight_of_query.tolist()
+    loaded = read_queries(tmp_path / "q")
+    assert loaded.fingerprint == queries.fingerprint
+    assert loaded.query_ids.tolist() == ["a", "b", "c"]
+    assert loaded.feature_names == ("w", "x", "y", "z")
+    assert loaded.is_sparse == (layout == "csr")
+    assert loaded.weight_of_query.tolist() == queries.weight_of_query.tolist()
 
 
 def test_changing_what_was_read_does_not_change_the_file(tmp_path: Path, hard_queries: Queries) -> None:

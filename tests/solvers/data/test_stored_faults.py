@@ -50,23 +50,23 @@ def test_a_file_that_is_cut_off(tmp_path: Path, name: str, size: int) -> None:
         read_queries(tmp_path)
 
 
-def test_a_file_of_another_shape_or_type(tmp_path: Path) -> None:
-    path = _written(tmp_path) / "features.npy"
-    np.save(path, np.zeros((20, 4), dtype=np.float32))
-    with pytest.raises(DataError, match=r"holds float32 of shape \(20, 4\), not float32 of shape \(20, 3\)"):
-        read_queries(tmp_path)
-    np.save(path, np.array([None, {}], dtype=object), allow_pickle=True)
-    with pytest.raises(DataError, match=r"features\.npy: cannot be read \(it is no array of numbers"):
-        read_queries(tmp_path)
-
-
-def test_a_file_that_is_missing_or_foreign(tmp_path: Path) -> None:
-    path = _written(tmp_path) / "features.npy"
-    path.write_bytes(b"PAR1" + bytes(400))
-    with pytest.raises(DataError, match="it is no array"):
-        read_queries(tmp_path)
-    path.unlink()
-    with pytest.raises(DataError, match=r"features\.npy: cannot be read \(No such file"):
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda path: np.save(path, np.zeros((20, 4), dtype=np.float32)),
+         r"holds float32 of shape \(20, 4\), not float32 of shape \(20, 3\)"),
+        (lambda path: np.save(path, np.array([None, {}], dtype=object), allow_pickle=True),
+         r"features\.npy: cannot be read \(it is no array of numbers"),
+        (lambda path: path.write_bytes(b"PAR1" + bytes(400)), "it is no array"),
+        (Path.unlink, r"features\.npy: cannot be read \(No such file"),
+    ],
+    ids=["shape", "type", "foreign", "missing"],
+)  # fmt: skip
+def test_a_file_of_another_kind_or_none_is_refused(
+    tmp_path: Path, damage: Callable[[Path], object], words: str
+) -> None:
+    damage(_written(tmp_path) / "features.npy")
+    with pytest.raises(DataError, match=words):
         read_queries(tmp_path)
 
 
@@ -150,10 +150,10 @@ def test_blocks_are_written_as_the_whole_is(tmp_path: Path, csr: bool) -> None:
             rows = slice(first, first + 8)
             writer.add(queries.features[rows], queries.grades[rows], np.array(ids[rows]))
         writer.finish(queries.starts, queries.query_ids)
-    again = read_queries(tmp_path)
-    assert again.fingerprint == queries.fingerprint
-    assert again.document_ids is not None
-    assert again.document_ids.tolist() == ids
+    loaded = read_queries(tmp_path)
+    assert loaded.fingerprint == queries.fingerprint
+    assert loaded.document_ids is not None
+    assert loaded.document_ids.tolist() == ids
     assert not list(tmp_path.glob("*.draft"))
 
 

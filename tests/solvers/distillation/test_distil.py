@@ -103,7 +103,7 @@ def test_columns_are_matched_by_name_and_sparse_ones_are_taken() -> None:
     np.testing.assert_array_equal(distil(model, stored).predict(queries), expected)
 
 
-def test_what_is_one_model_already_is_returned() -> None:
+def test_a_single_model_is_returned_unchanged() -> None:
     trees = TreeModel(stumps([0], [0.0], [1.0]), 6, "RankBoost")
     line = LinearModel(np.ones(6), "RankSVM")
     assert distil(trees, documents()) is trees

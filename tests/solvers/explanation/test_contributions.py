@@ -55,9 +55,9 @@ def with_sides(trees: Trees, seed: int) -> Trees:
     return replace(trees, missing_left=np.random.default_rng(seed).random(trees.n_splits) < 0.5)
 
 
-def counted(score: Callable[[Matrix], Floats], own: Matrix, other: Matrix) -> Floats:
+def counted(score: Callable[[Matrix], Floats], document: Matrix, other: Matrix) -> Floats:
     """The Shapley values of the features of one document against those of another, by their definition."""
-    width = len(own)
+    width = len(document)
     values = np.zeros(width)
     for j in range(width):
         others = [i for i in range(width) if i != j]
@@ -65,9 +65,9 @@ def counted(score: Callable[[Matrix], Floats], own: Matrix, other: Matrix) -> Fl
             weight = factorial(size) * factorial(width - size - 1) / factorial(width)
             for coalition in combinations(others, size):
                 row = other.copy()
-                row[list(coalition)] = own[list(coalition)]
+                row[list(coalition)] = document[list(coalition)]
                 joined_by = row.copy()
-                joined_by[j] = own[j]
+                joined_by[j] = document[j]
                 with_j, without = score(np.stack([joined_by, row]))
                 values[j] += weight * (with_j - without)
     return values
@@ -77,8 +77,8 @@ def against_background(score: Callable[[Matrix], Floats], X: Matrix) -> Floats:
     return np.stack([np.mean([counted(score, X[a], X[z]) for z in BACKGROUND], axis=0) for a in DOCUMENTS])
 
 
-def assert_adds_up(model: Model, own: Queries) -> None:
-    result, scores = contributions(model, own, DOCUMENTS, BACKGROUND), model.predict(own)
+def assert_adds_up(model: Model, queries: Queries) -> None:
+    result, scores = contributions(model, queries, DOCUMENTS, BACKGROUND), model.predict(queries)
     np.testing.assert_allclose(
         result.sum(axis=1), scores[DOCUMENTS] - scores[BACKGROUND].mean(), rtol=0, atol=1e-9 * np.abs(scores).max()
     )
@@ -148,10 +148,10 @@ def test_of_a_blend_are_those_of_its_parts() -> None:
 
 def test_two_documents_contribute_the_opposite_of_each_other() -> None:
     model, queries = TreeModel(random_trees(5, features=WIDTH), WIDTH, "LambdaMART"), query(4)
-    one, other = np.array([0]), np.array([1])
-    forth, back = contributions(model, queries, one, other), contributions(model, queries, other, one)
+    first, second = np.array([0]), np.array([1])
+    forth, back = contributions(model, queries, first, second), contributions(model, queries, second, first)
     np.testing.assert_allclose(forth, -back, rtol=0, atol=1e-12)
-    assert (contributions(model, queries, one, one) == 0.0).all()
+    assert (contributions(model, queries, first, first) == 0.0).all()
 
 
 @pytest.mark.parametrize(("leaves", "alike"), [(2, True), (8, False)])

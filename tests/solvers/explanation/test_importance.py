@@ -62,19 +62,19 @@ def ndcg(scores: Floats, grades: Floats, k: int = 3) -> float:
 def test_losses_are_those_of_a_loop(name: str, layout: Any) -> None:
     if name in ("custom", "blend") and layout is not np.asarray:
         pytest.skip("the estimator is written for dense features")
-    model, own = models()[name], queries(layout)
-    X = np.array(dense(own.features))
+    model, data = models()[name], queries(layout)
+    X = np.array(dense(data.features))
     groups = [np.array([2]), np.array([0, 3])]
-    result = shuffling_losses(model, own, METRIC, groups, repeats=3, seed=7)
-    before = METRIC.per_query(model.predict(own), own)
+    result = shuffling_losses(model, data, METRIC, groups, repeats=3, seed=7)
+    before = METRIC.per_query(model.predict(data), data)
     for losses, columns in zip(result, groups, strict=True):
-        generator, total = np.random.default_rng([7, int(columns[0])]), np.zeros(own.n_queries)
+        generator, total = np.random.default_rng([7, int(columns[0])]), np.zeros(data.n_queries)
         for _ in range(3):
-            changed, taken = X.copy(), shuffled_rows(own, generator)
+            changed, taken = X.copy(), shuffled_rows(data, generator)
             for row, source in enumerate(taken):
                 for column in columns:
                     changed[row, column] = X[source, column]
-            total += before - METRIC.per_query(model.predict(own.with_features(layout(changed))), own)
+            total += before - METRIC.per_query(model.predict(data.with_features(layout(changed))), data)
         np.testing.assert_allclose(losses, total / 3, rtol=0, atol=1e-12)
 
 
@@ -94,23 +94,23 @@ def test_the_mean_over_many_shuffles_is_that_over_all() -> None:
 
 
 def test_shuffled_rows_stay_in_their_query_and_are_uniform() -> None:
-    own, generator = queries(), np.random.default_rng(0)
+    data, generator = queries(), np.random.default_rng(0)
     for _ in range(20):
-        rows = shuffled_rows(own, generator)
+        rows = shuffled_rows(data, generator)
         assert sorted(rows) == list(range(60))
-        assert (own.query_of_document[rows] == own.query_of_document).all()
-    drawn = [tuple(shuffled_rows(own, generator)[10:13]) for _ in range(3_000)]
+        assert (data.query_of_document[rows] == data.query_of_document).all()
+    drawn = [tuple(shuffled_rows(data, generator)[10:13]) for _ in range(3_000)]
     counts = np.array([drawn.count(order) for order in permutations((10, 11, 12))])
     assert counts.sum() == 3_000
     assert (np.abs(counts - 500) < 100).all()  # five standard deviations
 
 
 def test_a_feature_of_the_query_and_an_unused_one_lose_nothing() -> None:
-    own = queries()
-    X = np.array(own.features)
-    X[:, 1] = own.query_of_document
+    data = queries()
+    X = np.array(data.features)
+    X[:, 1] = data.query_of_document
     model = LinearModel(np.array([1.0, 5.0, 0.0, 1.0]), "RankSVM")
-    losses = shuffling_losses(model, own.with_features(X), METRIC, [np.array([1]), np.array([2]), np.array([0])])
+    losses = shuffling_losses(model, data.with_features(X), METRIC, [np.array([1]), np.array([2]), np.array([0])])
     assert np.nanmax(np.abs(losses[:2])) < 1e-12
     assert np.nanmean(losses[2]) != 0.0
     assert np.isnan(losses[:, 0]).all()
@@ -120,52 +120,52 @@ def test_the_features_of_the_truth_lose_most() -> None:
     generator = np.random.default_rng(3)
     X = generator.normal(size=(2_000, 6))
     truth = 2.0 * X[:, 4] + X[:, 1] * (X[:, 4] > 0)
-    own = Queries.from_arrays(X, np.digitize(truth, [-1.0, 0.0, 2.0]).astype(float), group=np.full(100, 20))
+    data = Queries.from_arrays(X, np.digitize(truth, [-1.0, 0.0, 2.0]).astype(float), group=np.full(100, 20))
     from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 
-    model = LambdaMART(trees=40, random_state=0).fit(own).as_model()
-    losses = np.nanmean(shuffling_losses(model, own, METRIC, [np.array([j]) for j in range(6)]), axis=1)
+    model = LambdaMART(trees=40, random_state=0).fit(data).as_model()
+    losses = np.nanmean(shuffling_losses(model, data, METRIC, [np.array([j]) for j in range(6)]), axis=1)
     assert np.argsort(-losses)[:2].tolist() == [4, 1]
     assert losses[4] > 0.2
     assert losses[4] > 3.0 * losses[1] > 6.0 * np.delete(losses, [1, 4]).max()
 
 
-def effects_by_loop(model: Model, own: Queries, column: int, grid: Floats) -> Floats:
-    X = np.asarray(own.features)
-    before, result = model.predict(own), np.zeros(len(grid))
+def effects_by_loop(model: Model, data: Queries, column: int, grid: Floats) -> Floats:
+    X = np.asarray(data.features)
+    before, result = model.predict(data), np.zeros(len(grid))
     for k, value in enumerate(grid):
-        for a, b in zip(own.starts[:-1], own.starts[1:], strict=True):
+        for a, b in zip(data.starts[:-1], data.starts[1:], strict=True):
             rows = X[a:b].copy()
             rows[:, column] = value
-            result[k] += np.mean(model.predict(rows) - before[a:b].mean()) / own.n_queries
+            result[k] += np.mean(model.predict(rows) - before[a:b].mean()) / data.n_queries
     return result
 
 
 @pytest.mark.parametrize("name", ["linear", "trees"])
 def test_effects_are_those_of_a_loop(name: str) -> None:
-    model, own = models()[name], queries()
+    model, data = models()[name], queries()
     for column in range(WIDTH):
-        grid = grid_of(own, column, 5)
+        grid = grid_of(data, column, 5)
         np.testing.assert_allclose(
-            partial_effects(model, own, column, grid), effects_by_loop(model, own, column, grid), rtol=0, atol=1e-9
+            partial_effects(model, data, column, grid), effects_by_loop(model, data, column, grid), rtol=0, atol=1e-9
         )
 
 
 def test_effects_with_missing_values_and_features_scaled_by_query() -> None:
     """A document that has its own value, or the mean where it lacks one, changes nothing; the slope is the weight over
     the range."""
-    own = queries()
-    X = np.array(own.features)
+    data = queries()
+    X = np.array(data.features)
     X[::7, 0] = np.nan
-    lacking = Queries.from_arrays(X, own.grades, group=own.lengths)
+    lacking = Queries.from_arrays(X, data.grades, group=data.lengths)
     weights = np.array([2.0, 0.0, 0.0, 1.0])
     model = LinearModel(weights, "ListNet", list_scaling=True, missing=np.array([0.5, 0.0, 0.0, 0.0]))
     result = partial_effects(model, lacking, 0, np.array([0.0, 1.0]))
-    ranges = [np.nanmax(part) - np.nanmin(part) for part in np.split(X[:, 0], own.starts[1:-1])]
+    ranges = [np.nanmax(part) - np.nanmin(part) for part in np.split(X[:, 0], data.starts[1:-1])]
     assert result[1] - result[0] == pytest.approx(2.0 * np.mean(1.0 / np.array(ranges)))
     means = np.mean([
         np.mean(np.where(np.isnan(part), np.nanmean(part), part)) * 2.0 / spread + 0.5 * np.isnan(part).mean()
-        for part, spread in zip(np.split(X[:, 0], own.starts[1:-1]), ranges, strict=True)
+        for part, spread in zip(np.split(X[:, 0], data.starts[1:-1]), ranges, strict=True)
     ])  # fmt: skip
     assert result[0] == pytest.approx(-means)
     assert (partial_effects(model, lacking, 1, np.array([0.0, 1.0])) == 0.0).all()
@@ -176,19 +176,19 @@ def test_effects_of_a_blend_and_an_estimator_of_the_users() -> None:
         def predict(self, X: Any) -> Floats:  # type: ignore[override]
             return super().predict(X)
 
-    own, custom = queries(), CustomModel(Alone(), WIDTH, "Mine", "Mine", factor=3.0)
+    data, custom = queries(), CustomModel(Alone(), WIDTH, "Mine", "Mine", factor=3.0)
     linear = models()["linear"]
-    grid = grid_of(own, 0, 4)
+    grid = grid_of(data, 0, 4)
     assert len(grid) == len(np.unique(grid)) == 4
     np.testing.assert_allclose(
-        partial_effects(custom, own, 0, grid), effects_by_loop(custom, own, 0, grid), rtol=0, atol=1e-9
+        partial_effects(custom, data, 0, grid), effects_by_loop(custom, data, 0, grid), rtol=0, atol=1e-9
     )
-    both = partial_effects(BlendModel((linear, custom), "Blend"), own, 0, grid)
-    parts = [partial_effects(part, own, 0, grid) for part in (linear, custom)]
+    both = partial_effects(BlendModel((linear, custom), "Blend"), data, 0, grid)
+    parts = [partial_effects(part, data, 0, grid) for part in (linear, custom)]
     np.testing.assert_allclose(both, parts[0] + parts[1], rtol=0, atol=1e-12)
 
 
 def test_the_grid_of_a_feature_without_values_is_empty() -> None:
-    own = Queries.from_arrays(np.array([[np.nan, 1.0], [np.nan, 1.0]]), [0.0, 1.0])
-    columns = [grid_of(own, j).tolist() for j in range(2)]
+    data = Queries.from_arrays(np.array([[np.nan, 1.0], [np.nan, 1.0]]), [0.0, 1.0])
+    columns = [grid_of(data, j).tolist() for j in range(2)]
     assert columns == [[], [1.0]]

@@ -16,7 +16,7 @@ from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.registry import make
-from tests.solvers.export.test_scores import close, names_of, scored
+from tests.solvers.export.test_scores import assert_close, names_of, scored
 from tests.solvers.export.test_scores import documents as as_documents
 from tests.support.commands import succeeded
 from tests.support.export_evaluators import EVALUATORS
@@ -79,7 +79,7 @@ def check(format: str, model: Model, n_documents: int | None) -> None:
     X = documents(model, model.takes_missing)[:n_documents]
     result = scored(model, format, X)
     assert len(np.unique(result)) > 0.8 * min(len(X), 5_000)
-    close(result, model.predict(X), format)
+    assert_close(result, model.predict(X), format)
 
 
 @pytest.mark.parametrize("format", FORMATS)
@@ -114,4 +114,4 @@ def test_the_blend_of_a_study_is_exported_by_the_command(format: str, delivered:
     succeeded("export", delivered, "--format", format, "-o", file)
     content = file.read_bytes() if format == "onnx" else file.read_text()
     X, names = documents(model, False)[:50], names_of(model)
-    close(EVALUATORS[format](content, names)(as_documents(X, names)), model.predict(X), format)
+    assert_close(EVALUATORS[format](content, names)(as_documents(X, names)), model.predict(X), format)

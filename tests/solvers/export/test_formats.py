@@ -31,9 +31,9 @@ from tests.support.paths import DATA
 
 GOLDEN = DATA / "golden"
 ENDS = {"solr": "json", "elasticsearch": "json", "opensearch": "json", "vespa": "sd", "pmml": "xml"}
-OF_TREES = [name for name, one in FORMATS.items() if one.trees]
-OF_BLENDS = [name for name, one in FORMATS.items() if one.blends]
-OF_WEIGHTS = [name for name, one in FORMATS.items() if one.linear]
+OF_TREES = [name for name, declared in FORMATS.items() if declared.trees]
+OF_BLENDS = [name for name, declared in FORMATS.items() if declared.blends]
+OF_WEIGHTS = [name for name, declared in FORMATS.items() if declared.linear]
 CASES = [("linear", name) for name in OF_WEIGHTS] + [("trees", name) for name in OF_TREES]
 CASES += [("blend", name) for name in OF_BLENDS]
 BY_NAME = [name for name in FORMATS if name not in ("onnx", "ranklib", "lightgbm", "liblinear")]
@@ -151,6 +151,7 @@ def chain(splits: int) -> TreeModel:
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_a_model_of_nothing_keeps_its_first_feature(format: str) -> None:
+    assert format in OF_WEIGHTS or format in OF_TREES
     if format in OF_WEIGHTS:
         text = readable(export(LinearModel(np.zeros(3), "BestFeature"), format))
         assert "f2" not in text
@@ -198,7 +199,7 @@ def names_in(format: str, content: str) -> list[str]:
 
 def decoded(made: str) -> str:
     """What escaped made of a short name, read back."""
-    return re.sub("_x([0-9a-f]+)_", lambda found: chr(int(found[1], 16)), made)
+    return re.sub("_x([0-9a-f]+)_", lambda match: chr(int(match[1], 16)), made)
 
 
 @pytest.mark.parametrize("format", BY_NAME)

@@ -29,14 +29,14 @@ def test_the_graph_is_valid_and_says_what_it_is(model: Model) -> None:
     assert json.loads(about["feature_names"]) == ["bm25(title)", "page rank", 'say "so"', "größe"]
     assert json.loads(about["columns"]) == [0, 2, 3, 4]
     assert (json.loads(about["name"]), about["metric"], about["data"]) == ("mine", "ndcg@10", "abc")
-    assert {one.domain: one.version for one in made.opset_import} == {"": 17, "ai.onnx.ml": 3}
+    assert {opset.domain: opset.version for opset in made.opset_import} == {"": 17, "ai.onnx.ml": 3}
     assert [port.name for port in (*made.graph.input, *made.graph.output)] == ["features", "score"]
 
 
 def test_a_blend_is_a_product_an_ensemble_and_their_sum() -> None:
     graph = onnx.load_from_string(export(blend(), "onnx")).graph
     assert [node.op_type for node in graph.node] == ["IsNaN", "Where", "MatMul", "TreeEnsembleRegressor", "Add"]
-    weights, _ = (onnx.numpy_helper.to_array(one) for one in graph.initializer)
+    weights, _ = (onnx.numpy_helper.to_array(initializer) for initializer in graph.initializer)
     np.testing.assert_array_equal(weights, np.array([[1.0 / 3.0], [-2.5e-7], [0.0], [-1.0]], np.float32))
 
 

@@ -49,5 +49,5 @@ def test_weights_of_a_blend_are_its_first_segment() -> None:
     assert [segment[1].tag for segment in segments] == [DMG + "RegressionModel", *[DMG + "TreeModel"] * 3]
     assert [segment.get("id") for segment in segments] == ["1", "2", "3", "4"]
     used = [field.get("name") for field in segments[0].iter(DMG + "MiningField")]
-    assert used == [one.get("name") for one in segments[0].iter(DMG + "NumericPredictor")]
+    assert used == [predictor.get("name") for predictor in segments[0].iter(DMG + "NumericPredictor")]
     assert used == [NAMES[0], NAMES[2], NAMES[4]]

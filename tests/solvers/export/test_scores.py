@@ -36,7 +36,7 @@ def names_of(model: Model) -> tuple[str, ...]:
 def documents(X: Floats, names: tuple[str, ...], *, left_out: bool = False) -> Documents:
     """Documents, in which what is missing is left out or NaN."""
     result = [dict(zip(names, row, strict=True)) for row in X.tolist()]
-    return [{name: x for name, x in own.items() if x == x} for own in result] if left_out else result
+    return [{name: x for name, x in document.items() if x == x} for document in result] if left_out else result
 
 
 def scored(model: Model, format: str, X: Floats, *, left_out: bool = False) -> Floats:
@@ -47,9 +47,9 @@ def scored(model: Model, format: str, X: Floats, *, left_out: bool = False) -> F
     return EVALUATORS[format](export(model, format), names)(documents(X, names, left_out=left_out))
 
 
-def close(found: Floats, expected: Floats, format: str, least: float = 0.0) -> None:
+def assert_close(scores: Floats, expected: Floats, format: str, least: float = 0.0) -> None:
     tolerance = SIX_DIGITS if format in SINGLE or format == "liblinear" else 1e-12
-    assert np.abs(found - expected).max() <= tolerance * max(np.abs(expected).max(), least)
+    assert np.abs(scores - expected).max() <= tolerance * max(np.abs(expected).max(), least)
 
 
 def single(X: Floats) -> Floats:
@@ -63,7 +63,7 @@ def test_scores_are_those_of_the_model(format: str, kind: str) -> None:
     if format not in SINGLE:
         X[:3] = [[0.1] * 5, [-1.5] * 5, [1.0 / 3.0] * 5]
     result = scored(model, format, X)
-    close(result, model.predict(X), format)
+    assert_close(result, model.predict(X), format)
     assert len(np.unique(result)) >= 4
 
 
@@ -72,7 +72,7 @@ def test_scores_are_those_of_the_model(format: str, kind: str) -> None:
 def test_every_single_precision_value_goes_where_the_model_sends_it(format: str, seed: int) -> None:
     model, X = TreeModel(random_trees(seed), 6, "LambdaMART"), random_rows(seed + 10, 60)
     result = scored(model, format, X)
-    close(result, model.predict(X), format)
+    assert_close(result, model.predict(X), format)
     if format in ("lightgbm", "json", "python"):
         assert result.tolist() == model.predict(X).tolist()
 
@@ -83,7 +83,7 @@ def test_blends_rank_as_the_model_does(format: str, seed: int) -> None:
     """On rows that differ by more than single precision: the thresholds of trees are tested above."""
     model, X = random_blend(seed), single(np.random.default_rng(seed + 1).normal(size=(60, 6)))
     result, expected = scored(model, format, X), model.predict(X)
-    close(result, expected, format)
+    assert_close(result, expected, format)
     assert ranks_alike(expected, result)
 
 
@@ -94,7 +94,7 @@ def test_order_on_real_data(letor_folds: dict[str, Path], format: str, solver: s
     count = 5 if format == "vespa" and solver != "RankSVM" else 20  # some evaluators are slow
     part = queries.select(np.arange(count))
     ours, theirs = model.predict(part), scored(model, format, np.asarray(part.features, dtype=np.float64))
-    close(theirs, ours, format)
+    assert_close(theirs, ours, format)
     pairs = zip(part.starts, part.starts[1:], strict=False)
     alike = sum(ranks_alike(ours[a:b], theirs[a:b]) for a, b in pairs)
     # Of few pairs the scores differ by less than the digits that liblinear prints, or than single precision tells.
@@ -126,7 +126,7 @@ def test_what_a_document_lacks_is_missing_where_training_documents_lacked_it_and
     absent, zero = (without(X, ~lacking(queries), value) for value in (np.nan, 0.0))
     result = scored(model, format, absent, left_out=left_out)
     np.testing.assert_array_equal(result, scored(model, format, zero, left_out=left_out))
-    close(result, model.predict(zero), format, 1.0)
+    assert_close(result, model.predict(zero), format, 1.0)
 
 
 @pytest.mark.parametrize("left_out", [False, True])
@@ -136,4 +136,4 @@ def test_absent_is_0_to_models_that_know_no_missing_values(format: str, kind: st
     model = SAMPLES[kind]()
     X = single(np.round(np.random.default_rng(0).normal(size=(60, 5)), 1))
     absent, zero = (without(X, np.ones(5, dtype=np.bool_), value) for value in (np.nan, 0.0))
-    close(scored(model, format, absent, left_out=left_out), model.predict(zero), format)
+    assert_close(scored(model, format, absent, left_out=left_out), model.predict(zero), format)

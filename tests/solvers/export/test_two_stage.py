@@ -35,11 +35,11 @@ def stages(second: LinearModel | TreeModel, window: int = WINDOW) -> Stages:
     return Stages(both[0], both[1], window, "mine", "mystore")
 
 
-def expected(own: Stages, X: Floats) -> list[int]:
+def expected(ranker: Stages, X: Floats) -> list[int]:
     """The documents in order: the window by the second model, then the others by the first."""
-    first, second = own.first.model.predict(X), own.second.model.predict(X)
+    first, second = ranker.first.model.predict(X), ranker.second.model.predict(X)
     order = sorted(range(len(X)), key=lambda k: -first[k])
-    return sorted(order[: own.window], key=lambda k: -second[k]) + order[own.window :]
+    return sorted(order[: ranker.window], key=lambda k: -second[k]) + order[ranker.window :]
 
 
 def of_function(text: str, params: Mapping[str, str], fields: Mapping[str, float]) -> float:
@@ -71,9 +71,9 @@ def of_function(text: str, params: Mapping[str, str], fields: Mapping[str, float
         known: dict[str, Callable[[list[float]], float]] = {
             "sum": sum,
             "product": math.prod,
-            "exp": lambda own: math.exp(*own),
-            "sub": lambda own: own[0] - own[1],
-            "div": lambda own: own[0] / own[1],
+            "exp": lambda args: math.exp(*args),
+            "sub": lambda args: args[0] - args[1],
+            "div": lambda args: args[0] / args[1],
         }
         return known[token](arguments)
 
@@ -84,8 +84,8 @@ def of_function(text: str, params: Mapping[str, str], fields: Mapping[str, float
 
 @pytest.mark.parametrize("second", [linear(), trees()], ids=["linear", "trees"])
 def test_solr_ranks_as_both_models(second: LinearModel | TreeModel) -> None:
-    own, X = stages(second), documents()
-    files = two_stage_files(own, "solr")
+    ranker, X = stages(second), documents()
+    files = two_stage_files(ranker, "solr")
     assert files["model.json"] == export(second, "solr", name="mine", store="mystore")
     request = json.loads(files["request.json"])
     params = request["params"]
@@ -96,15 +96,15 @@ def test_solr_ranks_as_both_models(second: LinearModel | TreeModel) -> None:
     assert ((first > 0.0) & (first < 1.0)).all()  # Lucene counts what is negative as 0
     order = np.argsort(-first, kind="stable").tolist()
     scores = second.predict(X)
-    assert sorted(order[:WINDOW], key=lambda k: -scores[k]) + order[WINDOW:] == expected(own, X)
+    assert sorted(order[:WINDOW], key=lambda k: -scores[k]) + order[WINDOW:] == expected(ranker, X)
 
 
 @pytest.mark.parametrize("format", ["elasticsearch", "opensearch"])
 @pytest.mark.parametrize("second", [linear(), trees()], ids=["linear", "trees"])
 def test_the_plugin_ranks_as_both_models(format: str, second: LinearModel | TreeModel) -> None:
-    own, X = stages(second), documents()
-    files = two_stage_files(own, format)
-    models = {"mine_first": own.first.model, "mine": second}
+    ranker, X = stages(second), documents()
+    files = two_stage_files(ranker, format)
+    models = {"mine_first": ranker.first.model, "mine": second}
     for file, (name, model) in zip(("first.json", "model.json"), models.items(), strict=True):
         assert files[file] == export(model, format, name=name)
     request = json.loads(files["request.json"])
@@ -127,23 +127,23 @@ def test_the_plugin_ranks_as_both_models(format: str, second: LinearModel | Tree
     assert rescore["query"]["score_mode"] == "max"
     total = rescore["query"]["query_weight"] * scored(request["query"])
     window = np.argsort(-total, kind="stable")[:WINDOW]
-    again = rescore["query"]["rescore_query_weight"] * scored(rescore["query"]["rescore_query"])
-    total[window] = np.maximum(total[window], again[window])
+    rescored = rescore["query"]["rescore_query_weight"] * scored(rescore["query"]["rescore_query"])
+    total[window] = np.maximum(total[window], rescored[window])
     assert (total > 0.0).all()
-    first = own.first.model.predict(X)  # documents of equal score may be in any order
-    assert sorted(range(len(X)), key=lambda k: (-total[k], -first[k])) == expected(own, X)
+    first = ranker.first.model.predict(X)  # documents of equal score may be in any order
+    assert sorted(range(len(X)), key=lambda k: (-total[k], -first[k])) == expected(ranker, X)
 
 
 def test_vespa_has_a_profile_of_both_phases() -> None:
-    own, X = stages(trees()), documents()
-    (profile,) = two_stage_files(own, "vespa").values()
+    ranker, X = stages(trees()), documents()
+    (profile,) = two_stage_files(ranker, "vespa").values()
     first = re.search(r"    first-phase \{\n        expression \{\n(.*?)\n        \}\n    \}\n", profile, flags=re.S)
     assert first
     names = dict(zip(re.findall(r"function (\w+)\(\)", profile), trees().used_features.tolist(), strict=True))
     terms = [re.fullmatch(r"\s*(\S+) \* (x_\w+)", term) for term in first[1].split(" +")]
     result = sum(float(term[1]) * X[:, names[term[2]]] for term in terms if term)
     assert all(terms)
-    np.testing.assert_allclose(result, own.first.model.predict(X), rtol=1e-13)
+    np.testing.assert_allclose(result, ranker.first.model.predict(X), rtol=1e-13)
     assert f"    second-phase {{\n        rerank-count: {WINDOW}\n        expression {{\n" in profile
     plain = str(export(trees(), "vespa", name="mine"))
     second = profile.replace(first[0], "", 1).replace(f"        rerank-count: {WINDOW}\n", "")

@@ -98,8 +98,8 @@ def test_columns_of_python_have_the_bits_of_those_of_the_model(function: Any) ->
         expected = columns_within(X, queries.starts, np.arange(D) + KINDS.index(function.__name__) * D)
         for a, b in zip(queries.starts[:-1], queries.starts[1:], strict=True):
             for j in range(D):
-                found = function([None if x != x else x for x in X[a:b, j].tolist()])
-                np.testing.assert_array_equal(np.array(found, dtype=np.float64), expected[a:b, j])
+                result = function([None if x != x else x for x in X[a:b, j].tolist()])
+                np.testing.assert_array_equal(np.array(result, dtype=np.float64), expected[a:b, j])
 
 
 @pytest.mark.parametrize("format", HOLDING)
@@ -146,9 +146,9 @@ def test_rows_and_numbers_of_queries_may_stand_in_any_order() -> None:
 def test_the_graph_has_standard_operators_and_no_constant_that_is_not_used(missing: bool) -> None:
     onnx: Any = pytest.importorskip("onnx")
     made = onnx.load_from_string(export(of_kinds(*KINDS[1:], missing=missing), "onnx"))
-    assert {one.domain: one.version for one in made.opset_import} == {"": 17, "ai.onnx.ml": 3}
+    assert {entry.domain: entry.version for entry in made.opset_import} == {"": 17, "ai.onnx.ml": 3}
     assert {node.domain for node in made.graph.node} == {"", "ai.onnx.ml"}
-    assert {one.name for one in made.graph.initializer} <= {name for node in made.graph.node for name in node.input}
+    assert {entry.name for entry in made.graph.initializer} <= {name for node in made.graph.node for name in node.input}
 
 
 def test_no_documents_have_no_scores() -> None:

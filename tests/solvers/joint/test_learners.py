@@ -44,9 +44,9 @@ def several(scalings: tuple[str, ...]) -> dict[int, PassRanker]:
 
 def alone(ranker: PassRanker, parts: list[Queries]) -> tuple[Floats, list[Floats]]:
     """The weights of a ranker that learns from the parts alone, and its scores before."""
-    own = clone(ranker)
-    scores = [own.progressive(part) for part in parts]
-    return own.coef_, scores
+    learner = clone(ranker)
+    scores = [learner.progressive(part) for part in parts]
+    return learner.coef_, scores
 
 
 def centred(scores: Floats, queries: Queries) -> Floats:
@@ -99,8 +99,8 @@ def test_long_lists_and_wide_scores_take_the_ways_of_one_alone() -> None:
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_joining_leaving_and_restoring_change_nothing_for_the_others(is_sparse: bool) -> None:
     parts = parts_of(linear_queries(150, 2, is_sparse=is_sparse), 120)
-    first, later = several(("none",)), {number + 100: own for number, own in several(("none",)).items()}
-    later = {number: own for number, own in later.items() if getattr(own, "pairs_per_query", None) is None}
+    first, later = several(("none",)), {number + 100: learner for number, learner in several(("none",)).items()}
+    later = {number: learner for number, learner in later.items() if getattr(learner, "pairs_per_query", None) is None}
     learners = JointLearners(parts[0])
     learners.join(first)
     for part in parts[:3]:
@@ -117,8 +117,8 @@ def test_joining_leaving_and_restoring_change_nothing_for_the_others(is_sparse: 
         np.testing.assert_allclose(
             weights[numbers.index(number)], alone(first[number], parts)[0], rtol=1e-8, atol=1e-11
         )
-    for number, own in later.items():
-        expected = alone(own, parts[3:])[0]
+    for number, learner in later.items():
+        expected = alone(learner, parts[3:])[0]
         np.testing.assert_allclose(weights[numbers.index(number)], expected, rtol=1e-8, atol=1e-11)
 
 

@@ -35,7 +35,7 @@ def lists(seed: int = 0, n_lists: int = 60, length: int = 12) -> Any:
     return X, y, np.repeat(np.arange(n_lists), length)
 
 
-def test_the_weight_replaces_the_one_of_the_loss() -> None:
+def test_the_weight_replaces_that_of_the_loss() -> None:
     X, y, qid = lists()
     given = composed(PairwiseLogistic(), DeltaNDCG(3)).fit(X, y, qid=qid).coef_
     np.testing.assert_array_equal(given, composed(PairwiseLogistic(DeltaNDCG(3))).fit(X, y, qid=qid).coef_)

@@ -92,9 +92,9 @@ def test_conditions_of_the_optimum_on_real_data(
 def test_l1_above_the_largest_gradient_learns_nothing_and_just_below_one_feature() -> None:
     queries = noisy()
     largest = DominationProblem(queries, DominationLoss(average="none"), None, "exact").reference
-    none, one = (domination_rank(l1=share * largest).fit(queries) for share in (1.001, 0.99))
+    none, single = (domination_rank(l1=share * largest).fit(queries) for share in (1.001, 0.99))
     assert none.converged_ and not none.coef_.any()
-    assert np.count_nonzero(one.coef_) == 1
+    assert np.count_nonzero(single.coef_) == 1
 
 
 @pytest.mark.parametrize("curvature", CURVATURES)

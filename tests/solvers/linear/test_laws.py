@@ -88,12 +88,12 @@ def test_what_all_documents_of_a_query_share_changes_nothing(ranker: Callable[[]
 
 
 @those("(?!ElasticRank)")
-def test_a_query_of_weight_two_is_one_that_stands_there_twice(ranker: Callable[[], Any], tolerance: float) -> None:
+def test_a_query_of_weight_two_equals_the_query_given_twice(ranker: Callable[[], Any], tolerance: float) -> None:
     X, y, qid = lists(3)
-    again = qid == 7
+    selected = qid == 7
     weighted = ranker().fit(X, y, qid=qid, query_weights={7: 2.0}).coef_
-    twice = (np.vstack([X, X[again]]), np.append(y, y[again]))
-    assert_close(ranker().fit(*twice, qid=np.append(qid, qid[again] + 100)).coef_, weighted, tolerance)
+    twice = (np.vstack([X, X[selected]]), np.append(y, y[selected]))
+    assert_close(ranker().fit(*twice, qid=np.append(qid, qid[selected] + 100)).coef_, weighted, tolerance)
     assert np.abs(ranker().fit(X, y, qid=qid).coef_ - weighted).max() > 1e-4 * np.abs(weighted).max()
 
 

@@ -44,8 +44,8 @@ def test_steps_are_those_of_adagrad_on_the_weighted_logistic_loss() -> None:
 def test_the_order_of_documents_of_different_grades_does_not_matter() -> None:
     X, y, qid = lists(5)
     order = np.lexsort((np.arange(len(y)), -y, np.random.default_rng(1).permutation(40)[qid]))  # equal ones keep theirs
-    one, two = lambda_rank().fit(X, y, qid=qid), lambda_rank().fit(X[order], y[order], qid=qid[order])
-    np.testing.assert_allclose(two.coef_, one.coef_, atol=1e-9)
+    ordered, shuffled = lambda_rank().fit(X, y, qid=qid), lambda_rank().fit(X[order], y[order], qid=qid[order])
+    np.testing.assert_allclose(shuffled.coef_, ordered.coef_, atol=1e-9)
 
 
 def test_grades_of_any_kind_train_unless_the_gain_says_otherwise() -> None:

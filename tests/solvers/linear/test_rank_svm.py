@@ -266,9 +266,9 @@ def test_threads_change_nothing(form: str, loss: str, monkeypatch: pytest.Monkey
     X, y, qid = noisy(18, 200)
     qid = np.zeros_like(qid) if form == "one query" else qid
     given = sparse.csr_array(X) if form == "csr" else X
-    one = rank_svm(C=0.01, loss=loss, tol=1e-8).fit(given, y, qid=qid)
+    single = rank_svm(C=0.01, loss=loss, tol=1e-8).fit(given, y, qid=qid)
     three = rank_svm(C=0.01, loss=loss, tol=1e-8, threads=3).fit(given, y, qid=qid)
     if form == "csr":
-        np.testing.assert_allclose(three.coef_, one.coef_, rtol=1e-6)
+        np.testing.assert_allclose(three.coef_, single.coef_, rtol=1e-6)
     else:
-        np.testing.assert_array_equal(three.coef_, one.coef_)
+        np.testing.assert_array_equal(three.coef_, single.coef_)

@@ -54,8 +54,8 @@ def test_every_point_of_the_space_fits_without_an_error() -> None:
         _, values = SPACE.split(SPACE.suggest(study.ask()))
         ranker = fitted(make("Ranker", values, seed=0), queries)
         assert np.isfinite(ranker.coef_).all(), values
-        for name, own in seen.items():
-            own[values.get(name)] += 1
+        for name, counts in seen.items():
+            counts[values.get(name)] += 1
         assert {"loss", "penalty", "optimizer"} <= set(values)
         assert ("pair_weight" in values) == values["loss"].startswith("pairwise")  # type: ignore[union-attr]
     assert set(seen["loss"]) == set(LOSSES) and set(seen["optimizer"]) == set(SEARCHED)
@@ -120,7 +120,7 @@ PRESETS: list[tuple[Any, Any, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("preset", "point", "precision"), PRESETS, ids=lambda one: repr(one)[:40])
+@pytest.mark.parametrize(("preset", "point", "precision"), PRESETS, ids=lambda value: repr(value)[:40])
 def test_named_solvers_are_points(preset: Any, point: Any, precision: float) -> None:
     queries = graded()
     expected, result = preset.fit(queries).coef_, point.fit(queries).coef_
@@ -213,7 +213,7 @@ def test_strengths_that_the_penalty_leaves_out_are_ignored() -> None:
     queries = graded()
     for penalty, other in (("l1", "l2"), ("l2", "l1"), ("none", "l1")):
         given: list[dict[str, Any]] = [{other: value} for value in (0.5, 0.001)]
-        rankers = [Ranker(penalty=penalty, iterations=10, **own).fit(queries) for own in given]
+        rankers = [Ranker(penalty=penalty, iterations=10, **options).fit(queries) for options in given]
         np.testing.assert_array_equal(rankers[0].coef_, rankers[1].coef_)
 
 

@@ -67,7 +67,7 @@ class TestEveryLoss:
         np.testing.assert_allclose(gradient[rows], by_score, rtol=1e-13, atol=1e-16)
         assert not gradient[~rows].any()
 
-    def test_a_query_of_weight_two_is_one_that_stands_there_twice(self, loss: Loss, hard_queries: Queries) -> None:
+    def test_a_query_of_weight_two_equals_the_query_given_twice(self, loss: Loss, hard_queries: Queries) -> None:
         scores = drawn(hard_queries)
         weighted = hard_queries.weighted_by({1: 2.0, 4: 5.0, 7: 2.0})
         value, gradient = loss.value_and_gradient(scores, weighted)

@@ -102,9 +102,9 @@ def test_images_of_sparse_features_are_scores_and_spare_their_computation(smooth
     np.testing.assert_allclose(along, queries.features @ (multiplier * direction), rtol=1e-12)
     assert not np.any(objective.image(np.zeros(5)))
     objective.value_and_gradient(direction)
-    again = objective.value_and_gradient(w, image)
-    assert again[0] == pytest.approx(value, rel=1e-12)
-    np.testing.assert_allclose(again[1], gradient, rtol=1e-12)
+    with_image = objective.value_and_gradient(w, image)
+    assert with_image[0] == pytest.approx(value, rel=1e-12)
+    np.testing.assert_allclose(with_image[1], gradient, rtol=1e-12)
     np.testing.assert_allclose(hessian_product(objective, direction), product, rtol=1e-12)
 
 

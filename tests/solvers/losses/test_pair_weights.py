@@ -28,7 +28,7 @@ def test_recall_counts_relevant_documents_among_the_first() -> None:
 
 
 @pytest.mark.parametrize("weight", [DeltaNDCG(10), DeltaNDCG(None), DeltaRecall(10)], ids=repr)
-def test_worth_never_falls_with_the_grade_nor_rises_with_the_rank(weight: PairWeight) -> None:
+def test_the_value_never_falls_with_the_grade_nor_rises_with_the_rank(weight: PairWeight) -> None:
     assert (np.diff(weight.gains(np.arange(31.0))) >= 0).all()
     assert (np.diff(weight.ranks(50)) <= 0).all()
     assert (weight.ranks(50) > 0).all()

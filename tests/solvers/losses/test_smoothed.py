@@ -160,7 +160,7 @@ def test_noise_is_exponential_and_a_hash_of_what_it_belongs_to() -> None:
     uniform = np.sort(np.exp(-drawn))
     assert 0.0 < uniform[0] < uniform[-1] < 1.0
     assert np.abs(uniform - (np.arange(200_000) + 0.5) / 200_000).max() < 0.004  # Kolmogorov and Smirnov, p < 0.003
-    others = [noise(*own, 200_000) for own in ((0, 2, 3, 4), (1, 0, 3, 4), (1, 2, 0, 4), (1, 2, 3, 0))]
+    others = [noise(*key, 200_000) for key in ((0, 2, 3, 4), (1, 0, 3, 4), (1, 2, 0, 4), (1, 2, 3, 0))]
     assert np.abs(np.corrcoef([drawn, drawn[np.r_[1:200_000, 0]], *others]) - np.eye(6)).max() < 0.012
     assert np.array_equal(noise(1, 2, 3, 4, 10), drawn[:10])
     masked = np.uint64(2**64 - 1)

@@ -110,7 +110,7 @@ def test_installed_packages_offer_metrics(monkeypatch: pytest.MonkeyPatch) -> No
     assert str(parse_metric("first_hit")) == "first-hit"
 
 
-def test_a_described_metric_is_found_again() -> None:
+def test_a_described_metric_is_resolved() -> None:
     register_metric("success", custom_solvers.success)
     description = described_metric(CUSTOM["success"])
     assert description == {"function": "tests.support.custom_solvers:success", "cutoff": "none"}

@@ -33,10 +33,10 @@ def test_linearised_values_have_the_mean_and_its_variance() -> None:
     np.testing.assert_array_equal(result[1], linearised(VALUES[::-1], WEIGHTS))
     assert np.isnan(result[2]).all()
     known = ~np.isnan(VALUES)
-    w, x, own = WEIGHTS[known], VALUES[known], result[0][known]
+    w, x, values = WEIGHTS[known], VALUES[known], result[0][known]
     mean, n = np.dot(w, x) / w.sum(), len(x)
-    assert own.mean() == pytest.approx(mean, abs=1e-15)
-    assert own.var(ddof=1) / n == pytest.approx(n / (n - 1) * (w**2 * (x - mean) ** 2).sum() / w.sum() ** 2)
+    assert values.mean() == pytest.approx(mean, abs=1e-15)
+    assert values.var(ddof=1) / n == pytest.approx(n / (n - 1) * (w**2 * (x - mean) ** 2).sum() / w.sum() ** 2)
     assert relative(WEIGHTS, VALUES)[known].mean() == pytest.approx(1.0)
     assert linearised(VALUES) is VALUES
     np.testing.assert_allclose(linearised(VALUES, np.full(7, 3.0)), VALUES, rtol=1e-14)

@@ -278,7 +278,7 @@ def test_judgements_are_remembered_while_the_queries_live(random_queries: Querie
     assert Judgements.of(same) is not Judgements.of(random_queries)
 
 
-def test_data_mapped_from_files_do_not_compile_the_kernels_again(tmp_path: Path, random_queries: Queries) -> None:
+def test_data_mapped_from_files_do_not_recompile_the_kernels(tmp_path: Path, random_queries: Queries) -> None:
     scores = np.random.default_rng(11).normal(size=random_queries.n_documents)
     for name, array in (("grades", random_queries.grades), ("starts", random_queries.starts), ("scores", scores)):
         np.save(tmp_path / f"{name}.npy", array)

@@ -172,8 +172,8 @@ def every_metric() -> st.SearchStrategy[Metric]:
 @settings(max_examples=200, deadline=None)
 @given(every_metric())
 def test_str_and_parse_are_inverse(metric: Metric) -> None:
-    again = parse_metric(str(metric))
-    assert again == metric and hash(again) == hash(metric) and str(again) == str(metric)
+    parsed = parse_metric(str(metric))
+    assert parsed == metric and hash(parsed) == hash(metric) and str(parsed) == str(metric)
     assert pickle.loads(pickle.dumps(metric)) == metric
 
 

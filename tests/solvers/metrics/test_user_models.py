@@ -155,7 +155,7 @@ def test_ir_measures(queries: Queries) -> None:
     theirs = {"err@10": ir_measures.ERR @ 10, "err@20": ir_measures.ERR @ 20} if shutil.which("perl") else {}
     theirs |= {"rbp": ir_measures.RBP(rel=1), "rbp:p=0.5,relevant=3": ir_measures.RBP(rel=3, p=0.5)}
     theirs |= {"p@10": ir_measures.P @ 10, "ndcg_cut_10": ir_measures.nDCG @ 10, "AP": ir_measures.AP}
-    result = {(one.query_id, str(one.measure)): one.value for one in ir_measures.iter_calc(theirs.values(), qrels, run)}
+    result = {(row.query_id, str(row.measure)): row.value for row in ir_measures.iter_calc(theirs.values(), qrels, run)}
     for name, measure in theirs.items():
         ours = parse_metric(name).per_query(scores, queries)
         assert np.isfinite(ours).sum() > 50

@@ -59,7 +59,7 @@ def test_rows_of_a_model_of_documents_need_no_query(model: LinearModel) -> None:
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
-def test_named_columns_are_found_by_name(model: LinearModel, frame: Any) -> None:
+def test_named_columns_are_matched_by_name(model: LinearModel, frame: Any) -> None:
     X = np.random.default_rng(1).normal(size=(5, 3))
     columns = {"qid": np.arange(5), "page rank": X[:, 2], "bm25": X[:, 0], "title length": X[:, 1]}
     assert np.allclose(model.predict(frame(columns)), X @ model.weights, rtol=1e-12)
@@ -68,7 +68,7 @@ def test_named_columns_are_found_by_name(model: LinearModel, frame: Any) -> None
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sparse.csr_array])
-def test_named_features_of_queries_are_found_by_name(model: LinearModel, convert: Any) -> None:
+def test_named_features_of_queries_are_matched_by_name(model: LinearModel, convert: Any) -> None:
     X = np.random.default_rng(2).normal(size=(5, 4))
     names = ("page rank", "other", "title length", "bm25")
     queries = Queries.from_arrays(convert(X), np.zeros(5), qid=[1, 2, 1, 2, 1], feature_names=names)
@@ -95,7 +95,7 @@ def test_what_cannot_be_scored_is_refused(model: LinearModel) -> None:
         model.predict((np.zeros((2, 3)), np.zeros(2), [1, 1]))
 
 
-def test_missing_values_of_pandas_own_types_are_nan() -> None:
+def test_missing_values_of_pandas_extension_types_are_nan() -> None:
     model = LinearModel(np.array([1.0, 2.0]), "RankSVM", feature_names=("count", "flag"))
     frame = pd.DataFrame({"count": pd.array([1, 2], dtype="Int64"), "flag": pd.array([True, None], dtype="boolean")})
     assert model.predict(frame[:1]).tolist() == [3.0]
@@ -122,7 +122,7 @@ def test_list_scaling_looks_at_each_query_alone() -> None:
     assert not np.allclose(together, X @ scaled.weights)
 
 
-def test_a_model_keeps_its_own_weights() -> None:
+def test_a_model_keeps_a_copy_of_its_weights() -> None:
     weights = np.array([1.0, -0.0])
     model = LinearModel(weights, "RankSVM")
     weights[:] = 7.0
@@ -193,11 +193,11 @@ def test_the_file_says_what_the_model_is(tmp_path: Path, model: LinearModel) -> 
     assert content["weights"] == {"value": [0.5, -2.0, 0.0]}
 
 
-def test_when_and_by_what_it_was_made_survives_saving_again(tmp_path: Path) -> None:
+def test_date_and_version_of_a_model_survive_saving_a_second_time(tmp_path: Path) -> None:
     LinearModel(np.ones(1), "RankSVM", created="2020-01-02T03:04:05+00:00", version="0.0.9").save(tmp_path / "a.json")
     load_model(tmp_path / "a.json").save(tmp_path / "b.json")
-    again = load_model(tmp_path / "b.json")
-    assert (again.created, again.version) == ("2020-01-02T03:04:05+00:00", "0.0.9")
+    reloaded = load_model(tmp_path / "b.json")
+    assert (reloaded.created, reloaded.version) == ("2020-01-02T03:04:05+00:00", "0.0.9")
     assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
 
 
@@ -210,7 +210,7 @@ def test_any_file_name_will_do(tmp_path: Path, name: str) -> None:
     assert same(load_model(tmp_path / name), saved)
 
 
-def test_saving_again_leaves_one_model_and_nothing_else(tmp_path: Path) -> None:
+def test_saving_a_second_time_leaves_a_single_model(tmp_path: Path) -> None:
     stranger = tmp_path / "m.weights-notours.npz"
     stranger.write_bytes(b"")
     for seed in range(3):

@@ -52,10 +52,10 @@ def test_members_of_one_kind_make_one_model_of_that_kind() -> None:
 
 
 def test_a_blend_of_blends_is_flat() -> None:
-    again = blended([mixed(), mixed()], [1.0, 1.0], "Blend", {})
-    assert isinstance(again, BlendModel)
-    assert len(again.parts) == 3
-    np.testing.assert_allclose(again.predict(QUERIES), 2 * mixed().predict(QUERIES), rtol=1e-12)
+    nested = blended([mixed(), mixed()], [1.0, 1.0], "Blend", {})
+    assert isinstance(nested, BlendModel)
+    assert len(nested.parts) == 3
+    np.testing.assert_allclose(nested.predict(QUERIES), 2 * mixed().predict(QUERIES), rtol=1e-12)
 
 
 def test_it_knows_its_size_and_where_it_comes_from() -> None:

@@ -49,12 +49,12 @@ def test_named_features_must_be_the_same() -> None:
         aligned_with(made(2, ["p", "q"]), made(3, ["p", "q", "r"]), "test")
 
 
-@pytest.mark.parametrize(("own", "trained"), [(["p", "q", "r"], None), (None, ["p", "q", "r"])])
-def test_names_on_one_side_only_are_matched_by_position_with_a_word(
-    own: list[str] | None, trained: list[str] | None
+@pytest.mark.parametrize(("given", "trained"), [(["p", "q", "r"], None), (None, ["p", "q", "r"])])
+def test_names_on_one_side_only_are_matched_by_position_with_a_warning(
+    given: list[str] | None, trained: list[str] | None
 ) -> None:
     with pytest.warns(RankTuneWarning, match=r"\(p, q and r\).*matched by position"):
-        queries = aligned_with(made(3, own), made(3, trained), "test")
+        queries = aligned_with(made(3, given), made(3, trained), "test")
     assert queries.features.tolist() == made(3).features.tolist()
     with pytest.raises(DataError, match="2 columns for 3 features"):
-        aligned_with(made(2, None if own is None else own[:2]), made(3, trained), "test")
+        aligned_with(made(2, None if given is None else given[:2]), made(3, trained), "test")

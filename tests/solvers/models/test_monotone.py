@@ -66,14 +66,14 @@ def test_the_feature_of_the_violation_is_named() -> None:
         LinearModel(np.array([1.0, 2.0]), "X", monotone={"f1": -1})
 
 
-def test_one_of_many_trees_is_enough() -> None:
+def test_one_differing_tree_of_many_is_enough() -> None:
     rising, falling = stumps([0], [0.5], [1.0]), stumps([0], [0.7], [-0.1])
     signs = np.array([1, 0])
     assert tree_violation(rising, signs) is None
     assert tree_violation(joined([rising, rising, falling]), signs) == 0
 
 
-def test_constraints_are_saved_and_verified_again_when_loaded(tmp_path: Path) -> None:
+def test_constraints_are_saved_and_verified_when_loaded(tmp_path: Path) -> None:
     model = LinearModel(np.array([2.0, -1.0]), "X", feature_names=("bm25", "price"), monotone={"bm25": 1, "price": -1})
     model.save(tmp_path / "model.json")
     assert json.loads((tmp_path / "model.json").read_text())["monotone"] == {"bm25": 1, "price": -1}

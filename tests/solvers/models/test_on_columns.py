@@ -69,16 +69,16 @@ def test_blends_and_models_of_the_user_are_saved_with_their_columns(tmp_path: Pa
         fitted(name, queries.with_columns(COLUMNS)) for name in (registered, "RidgeRanker", "RankBoost")
     )
     narrow = blended([custom, ridge, trees], [1.0, 0.5, 2.0], "Blend", {})
-    wide = [own.on_columns(COLUMNS, 8, queries.feature_names) for own in (custom, narrow)]
-    for model, own in zip(wide, (custom, narrow), strict=True):
-        check(model, own, queries)
+    wide = [base.on_columns(COLUMNS, 8, queries.feature_names) for base in (custom, narrow)]
+    for model, base in zip(wide, (custom, narrow), strict=True):
+        check(model, base, queries)
         model.save(tmp_path / "model.json")
-        check(load_model(tmp_path / "model.json"), own, queries)
-    again = wide[0].on_columns(np.arange(8) + 2, 10, None)
-    assert again.used_features.tolist() == [3, 6, 8]
+        check(load_model(tmp_path / "model.json"), base, queries)
+    moved = wide[0].on_columns(np.arange(8) + 2, 10, None)
+    assert moved.used_features.tolist() == [3, 6, 8]
     within: Floats = np.concatenate([np.zeros((120, 2)), queries.features], axis=1)
     qid = queries.query_of_document
-    np.testing.assert_array_equal(again.predict(within, qid=qid), wide[0].predict(queries))
+    np.testing.assert_array_equal(moved.predict(within, qid=qid), wide[0].predict(queries))
 
 
 @pytest.mark.parametrize("inputs", [[[1, 1]], [[-1]], [[8]], [[]], [["1"]], [[True]], [[4, 1]], [], [[1], [2]], "x"])

@@ -55,7 +55,7 @@ def test_blocks_change_no_score(missing: bool, monkeypatch: pytest.MonkeyPatch) 
         assert np.concatenate(parts).tobytes() == model.predict(ranked).tobytes()
 
 
-def test_a_score_that_is_not_finite_is_found_with_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_score_that_is_not_finite_is_reported_with_its_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(blocks, "SCORED_ROWS", 50)
     X = np.ones((300, 1))
     X[222] = 1e300

@@ -56,8 +56,8 @@ def queries() -> Queries:
 
 
 def fitted_near() -> Any:
-    own = queries()
-    return KNeighborsRegressor().fit(own.features, own.grades)
+    data = queries()
+    return KNeighborsRegressor().fit(data.features, data.grades)
 
 
 def written(folder: Path, estimator: Any) -> Path:
@@ -99,11 +99,11 @@ ESTIMATORS: dict[str, Any] = {
 @pytest.mark.parametrize("name", list(ESTIMATORS))
 def test_registered_estimators_are_saved_and_loaded(name: str, tmp_path: Path) -> None:
     register_solver("Mine", ESTIMATORS[name], [], save="skops")
-    own = queries()
-    ranker: Any = make_solver("Mine", {}, 0).fit(own)
-    model = CustomModel(ranker.estimator_, own.n_features, "Mine", solver="Mine")
+    data = queries()
+    ranker: Any = make_solver("Mine", {}, 0).fit(data)
+    model = CustomModel(ranker.estimator_, data.n_features, "Mine", solver="Mine")
     model.save(tmp_path / "model.json")
-    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(own), model.predict(own))
+    np.testing.assert_array_equal(load_model(tmp_path / "model.json").predict(data), model.predict(data))
 
 
 def with_attribute(make: Callable[[list[str]], Any]) -> Callable[[list[str]], Any]:
@@ -260,7 +260,7 @@ def test_the_command_line_refuses_it_too(command: str, tmp_path: Path) -> None:
 
 
 class Own(KNeighborsRegressor):  # type: ignore[misc]
-    """An estimator of the user's, derived from one of scikit-learn, with an object of its own."""
+    """An estimator of the user's, derived from one of scikit-learn, with an attribute that is an object."""
 
     def fit(self, X: Any, y: Any) -> Own:
         super().fit(X, y)
@@ -275,17 +275,17 @@ class Note:
         self.text = "fitted"
 
 
-def test_the_users_own_classes_are_loaded_where_they_are_registered(tmp_path: Path) -> None:
-    own = queries()
+def test_user_classes_are_loaded_where_they_are_registered(tmp_path: Path) -> None:
+    data = queries()
     register_solver("Mine", Own(), [], save="skops")
     with pytest.raises(ModelFormatError, match=r"Note \(ObjectNode\).*trusted=\['.*test_skops_files.Note'\]"):
-        make_solver("Mine", {}, 0).fit(own).as_model().save(tmp_path / "model.json")
+        make_solver("Mine", {}, 0).fit(data).as_model().save(tmp_path / "model.json")
     register_solver("Mine", Own(), [], save="skops", trusted=[f"{__name__}.Note"])
-    model = make_solver("Mine", {}, 0).fit(own).as_model()
+    model = make_solver("Mine", {}, 0).fit(data).as_model()
     model.save(tmp_path / "model.json")
     loaded: Any = load_model(tmp_path / "model.json")
     assert loaded.estimator.note_.text == "fitted"
-    np.testing.assert_array_equal(loaded.predict(own), model.predict(own))
+    np.testing.assert_array_equal(loaded.predict(data), model.predict(data))
     before = REGISTERED.pop("Mine")
     description = described(before)
     assert description["trusted"] == [f"{__name__}.Note"]
@@ -296,11 +296,11 @@ def test_the_users_own_classes_are_loaded_where_they_are_registered(tmp_path: Pa
 def test_estimators_of_every_choice_are_loaded(tmp_path: Path) -> None:
     kinds = {"near": KNeighborsRegressor, "vectors": SVR}
     register_solver("Mine", lambda kind: kinds[kind](), [Choice("kind", ("near", "vectors"))], save="skops")
-    own = queries()
+    data = queries()
     for kind in kinds:
-        model = make_solver("Mine", {"kind": kind}, 0).fit(own).as_model()
+        model = make_solver("Mine", {"kind": kind}, 0).fit(data).as_model()
         model.save(tmp_path / f"{kind}.json")
-        assert np.array_equal(load_model(tmp_path / f"{kind}.json").predict(own), model.predict(own))
+        assert np.array_equal(load_model(tmp_path / f"{kind}.json").predict(data), model.predict(data))
 
 
 @pytest.mark.parametrize(

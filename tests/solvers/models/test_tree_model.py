@@ -31,13 +31,13 @@ def three() -> Trees:
 
 def large(trees: int = 300) -> Trees:
     generator = np.random.default_rng(0)
-    one = [
+    tree = [
         one_tree(
             generator.integers(0, 3, 2), generator.normal(size=2), [1, -1], [-3, -2], generator.normal(size=3) * 1e-5
         )
         for _ in range(trees)
     ]
-    return joined(one)
+    return joined(tree)
 
 
 @pytest.fixture

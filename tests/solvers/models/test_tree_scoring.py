@@ -29,7 +29,7 @@ SPECIAL = np.array(
 """Zeros, denormals of both precisions, numbers between two of single precision, and beyond the largest."""
 
 
-def same(trees: Trees, X: Any) -> None:
+def assert_same(trees: Trees, X: Any) -> None:
     """Assert that prepared trees give the bits that walks give, which are those of the definition."""
     result = quantised(trees).scores(X)
     assert result.dtype == np.float64
@@ -58,19 +58,19 @@ def test_bits_of_the_definition(
     seed: int, splits: list[int], columns: int, n_rows: int, single: bool, sides: bool
 ) -> None:
     trees = joined([grown(seed + k, count, columns, values=SPECIAL, sides=sides) for k, count in enumerate(splits)])
-    same(trees, rows_of(seed, (n_rows, columns + 1), SPECIAL, np.float32 if single else np.float64, 0.3))
+    assert_same(trees, rows_of(seed, (n_rows, columns + 1), SPECIAL, np.float32 if single else np.float64, 0.3))
 
 
 @pytest.mark.parametrize("n_rows", [STEP_ROWS - 1, STEP_ROWS, STEP_ROWS + 1, BLOCK_ROWS, 2 * BLOCK_ROWS + 3])
 def test_every_row_of_every_block_is_scored(n_rows: int) -> None:
     trees = joined([grown(seed, 12, 3) for seed in range(3)])
-    same(trees, np.random.default_rng(1).normal(size=(n_rows, 3)))
+    assert_same(trees, np.random.default_rng(1).normal(size=(n_rows, 3)))
 
 
 @pytest.mark.parametrize("n_trees", range(1, 2 * GROUP + 2))
 def test_any_number_of_trees_is_added_in_their_order(n_trees: int) -> None:
     values = 10.0 ** np.arange(n_trees)[::-1] / 3
-    same(stumps(np.zeros(n_trees, dtype=int), np.arange(n_trees), values), np.arange(-1.0, n_trees)[:, None])
+    assert_same(stumps(np.zeros(n_trees, dtype=int), np.arange(n_trees), values), np.arange(-1.0, n_trees)[:, None])
 
 
 @pytest.mark.parametrize("n_leaves", [2, 64, 65, MAX_LEAVES])
@@ -84,7 +84,7 @@ def test_trees_of_up_to_256_leaves(n_leaves: int, shape: str) -> None:
         tree = grown(5, n_leaves - 1, 3, values=np.linspace(-1.0, 1.0, 300), sides=True)
     assert can_be_quantised(tree)
     X = rows_of(3, (60, 3), np.linspace(-1.0, 40.0, 999), np.float64, 0.1)
-    same(joined([tree, grown(6, 3, 3), tree]), X)
+    assert_same(joined([tree, grown(6, 3, 3), tree]), X)
 
 
 @pytest.mark.parametrize("count", [MAX_THRESHOLDS - 1, MAX_THRESHOLDS, MAX_THRESHOLDS + 1, 2 * MAX_THRESHOLDS + 5])
@@ -93,7 +93,7 @@ def test_a_feature_may_have_any_number_of_thresholds(count: int) -> None:
     around = np.ravel([np.nextafter(thresholds, end) for end in (-np.inf, 0.0, np.inf)])
     X = np.zeros((40, 2))
     X[:, 1] = np.random.default_rng(3).choice(np.append(thresholds, around), len(X))
-    same(stumps(np.full(count, 1), thresholds, 1.0 / (1.0 + thresholds)), X)
+    assert_same(stumps(np.full(count, 1), thresholds, 1.0 / (1.0 + thresholds)), X)
 
 
 def test_trees_with_more_leaves_are_walked() -> None:

@@ -185,7 +185,7 @@ def test_the_seed_draws_the_pairs_of_pieces_too(ranker: OnlineRanker, hard_queri
     assert not np.array_equal(models[1].coef_, models[2].coef_)
 
 
-def test_passes_go_through_the_queries_again(hard_queries: Queries) -> None:
+def test_each_pass_goes_through_all_queries(hard_queries: Queries) -> None:
     twice = solar1(0.3).partial_fit(hard_queries).partial_fit(hard_queries)
     assert np.array_equal(solar1(0.3, passes=2).fit(hard_queries).coef_, twice.coef_)
 

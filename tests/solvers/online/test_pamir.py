@@ -53,9 +53,9 @@ def test_pairs_are_drawn_with_the_frequencies_promised(sampling: str) -> None:
     seen = counts(queries, *draw(pair_table(queries), n, sampling, np.random.default_rng(1))) / n
     assert np.abs(seen - expected).max() < 5.0 * np.sqrt(0.25 / n)
     assert np.array_equal(seen > 0.0, expected > 0.0)
-    one = counts(queries, *draw_from(pair_table(queries), 2, n, np.random.default_rng(2))) / n
+    frequencies = counts(queries, *draw_from(pair_table(queries), 2, n, np.random.default_rng(2))) / n
     share = expected[4:9, 4:9] / expected[4:9, 4:9].sum()
-    assert np.abs(one[4:9, 4:9] - share).max() < 5.0 * np.sqrt(0.25 / n)
+    assert np.abs(frequencies[4:9, 4:9] - share).max() < 5.0 * np.sqrt(0.25 / n)
 
 
 def test_sparse_rows_cost_their_nonzeros() -> None:

@@ -105,16 +105,16 @@ def test_a_multiplier_is_the_same_as_scaled_features(queries: Queries) -> None:
     multiplier = np.array([0.1, 2.0, 1.0, 0.0, 5.0, 1.0, 3.0])
     scaled = queries.with_features(queries.features * multiplier)
     for optimizer, penalty in ((LBFGS(1e-9), L2(0.1)), (OWLQN(1e-8), L1(0.02)), (GradientSteps(1e-9, 40), L1(0.01))):
-        one, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, queries, multiplier=multiplier))
+        multiplied, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, queries, multiplier=multiplier))
         two, _ = last(optimizer_run(optimizer, SoftmaxCrossEntropy(), penalty, scaled))
-        np.testing.assert_allclose(one, two * multiplier, atol=1e-6)
-        assert one[3] == 0.0
+        np.testing.assert_allclose(multiplied, two * multiplier, atol=1e-6)
+        assert multiplied[3] == 0.0
 
 
 def test_two_runs_leave_the_same_bits(queries: Queries) -> None:
     for optimizer, penalty in ((LBFGS(), L2(0.01)), (OWLQN(), L1(0.01)), (GradientSteps(), L1(0.01))):
-        one, two = (last(optimizer_run(optimizer, PairwiseLogistic(), penalty, queries))[0] for _ in range(2))
-        np.testing.assert_array_equal(one, two)
+        first, second = (last(optimizer_run(optimizer, PairwiseLogistic(), penalty, queries))[0] for _ in range(2))
+        np.testing.assert_array_equal(first, second)
 
 
 def test_strong_penalties_and_few_iterations_end_at_once(queries: Queries) -> None:
@@ -169,15 +169,15 @@ def test_the_shortest_subgradient() -> None:
     np.testing.assert_array_equal(result, [0.0, 2.0, -2.0, 2.0, 0.0])
 
 
-def test_parameters_that_cannot_be() -> None:
-    for optimizer in (LBFGS, OWLQN, GradientSteps):
-        with pytest.raises(ParameterError, match="tol=0"):
-            optimizer(tol=0.0)
-        with pytest.raises(ParameterError, match="max_iterations=0"):
-            optimizer(max_iterations=0)
-    with pytest.raises(ParameterError, match="memory=0"):
-        LBFGS(memory=0)
-    with pytest.raises(ParameterError, match="memory=0"):
-        OWLQN(memory=0)
-    with pytest.raises(ParameterError, match="eta0=0"):
-        GradientSteps(eta0=0)
+@pytest.mark.parametrize(
+    ("optimizer", "names"),
+    [
+        (LBFGS, ("tol", "max_iterations", "memory")),
+        (OWLQN, ("tol", "max_iterations", "memory")),
+        (GradientSteps, ("tol", "max_iterations", "eta0")),
+    ],
+)
+def test_parameters_of_zero_are_refused(optimizer: Any, names: tuple[str, ...]) -> None:
+    for name in names:
+        with pytest.raises(ParameterError, match=f"{name}=0"):
+            optimizer(**{name: 0})

@@ -184,7 +184,7 @@ def test_stiffened_parabolas_lie_above_the_loss(behind: float) -> None:
             assert moved <= value + slope * move + 0.5 * state.curvature[0] * move**2 + 1e-9 * value
 
 
-def test_a_failed_step_is_tried_again_with_more_care(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_step_is_retried_with_more_damping(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that points uphill once must not end the descent."""
     monkeypatch.setattr(domination_descent, "DENSE_BYTES", 0.0)
     real, calls = by_column.newton_direction, []

@@ -105,9 +105,9 @@ def test_smoothed_objective_and_derivatives_equal_all_pairs(form: str) -> None:
     expected = direction + C / u * differences[band].T @ (differences[band] @ direction)
     np.testing.assert_allclose(hessian_product(objective, direction), expected, rtol=1e-9)
     start = at_zero(objective)
-    again = objective.value_and_gradient(np.zeros(4))
-    assert start[0] == pytest.approx(again[0], rel=1e-12)
-    np.testing.assert_allclose(start[1], again[1], rtol=1e-10)
+    reference = objective.value_and_gradient(np.zeros(4))
+    assert start[0] == pytest.approx(reference[0], rel=1e-12)
+    np.testing.assert_allclose(start[1], reference[1], rtol=1e-10)
 
 
 def test_the_gap_shrinks_to_what_is_asked() -> None:

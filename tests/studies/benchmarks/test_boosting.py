@@ -53,9 +53,9 @@ def test_variants_are_compared_on_test_queries(folder: Path) -> None:
     assert [row["task"] for row in table.rows] == ["a", "b"] and rows["flat"]["tasks"] == 2
     train, test = (queries_as_written(PARTS[name]) for name in ("train", "test"))
     rankers = [LambdaMART(trees=20, leaves=4, random_state=seed).fit(train) for seed in (0, 1)]
-    own = float(np.mean([NDCG.mean(np.float32(ranker.predict(test)).astype(float), test) for ranker in rankers]))
+    reference = float(np.mean([NDCG.mean(np.float32(ranker.predict(test)).astype(float), test) for ranker in rankers]))
     (_, others) = run(folder, "--variant", SMALL, "--variant", FLAT, "--rounds", 20, "--reference", "flat")
-    ahead = float(table.rows[0]["mean"]) - own
+    ahead = float(table.rows[0]["mean"]) - reference
     assert float(table.rows[0]["difference"]) == pytest.approx(ahead, abs=2e-4)
     assert others[0].title.startswith("small less flat")
     p_values = [float(row["p"]) for row in table.rows]
@@ -80,8 +80,8 @@ def test_cells_are_kept_and_bags_need_no_fit(folder: Path, tmp_path: Path, monke
     assert len(fits) == 4
     rows, _ = run(folder, *options, "--variant", BAG)
     assert fits[4:] == [("LambdaMART", 1000)] * 2 and rows["small"] == alone["small"]
-    again, _ = run(folder, *options, "--variant", BAG)
-    assert len(fits) == 6 and again == rows
+    repeated, _ = run(folder, *options, "--variant", BAG)
+    assert len(fits) == 6 and repeated == rows
     kept = [json.loads(line) for line in (tmp_path / "cells.jsonl").read_text().splitlines()]
     assert rows["bag"]["s"] == pytest.approx(sum(cell["used"] for cell in kept))
     run(folder, *options, "--seed", 0, "--seed", 1)

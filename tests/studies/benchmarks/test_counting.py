@@ -1,4 +1,4 @@
-"""The benchmark's own structures count right, and it prints a line for each size."""
+"""The data structures of the benchmark count right, and it prints a line for each size."""
 
 from __future__ import annotations
 

@@ -79,14 +79,14 @@ def test_a_comparison_by_its_name(small: None, tmp_path: Path) -> None:
         (("turnkey", "none", "--rival", "ranktune"), "error: none: there is no such file or folder"),
     ],
 )
-def test_an_error_is_one_message(arguments: tuple[str, ...], message: str) -> None:
+def test_an_error_gives_one_message(arguments: tuple[str, ...], message: str) -> None:
     done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 2
     assert done.stderr.startswith("error: ") and message in done.stderr
 
 
 @pytest.mark.thorough
-def test_peak_memory_is_that_of_a_process_of_its_own(small: None, tmp_path: Path) -> None:
+def test_peak_memory_is_measured_in_a_separate_process(small: None, tmp_path: Path) -> None:
     held = np.ones(300 << 17)  # 300 MB here are not there
     for name in ("a", "d"):
         (table,) = stored(tmp_path, "memory", "--solver", "RankSVM", "--case", name).tables

@@ -57,8 +57,8 @@ def test_a_tool_never_sees_test_grades(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_threads_are_those_of_the_budget_and_ranktune_has_workers_of_one() -> None:
     for rival in peers.PEERS:
         for threads in (1, 3):
-            own = peers.environment_of(rival, threads)
-            assert own["OMP_NUM_THREADS"] == own["OPENBLAS_NUM_THREADS"] == str(1 if rival == OURS else threads)
+            env = peers.environment_of(rival, threads)
+            assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == str(1 if rival == OURS else threads)
 
 
 def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> None:
@@ -67,8 +67,8 @@ def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> N
     assert split.vali is not None and (split.train.n_queries, split.vali.n_queries) == (15, 5)
     both = [*split.train.query_ids, *split.vali.query_ids]
     assert sorted(both) == sorted(whole.train.query_ids)
-    again = peers.with_validation(whole)
-    assert again.train.fingerprint == split.train.fingerprint and peers.with_validation(split) is split
+    repeated = peers.with_validation(whole)
+    assert repeated.train.fingerprint == split.train.fingerprint and peers.with_validation(split) is split
     with pytest.raises(DataError, match="1 training query leaves none"):
         peers.with_validation(Split("Fold1", queries(1, 1)))
 

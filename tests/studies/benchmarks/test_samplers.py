@@ -138,7 +138,7 @@ def test_a_run_can_be_repeated_also_with_trials_at_the_same_time() -> None:
     assert first.picks != run(problem, "hart6m", "thompson", 2, setting).picks
 
 
-def test_runs_are_kept_and_not_made_again(tmp_path: Path) -> None:
+def test_runs_are_stored_and_not_repeated(tmp_path: Path) -> None:
     file, page = tmp_path / "runs.jsonl", tmp_path / "page.html"
     order = ["sampler", "--samplers", "thompson:draw,random", "--problems", "hart6m", "--trials", "11", "--seeds", "2"]
     order += ["--keep", str(file), "--plot", str(page)]

@@ -10,19 +10,19 @@ from ranktune.studies.benchmarks.tasks import KINDS, SHARES, sizes, task, task_o
 
 
 def test_a_seed_gives_one_task_and_another_seed_another() -> None:
-    one, again, other = task("few", 3), task("few", 3), task("few", 4)
-    assert one.train.fingerprint == again.train.fingerprint
-    assert one.train.fingerprint != other.train.fingerprint
+    first, repeated, other = task("few", 3), task("few", 3), task("few", 4)
+    assert first.train.fingerprint == repeated.train.fingerprint
+    assert first.train.fingerprint != other.train.fingerprint
 
 
 @pytest.mark.parametrize("kind", ["missing", "rare", "deep"])
 def test_grades_and_missing_values_have_their_shares(kind: str) -> None:
-    train, own = task(kind, 5).train, KINDS[kind]
-    shares = (1.0 - own.rare, own.rare) if own.rare else SHARES
+    train, expected = task(kind, 5).train, KINDS[kind]
+    shares = (1.0 - expected.rare, expected.rare) if expected.rare else SHARES
     result = np.bincount(train.grades.astype(int)) / train.n_documents
     np.testing.assert_allclose(result, shares, atol=2e-3)
     absent = np.isnan(np.asarray(train.features)).mean()
-    assert absent == 0.0 if not own.missing else 0.5 * own.missing < absent < 2.0 * own.missing
+    assert absent == 0.0 if not expected.missing else 0.5 * expected.missing < absent < 2.0 * expected.missing
 
 
 def test_a_name_is_a_kind_and_a_seed() -> None:

@@ -81,7 +81,7 @@ def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[s
     (budget,) = report["reports"]
     ours = next(row for row in budget["rows"] if row["rival"] == OURS)
     assert ours["optimism"] == pytest.approx(0.9 - ours[METRIC]) and ours["inside_interval"] == 2
-    assert [one["rival"] for one in budget["comparisons"]] == ["lightgbm", "lightgbm-defaults", "catboost", "flaml"]
+    assert [pair["rival"] for pair in budget["comparisons"]] == ["lightgbm", "lightgbm-defaults", "catboost", "flaml"]
     assert not any(">= 0." in verdict["wanted"] for verdict in budget["verdicts"])  # no target for a set without a name
     table = invoke(folder, "--seconds", 3, "--fold", "Fold2").stdout
     assert "ndcg@10:letor" in table and "better than flaml" in table and "1 of 1" in table
@@ -128,7 +128,7 @@ def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
     report = json.loads(invoke(tmp_path / "n", file, "--json").stdout)
     assert first_feature == [f"{rival} {split}" for split in ("given", "dealt") for rival in PEERS]
     (budget,) = report["reports"]
-    assert [(one["data"], one["letor"]) for one in budget["comparisons"][::4]] == [("n", False), ("whole", False)]
+    assert [(pair["data"], pair["letor"]) for pair in budget["comparisons"][::4]] == [("n", False), ("whole", False)]
     results = {verdict["what"]: verdict for verdict in budget["verdicts"]}
     verdict, difference = results["n: not behind flaml"], budget["comparisons"][3]["difference"]
     assert verdict["wanted"] == ">= -0.002" and verdict["met"] == (difference >= -0.002)
@@ -136,7 +136,7 @@ def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
     assert results["whole: longest run, seconds"]["wanted"] == "<= 62.2"
 
 
-def test_what_is_kept_is_not_run_again(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
+def test_stored_results_are_not_rerun(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
     file = tmp_path / "kept.jsonl"
     options = (folder, "--seconds", 3, "--keep", file, "--json")
     invoke(*options, "--rival", OURS, "--fold", "Fold1")
@@ -148,9 +148,9 @@ def test_what_is_kept_is_not_run_again(folder: Path, first_feature: list[str], t
     invoke(*options, "--threads", 2)
     assert len(first_feature) == 40
     file.write_bytes(file.read_bytes()[:-20])  # an interrupt cut the last line short
-    again = json.loads(invoke(*options, "--threads", 2).stdout)
+    rerun = json.loads(invoke(*options, "--threads", 2).stdout)
     assert first_feature[40:] == ["flaml Fold2"]
-    assert len(list(stored_results(file, cells.Finished.from_json))) == 40 and len(again["cells"]) == 10
+    assert len(list(stored_results(file, cells.Finished.from_json))) == 40 and len(rerun["cells"]) == 10
     invoke(*options, "--threads", 2)
     assert len(first_feature) == 41
 
@@ -178,12 +178,12 @@ def test_a_tool_that_fails_does_not_stop_the_others(
 
 
 def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
-    one = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), reported=0.4, tried=7)
-    one = replace(one, detail={"trees": 8})
-    append_result(tmp_path / "k", one.as_json())
+    cell = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), reported=0.4, tried=7)
+    cell = replace(cell, detail={"trees": 8})
+    append_result(tmp_path / "k", cell.as_json())
     (back,) = stored_results(tmp_path / "k", cells.Finished.from_json)
-    assert back.cell == one.cell and replace(back, values={}) == replace(one, values={})
-    assert all(np.array_equal(back.values[name], one.values[name], equal_nan=True) for name in cells.METRICS)
+    assert back.cell == cell.cell and replace(back, values={}) == replace(cell, values={})
+    assert all(np.array_equal(back.values[name], cell.values[name], equal_nan=True) for name in cells.METRICS)
 
 
 def test_new_folds_are_other_cells_without_targets(folder: Path, first_feature: list[str], tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cases are found in LETOR folders, in folders of parts, by prefixes and in single files."""
+"""Cases are read from LETOR folders, in folders of parts, by prefixes and in single files."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def test_a_folder_of_several_beginnings_has_as_many_cases(tmp_path: Path) -> Non
 
 def test_parts_may_be_packed_have_groups_beside_and_lack_validation(tmp_path: Path) -> None:
     for part, number in (("train", 1), ("test", 2)):
-        own = queries(4, number, length=3)
-        lines = "".join(f"{y:g} 1:{x[0]:g}\n" for y, x in zip(own.grades, np.asarray(own.features), strict=True))
+        data = queries(4, number, length=3)
+        lines = "".join(f"{y:g} 1:{x[0]:g}\n" for y, x in zip(data.grades, np.asarray(data.features), strict=True))
         (tmp_path / f"rank.{part}.gz").write_bytes(gzip.compress(lines.encode()))
         (tmp_path / f"rank.{part}.query.gz").write_bytes(gzip.compress(b"3\n" * 4))
     (case,) = load_cases([tmp_path])
@@ -102,7 +102,7 @@ def test_what_is_missing_is_explained(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("n_queries", [5, 23])
-def test_folds_dealt_again_are_a_partition(n_queries: int) -> None:
+def test_reassigned_folds_are_a_partition(n_queries: int) -> None:
     whole = queries(n_queries, 1)
     three = [whole.select(np.arange(n_queries)[part::3]) for part in range(3)]
     folds = redealt([Split("Fold1", *three)], seed=4)

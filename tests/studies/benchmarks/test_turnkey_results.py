@@ -41,8 +41,8 @@ def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> Non
     a[1, 0] = np.nan
 
     def at(rival: str, values: Any, seed: int) -> Finished:
-        one = finished(rival, "Fold1", values)
-        return replace(one, cell=replace(one.cell, seed=seed))
+        cell = finished(rival, "Fold1", values)
+        return replace(cell, cell=replace(cell.cell, seed=seed))
 
     runs = [at("ranktune", a[k], k) for k in range(3)] + [at("flaml", b[k], k) for k in range(2)]
     comparison = compared(by_key(*runs), "flaml", ["d"])
@@ -56,8 +56,8 @@ def test_a_query_counts_once_with_its_mean_over_the_seeds_that_both_ran() -> Non
 def test_few_test_queries_may_be_further_from_the_estimate_than_many() -> None:
     for count, expected in ((10, True), (10_000, False)):
         values = np.tile([0.2, 0.8], count // 2)
-        one = replace(finished("ranktune", "Fold1", values, estimate=0.6), interval=(0.58, 0.62))
-        assert one.inside is expected
+        cell = replace(finished("ranktune", "Fold1", values, estimate=0.6), interval=(0.58, 0.62))
+        assert cell.inside is expected
     assert finished("flaml", "Fold1", [0.1, 0.2]).inside is None
 
 

@@ -18,8 +18,8 @@ CLAIM = Claim("A is best", "A", ("B",), ("ndcg",))
 
 
 def test_a_claim_holds_where_all_of_its_cases_do() -> None:
-    one = verdict_on("Table 1", replace(CLAIM, dataset="a"), OURS, ["a", "b"])
-    assert one.holds is True and "1 of 1 cases; the least is +0.1 (a, ndcg, B)" in one.reason
+    verdict = verdict_on("Table 1", replace(CLAIM, dataset="a"), OURS, ["a", "b"])
+    assert verdict.holds is True and "1 of 1 cases; the least is +0.1 (a, ndcg, B)" in verdict.reason
     both = verdict_on("Table 1", replace(CLAIM, reason="Noise."), OURS, ["a", "b"])
     assert both.holds is False and both.word == "NO"
     assert "1 of 2 cases; the least is -0.01 (b, ndcg, B). Noise." in both.reason

@@ -40,16 +40,16 @@ def dataset(name: str) -> Dataset:
 def small(paper: Paper) -> Paper:
     """The paper with the ends of its numeric grids alone, few trees, orders and runs."""
 
-    def entry(one: Entry) -> Entry:
+    def entry(declared: Entry) -> Entry:
         grid = {
             name: values if isinstance(values[0], str) else values[:: len(values) - 1 or 1]
-            for name, values in one.grid.items()
+            for name, values in declared.grid.items()
         }
         fewer = {
             name: min(value, 30) if name == "trees" and isinstance(value, int) else value
-            for name, value in one.parameters.items()
+            for name, value in declared.parameters.items()
         }
-        return replace(one, grid=grid, parameters=fewer, orders=1, evaluations=min(one.evaluations, 12))
+        return replace(declared, grid=grid, parameters=fewer, orders=1, evaluations=min(declared.evaluations, 12))
 
     tables = [replace(t, entries=tuple(map(entry, t.entries)), permutations=2, runs=2) for t in paper.tables]
     return replace(paper, tables=tuple(tables))
@@ -72,7 +72,7 @@ def test_a_paper_is_drawn(name: str, tmp_path: Path) -> None:
     for figure in drawn.figures:
         assert figure.charts or figure.declared.missing
         for chart in figure.charts:
-            assert chart.series and all(len(one.x) == len(one.y) > 0 for one in chart.series)
+            assert chart.series and all(len(series.x) == len(series.y) > 0 for series in chart.series)
     for verdict in drawn.verdicts:
         assert verdict.reason and verdict.claim
         assert verdict.word in ("yes", "NO", "not checked")

@@ -29,7 +29,7 @@ CURVE = Series("ours <b>", [1, 10, 100], [0.1, 0.2, 0.4], [0.05, 0.1, 0.3], [0.2
 
 
 def texts(chart: Chart) -> set[str | None]:
-    return {one.text for one in ET.fromstring(svg(chart)).iter(f"{NAMESPACE}text")}
+    return {element.text for element in ET.fromstring(svg(chart)).iter(f"{NAMESPACE}text")}
 
 
 def test_a_chart_has_the_words_of_its_series_and_axes() -> None:
@@ -53,8 +53,8 @@ def test_any_values_can_be_drawn(y: list[float], log: bool) -> None:
 
 
 def test_a_series_may_have_the_colour_of_another() -> None:
-    own = Series("own", [1], [0.3], style="points")
-    alike, different = (svg(Chart("t", "x", "y", (CURVE, one))) for one in (replace(own, like=CURVE.name), own))
+    series = Series("own", [1], [0.3], style="points")
+    alike, different = (svg(Chart("t", "x", "y", (CURVE, s))) for s in (replace(series, like=CURVE.name), series))
     first, second = COLOURS[:2]
     assert first in alike and second not in alike and second in different
 
@@ -120,7 +120,7 @@ def test_wrong_pairs_are_those_of_a_double_loop() -> None:
                     if (data.grades[i], data.grades[j]) == grades:
                         expected[kind][0] += (scores[i] < scores[j]) + 0.5 * (scores[i] == scores[j])
                         expected[kind][1] += 1
-    assert {kind: list(found) for kind, found in adarank.wrong_pairs(scores, data).items()} == expected
+    assert {kind: list(pairs) for kind, pairs in adarank.wrong_pairs(scores, data).items()} == expected
 
 
 def test_queries_are_grouped_by_their_pairs() -> None:
@@ -188,6 +188,6 @@ def test_a_fold_study_measures_every_system() -> None:
     fold = replace(fold, train=wide(fold.train), vali=wide(fold.vali), test=wide(fold.test))
     result = adarank.fold_study(load_paper("adarank").systems, fold, 1)
     assert tuple(name for name in adarank.SYSTEMS if name in result.test) == adarank.SYSTEMS
-    assert all(len(values) == 9 for own in result.test.values() for values in own.values())
+    assert all(len(values) == 9 for metrics in result.test.values() for values in metrics.values())
     assert set(result.errors) == set(result.training) == set(adarank.SYSTEMS[1:])
     assert len(result.curve) <= 60 and result.curve.max() >= result.curve[0]

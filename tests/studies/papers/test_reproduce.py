@@ -47,8 +47,8 @@ def tiny() -> Dataset:
     return Dataset("tiny", (split(1), split(2)))
 
 
-def figures(found: list[Reproduced]) -> dict[tuple[str, str], float | None]:
-    return {(row.algorithm, row.metric): row.ours for result in found for row in result.rows}
+def figures(reproduced: list[Reproduced]) -> dict[tuple[str, str], float | None]:
+    return {(row.algorithm, row.metric): row.ours for result in reproduced for row in result.rows}
 
 
 def by_hand(fold: Split, chooser: Measure, reported: Measure) -> float:
@@ -94,8 +94,8 @@ def test_the_choice_never_looks_at_test() -> None:
 def test_figures_do_not_depend_on_the_number_of_processes(tiny: Dataset) -> None:
     parts: list[tuple[int, int, str]] = []
     declared = paper(svm(choose="map:letor"))
-    one = reproduce(declared, [tiny], jobs=1, on_part=lambda *part: parts.append(part))
-    assert figures(one) == figures(reproduce(declared, [tiny], jobs=2))
+    sequential = reproduce(declared, [tiny], jobs=1, on_part=lambda *part: parts.append(part))
+    assert figures(sequential) == figures(reproduce(declared, [tiny], jobs=2))
     assert [done for done, _, _ in parts] == [1, 2] and {total for _, total, _ in parts} == {2}
     assert parts[0][2].startswith("tiny RankSVM, Fold1: C=")
 
@@ -309,10 +309,10 @@ def test_one_data_set_is_given_once(folds: Path) -> None:
         load_datasets([folds, folds])
 
 
-def shown(found: list[Reproduced]) -> str:
+def shown(reproduced: list[Reproduced]) -> str:
     console = Console(width=150)
     with console.capture() as captured:
-        console.print(reproducing.tables(found))
+        console.print(reproducing.tables(reproduced))
     return captured.get()
 
 

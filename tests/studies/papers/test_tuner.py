@@ -39,7 +39,7 @@ def test_samplers_search_points_of_the_lattice_alone(sampler: str) -> None:
 
 
 def test_thompson_finds_the_best_point() -> None:
-    best = max(search(LATTICE, height, sampler="thompson", seed=0, evaluations=15), key=lambda one: one[1])
+    best = max(search(LATTICE, height, sampler="thompson", seed=0, evaluations=15), key=lambda point: point[1])
     assert best[0] == {"loss": "logistic", "l1": 0.1, "fixed": 3}
 
 

@@ -1,4 +1,4 @@
-"""Rankings from outside: every kind gives the scores that its own library, or a plain rule, gives the documents."""
+"""Rankings from outside: every kind gives the scores that its library, or a plain rule, gives the documents."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_what_a_run_does_not_rank_comes_below_all_that_it_ranks(queries: Queries
     names = queries.query_ids[queries.query_of_document]
     assert queries.document_ids is not None
     triples = zip(names, queries.document_ids, values, kept, strict=True)
-    lines = [f"{query} Q0 {document} 1 {float(value)!r} bm25" for query, document, value, own in triples if own]
+    lines = [f"{query} Q0 {document} 1 {float(value)!r} bm25" for query, document, value, known in triples if known]
     (tmp_path / "today.run").write_text("\n".join([*lines, "0 Q0 unknown 1 3.0 bm25"]))
     result = scores_on(open_ranking(tmp_path / "today.run"), Part(queries))
     np.testing.assert_array_equal(result[kept], values[kept])
@@ -102,7 +102,7 @@ def test_a_model_of_another_library_scores_as_that_library(kind: str, queries: Q
         np.testing.assert_allclose(scored(given, queries), expected, rtol=1e-6)
 
 
-def test_features_with_names_are_found_by_name(queries: Queries, tmp_path: Path) -> None:
+def test_features_with_names_are_matched_by_name(queries: Queries, tmp_path: Path) -> None:
     import lightgbm
 
     X = pd.DataFrame(rows_of(queries), columns=["a", "b", "c", "d"])
@@ -116,8 +116,8 @@ def test_features_with_names_are_found_by_name(queries: Queries, tmp_path: Path)
     without = catalogue.read(data.drop(columns="d"))
     with pytest.raises(DataError, match="needs the features d, which the data do not have"):
         scored(tmp_path / "model.txt", without)
-    again = scores_on(open_ranking(tmp_path / "model.txt"), Part(without, data))
-    np.testing.assert_array_equal(read.in_caller_order(again), scored(tmp_path / "model.txt", read))
+    scores = scores_on(open_ranking(tmp_path / "model.txt"), Part(without, data))
+    np.testing.assert_array_equal(read.in_caller_order(scores), scored(tmp_path / "model.txt", read))
 
 
 def test_exports_of_a_linear_model_score_as_it_does(queries: Queries, tmp_path: Path) -> None:
@@ -165,45 +165,45 @@ def test_a_column_is_a_feature_by_number_or_a_column_that_is_none(queries: Queri
         scored("column:5", queries)
 
 
-def refused(given: object, queries: Queries, kind: type[Exception], match: str) -> None:
+def assert_refused(given: object, queries: Queries, kind: type[Exception], match: str) -> None:
     with pytest.raises(kind, match=match):
         scored(given, queries)
 
 
 def test_wrong_numbers_of_scores_and_scores_that_are_none_are_refused(queries: Queries, tmp_path: Path) -> None:
-    refused(np.zeros(N - 1), queries, DataError, r"59 scores, and the data have 60 rows\. Give one a row")
-    refused(np.full(N, np.nan), queries, DataError, "60 are not finite")
-    refused(np.zeros((N, 2)), queries, DataError, "have shape")
-    refused(["high"] * N, queries, DataError, "not numbers")
+    assert_refused(np.zeros(N - 1), queries, DataError, r"59 scores, and the data have 60 rows\. Give one a row")
+    assert_refused(np.full(N, np.nan), queries, DataError, "60 are not finite")
+    assert_refused(np.zeros((N, 2)), queries, DataError, "have shape")
+    assert_refused(["high"] * N, queries, DataError, "not numbers")
     (tmp_path / "a.txt").write_text("0.5\nhigh\n")
-    refused(tmp_path / "a.txt", queries, DataError, "a.txt:2: 'high' is not a score")
-    refused(tmp_path / "no", queries, DataError, "there is no such file")
-    refused(object(), queries, ParameterError, "a object gives no scores")
+    assert_refused(tmp_path / "a.txt", queries, DataError, "a.txt:2: 'high' is not a score")
+    assert_refused(tmp_path / "no", queries, DataError, "there is no such file")
+    assert_refused(object(), queries, ParameterError, "a object gives no scores")
 
 
 def test_missing_queries_documents_and_doubles_are_refused(queries: Queries) -> None:
     qid = queries.in_caller_order(queries.query_ids[queries.query_of_document])
     frame = pd.DataFrame({"qid": qid, "docid": [f"d{row}" for row in range(N)], "score": np.arange(N)})
-    refused(frame[frame.qid != 3], queries, DataError, "no scores of 1 of 10 queries: 3")
-    refused(frame.drop(index=5), queries, DataError, "no score of document d5 of query")
-    refused(pd.concat([frame, frame[:1]]), queries, DataError, "two scores of document d0")
-    refused(frame.drop(columns="qid"), queries, DataError, "none of query ids")
-    refused(frame.drop(columns="score"), queries, DataError, "no column of scores")
-    refused(
+    assert_refused(frame[frame.qid != 3], queries, DataError, "no scores of 1 of 10 queries: 3")
+    assert_refused(frame.drop(index=5), queries, DataError, "no score of document d5 of query")
+    assert_refused(pd.concat([frame, frame[:1]]), queries, DataError, "two scores of document d0")
+    assert_refused(frame.drop(columns="qid"), queries, DataError, "none of query ids")
+    assert_refused(frame.drop(columns="score"), queries, DataError, "no column of scores")
+    assert_refused(
         frame.drop(columns="docid").sample(frac=1.0, random_state=1), queries, DataError, "in the order of the rows"
     )
     without = Queries.from_arrays(rows_of(queries), np.zeros(N), qid=qid)
-    refused(frame, without, DataError, "the data have no document ids")
+    assert_refused(frame, without, DataError, "the data have no document ids")
 
 
 def test_files_that_could_run_code_and_damaged_ones_are_refused(queries: Queries, tmp_path: Path) -> None:
     for name, content in (("model.pkl", b"x"), ("model.bin", pickle.dumps([1]))):
         (tmp_path / name).write_bytes(content)
-        refused(tmp_path / name, queries, ModelFormatError, "is a pickle, which runs code")
+        assert_refused(tmp_path / name, queries, ModelFormatError, "is a pickle, which runs code")
     (tmp_path / "lgb.txt").write_text("tree\nversion=v4\n")
-    refused(tmp_path / "lgb.txt", queries, ModelFormatError, "LightGBM cannot read")
+    assert_refused(tmp_path / "lgb.txt", queries, ModelFormatError, "LightGBM cannot read")
     (tmp_path / "ours.json").write_text('{"format": "ranktune-model"}')
-    refused(tmp_path / "ours.json", queries, ModelFormatError, "version")
+    assert_refused(tmp_path / "ours.json", queries, ModelFormatError, "version")
 
 
 def test_libraries_that_are_not_installed_are_named(
@@ -214,8 +214,8 @@ def test_libraries_that_are_not_installed_are_named(
     monkeypatch.setattr(libraries, "is_installed", lambda library: False)
     libraries.why_not.cache_clear()
     try:
-        refused(tmp_path / "xgb.json", queries, ParameterError, r"pip install \"ranktune\[trees\]\"")
-        refused(tmp_path / "m.onnx", queries, ParameterError, "pip install onnxruntime")
+        assert_refused(tmp_path / "xgb.json", queries, ParameterError, r"pip install \"ranktune\[trees\]\"")
+        assert_refused(tmp_path / "m.onnx", queries, ParameterError, "pip install onnxruntime")
     finally:
         libraries.why_not.cache_clear()
 
@@ -229,8 +229,8 @@ def test_scores_by_row_are_those_of_test_or_of_all_parts(queries: Queries) -> No
     sizes = [part.queries.n_documents for part in parts if part is not None]
     values = np.arange(float(N))
     result = scores_of_parts(open_ranking(values), parts)
-    assert [None if own is None else len(own) for own in result] == sizes
-    assert np.concatenate([own for own in result if own is not None]).tolist() == values.tolist()
+    assert [None if of_part is None else len(of_part) for of_part in result] == sizes
+    assert np.concatenate([of_part for of_part in result if of_part is not None]).tolist() == values.tolist()
     train, vali, test = scores_of_parts(open_ranking(values[: sizes[2]]), parts)
     assert train is None and vali is None and test is not None and test.tolist() == values[: sizes[2]].tolist()
     train, vali, test = scores_of_parts(open_ranking(values[: sizes[0]]), [parts[0], parts[1], None])

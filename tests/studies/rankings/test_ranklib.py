@@ -21,7 +21,7 @@ def tree_text(generator: np.random.Generator, depth: int, side: str = "") -> str
     if depth == 0:
         return f"<split{pos}>\n<output> {generator.normal()!s} </output>\n</split>"
     test = f"<feature> {generator.integers(1, 5)} </feature>\n<threshold> {np.float32(generator.normal())} </threshold>"
-    left, right = (tree_text(generator, depth - 1, own) for own in ("left", "right"))
+    left, right = (tree_text(generator, depth - 1, branch) for branch in ("left", "right"))
     return f"<split{pos}>\n{test}\n{left}\n{right}\n</split>"
 
 
@@ -56,7 +56,7 @@ def test_trees_score_as_a_walk_through_the_xml(tmp_path: Path) -> None:
     text = ensemble(generator)
     model = read_ranklib(written(tmp_path, HEAD + text))
     X = generator.normal(size=(200, model.n_features))
-    limits = [np.float32(own.text) for own in ElementTree.fromstring(text).iter("threshold")]
+    limits = [np.float32(element.text) for element in ElementTree.fromstring(text).iter("threshold")]
     X[: len(limits)] = np.array(limits, dtype=np.float64)[:, None]  # a document at a threshold goes left
     X[len(limits) : 2 * len(limits)] = np.nextafter(X[: len(limits)], np.inf)  # and so does what rounds to it
     np.testing.assert_allclose(model.predict(X), scored(text, X), rtol=1e-12)

@@ -30,7 +30,7 @@ def test_errors_of_the_compiler_are_recognised(module: str, counts: bool) -> Non
     assert not is_compiling_error(RuntimeError())
 
 
-def test_they_are_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_are_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     anew: list[int] = []
     monkeypatch.setattr(evaluate, "compile_anew", lambda: anew.append(len(tries)))
     tries: list[int] = []

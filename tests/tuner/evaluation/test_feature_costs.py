@@ -80,8 +80,8 @@ def test_costs_are_read_from_text_and_files(tmp_path: Path) -> None:
     table.write_text("feature,cost,group\nbm25*,2,\nbm25_body,3,\nemb_1,20,vectors\nemb_2,20,vectors\n")
     expected = FeatureCosts.parse(COSTS).of(described(NAMES, 5))
     for path in (toml, table):
-        found = FeatureCosts.parse(read_costs(str(path))).of(described(NAMES, 5))
-        assert (found.group.tolist(), found.cost.tolist()) == (expected.group.tolist(), expected.cost.tolist())
+        costs = FeatureCosts.parse(read_costs(str(path))).of(described(NAMES, 5))
+        assert (costs.group.tolist(), costs.cost.tolist()) == (expected.group.tolist(), expected.cost.tolist())
 
 
 @pytest.mark.parametrize(

@@ -54,10 +54,10 @@ def test_the_set_explains_nearly_as_much_as_the_best_of_all(seed: int, by_group:
     group = np.array([0, 0, 1, 2, 2, 3]) if by_group else np.arange(6)
     features = GroupedFeatures(group, generator.integers(1, 6, size=group.max() + 1).astype(float))
     limits = FeatureLimits(cost=float(features.cost.sum()) / 2.0)
-    best = max(explained(queries, own) for own in subsets(6) if features.cost_of(np.array(own)) <= limits.cost)
-    found = ordered(queries, features, limits).first(1.0)
-    assert features.cost_of(found) <= limits.cost
-    assert explained(queries, found.tolist()) >= TOLERANCE * best
+    best = max(explained(queries, subset) for subset in subsets(6) if features.cost_of(np.array(subset)) <= limits.cost)
+    selected = ordered(queries, features, limits).first(1.0)
+    assert features.cost_of(selected) <= limits.cost
+    assert explained(queries, selected.tolist()) >= TOLERANCE * best
 
 
 @given(
@@ -76,11 +76,11 @@ def test_every_part_keeps_the_limits_and_lies_within_the_larger(
     order = ordered(correlated(seed, d=5, queries=6), features, FeatureLimits(most, count))
     before: Ints = np.empty(0, dtype=np.int64)
     for share in np.linspace(0.0, 1.0, 9):
-        found = order.first(float(share))
-        assert features.cost_of(found) <= most * (1 + 1e-6)
-        assert len(found) <= count
-        assert set(before) <= set(found)
-        before = found
+        selected = order.first(float(share))
+        assert features.cost_of(selected) <= most * (1 + 1e-6)
+        assert len(selected) <= count
+        assert set(before) <= set(selected)
+        before = selected
     affordable = (features.cost[group] <= most).any() and count >= 1
     assert bool(len(before)) == affordable
 
@@ -90,11 +90,11 @@ def test_the_cheap_one_of_two_copies_is_taken() -> None:
     X = np.asarray(queries.features)
     copies = queries.with_features(np.column_stack([X[:, 0], X, X[:, 1]]))
     costs = {"f1": 5.0, "f8": 5.0}
-    found = ordered(copies, FeatureCosts.parse(costs).of(copies), FeatureLimits(cost=6.0)).first(1.0)
-    assert found.tolist() == [1, 2, 3, 4, 5, 6]
+    selected = ordered(copies, FeatureCosts.parse(costs).of(copies), FeatureLimits(cost=6.0)).first(1.0)
+    assert selected.tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_dear_feature_that_alone_is_worth_it_is_not_crowded_out() -> None:
+def test_an_expensive_feature_that_alone_explains_enough_is_selected() -> None:
     generator = np.random.default_rng(0)
     X = generator.normal(size=(400, 6))
     queries = Queries.from_arrays(X, (X[:, 0] + 0.2 * X[:, 1] > 0).astype(int), group=[8] * 50)

@@ -45,7 +45,7 @@ def test_its_model_is_that_of_all_it_learns_from_and_scored_on_the_test_queries(
     assert evaluate(Final(model=outcome.model), task).per_query == {}
 
 
-def test_once_the_limit_is_over_it_is_the_model_of_the_trial_if_there_is_one(task: Task) -> None:
+def test_after_the_time_limit_the_model_of_the_trial_is_used(task: Task) -> None:
     late, other = replace(task, limit=0.0), replace(task, parameters={"C": 7.0})
     with pytest.raises(LimitReached):
         evaluate(Final(), late)

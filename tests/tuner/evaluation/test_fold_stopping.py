@@ -73,7 +73,7 @@ def test_defaults_are_not_bound_by_their_trees(folder: Path) -> None:
 
 @pytest.mark.parametrize("bounds", [(30, 30), (10, 40), (1, 5000)])
 def test_rounds_rise_by_a_factor_from_the_fewest_to_the_most(bounds: tuple[int, int]) -> None:
-    found = rounds_between(*bounds)
-    assert (found[0], found[-1]) == bounds
-    assert list(found) == sorted(set(found))
-    assert max(np.divide(found[1:], found[:-1]), default=1.0) <= 2.0
+    rounds = rounds_between(*bounds)
+    assert (rounds[0], rounds[-1]) == bounds
+    assert list(rounds) == sorted(set(rounds))
+    assert max(np.divide(rounds[1:], rounds[:-1]), default=1.0) <= 2.0

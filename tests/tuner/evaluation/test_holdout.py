@@ -47,9 +47,9 @@ def boosting(folder: Path) -> Task:
 
 def test_a_smaller_sample_is_a_part_of_a_larger_one() -> None:
     numbers = np.arange(3, 200, 2)
-    found = [sample(numbers, size, 5) for size in (1, 10, 40, len(numbers), 0)]
-    assert [len(own) for own in found] == [1, 10, 40, len(numbers), len(numbers)]
-    for small, large in itertools.pairwise(found):
+    samples = [sample(numbers, size, 5) for size in (1, 10, 40, len(numbers), 0)]
+    assert [len(drawn) for drawn in samples] == [1, 10, 40, len(numbers), len(numbers)]
+    for small, large in itertools.pairwise(samples):
         assert set(small) <= set(large) <= set(numbers)
         assert (np.diff(large) > 0).all()
 
@@ -78,8 +78,8 @@ def test_what_was_grown_at_the_limit_counts(folder: Path, monkeypatch: pytest.Mo
     assert cut.chosen is not None
     assert whole.chosen is not None
     assert 1 <= cut.chosen < whole.chosen
-    again = attempt(replace(boosting(folder), bound=int(cut.chosen)))
-    np.testing.assert_array_equal(cut.per_query[METRIC], again.per_query[METRIC])
+    bounded = attempt(replace(boosting(folder), bound=int(cut.chosen)))
+    np.testing.assert_array_equal(cut.per_query[METRIC], bounded.per_query[METRIC])
 
 
 @pytest.mark.parametrize("shift", [-0.2, 0.2])

@@ -23,9 +23,9 @@ def test_the_same_configuration_finds_what_was_kept(tmp_path: Path) -> None:
     keep_scores(task(tmp_path), SCORES)
     keep_model(task(tmp_path), LinearModel(np.arange(4.0), solver="RankSVM"))
     same = replace(task(tmp_path), parameters={"tolerance": 1e-3, "C": 0.1}, metrics=("map",), keep=True)
-    found, model = kept_scores(same, 50), kept_model(same)
-    assert found is not None
-    np.testing.assert_array_equal(found, SCORES)
+    scores, model = kept_scores(same, 50), kept_model(same)
+    assert scores is not None
+    np.testing.assert_array_equal(scores, SCORES)
     assert isinstance(model, LinearModel)
     np.testing.assert_array_equal(model.weights, np.arange(4.0))
     assert has_model(same)
@@ -45,8 +45,8 @@ def test_damaged_scores_are_not_believed(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for place in range(len(whole)):
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        found = kept_scores(task(tmp_path), 50)
-        assert found is None or np.array_equal(found, SCORES)
+        scores = kept_scores(task(tmp_path), 50)
+        assert scores is None or np.array_equal(scores, SCORES)
     path.write_bytes(whole[: len(whole) // 2])
     assert kept_scores(task(tmp_path), 50) is None
     path.write_bytes(whole)

@@ -65,8 +65,8 @@ def the_failure(trials: list[FrozenTrial], restarts: int = 0) -> str:
     assert SPACE.split(failed.params) == BAD
     for trial in trials:
         if trial is not failed:
-            own = smooth(task_of(*SPACE.split(trial.params))).per_query["ndcg@10"]
-            assert trial.value == own.mean()
+            values = smooth(task_of(*SPACE.split(trial.params))).per_query["ndcg@10"]
+            assert trial.value == values.mean()
     return str(failed.user_attrs[ERROR])
 
 
@@ -135,18 +135,18 @@ def test_odd_particulars_do_not_cost_the_trial() -> None:
         worker=cast(Any, 7),
         warnings=cast(Any, [ValueError("x")]),
     )
-    found = checked_outcome(odd)
-    assert found.error is None
-    assert found.per_query["ndcg@10"].dtype == np.float64
-    assert (found.seconds, found.begun, found.ended, found.worker, found.warnings) == (0.0, 0.0, 0.0, "7", ("x",))
-    assert np.isnan(found.nonzeros)
+    result = checked_outcome(odd)
+    assert result.error is None
+    assert result.per_query["ndcg@10"].dtype == np.float64
+    assert (result.seconds, result.begun, result.ended, result.worker, result.warnings) == (0.0, 0.0, 0.0, "7", ("x",))
+    assert np.isnan(result.nonzeros)
 
 
 def test_a_sound_outcome_stays_what_it_is() -> None:
     outcome = smooth(task_of(*BAD))
-    found = comparable_outcome(checked_outcome(outcome), "ndcg@10", np.array([True, True]))
-    np.testing.assert_array_equal(found.per_query["ndcg@10"], outcome.per_query["ndcg@10"])
-    assert found.error is None
+    result = comparable_outcome(checked_outcome(outcome), "ndcg@10", np.array([True, True]))
+    np.testing.assert_array_equal(result.per_query["ndcg@10"], outcome.per_query["ndcg@10"])
+    assert result.error is None
 
 
 def test_an_error_as_long_as_a_book_is_cut() -> None:
@@ -211,6 +211,6 @@ def test_trials_that_end_badly_on_lanes_do_so_alone(tmp_path: Path) -> None:
         assert trial.state == TrialState.FAIL
         assert re.search(reason, trial.user_attrs[ERROR])
         assert trial.user_attrs.get(RESTARTS, 0) == restarts
-        again = [event for event in events if event["event"] == "reissued" and event["trial"] == number]
-        assert len(again) == restarts
+        reissued = [event for event in events if event["event"] == "reissued" and event["trial"] == number]
+        assert len(reissued) == restarts
     assert {event.get("split") for event in events} == {"fold"}

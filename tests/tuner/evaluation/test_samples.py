@@ -39,24 +39,24 @@ def fitted_to(
 def test_without_need_all_queries_are_fitted(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     development = read_development(folder)
     for solver, documents in (("LambdaMART", None), ("LambdaMART", 700), ("RankSVM", 1)):
-        found = fitted_to(folder, solver, documents, monkeypatch)
-        assert found.fingerprint == development.select(np.arange(30)).fingerprint
-        assert origin_of(found)[0] is development  # whose bins are shared
+        fitted = fitted_to(folder, solver, documents, monkeypatch)
+        assert fitted.fingerprint == development.select(np.arange(30)).fingerprint
+        assert origin_of(fitted)[0] is development  # whose bins are shared
 
 
 def test_a_sample_is_fitted_where_bins_do_not_fit(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.warns(RankTuneWarning, match=r"fitted to a sample of 12 of 30 queries, whose bins fit the"):
-        found = fitted_to(folder, "LambdaMART", 120, monkeypatch)
+        fitted = fitted_to(folder, "LambdaMART", 120, monkeypatch)
     numbers = sample(np.arange(30), 12, 3)
-    assert found.query_ids.tolist() == read_development(folder).query_ids[numbers].tolist()
-    assert origin_of(found)[0] is found  # the bins of all queries would take more
+    assert fitted.query_ids.tolist() == read_development(folder).query_ids[numbers].tolist()
+    assert origin_of(fitted)[0] is fitted  # the bins of all queries would take more
 
 
 def test_bins_are_not_shared_where_those_of_all_queries_do_not_fit(
     folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = fitted_to(folder, "GBDTRanker", 305, monkeypatch)
-    assert found.n_queries == 30 and origin_of(found)[0] is found
+    fitted = fitted_to(folder, "GBDTRanker", 305, monkeypatch)
+    assert fitted.n_queries == 30 and origin_of(fitted)[0] is fitted
 
 
 @pytest.mark.parametrize(("within", "kinds"), [("ranks", 2), ("all", 5)])
@@ -69,5 +69,5 @@ def test_columns_within_queries_count_as_bytes_and_as_numbers(
         fitted_to(folder, "LambdaMART", 120, monkeypatch, of_document, within_query=within)
     shared = 400 * of_document // (of_document + BYTES_OF_DOCUMENT)
     for documents, origin in ((300 + shared, True), (299 + shared, False)):
-        found = fitted_to(folder, "LambdaMART", documents, monkeypatch, of_document, within_query=within)
-        assert found.n_queries == 30 and (origin_of(found)[0] is not found) == origin
+        fitted = fitted_to(folder, "LambdaMART", documents, monkeypatch, of_document, within_query=within)
+        assert fitted.n_queries == 30 and (origin_of(fitted)[0] is not fitted) == origin

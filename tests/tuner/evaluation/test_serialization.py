@@ -37,9 +37,9 @@ FULL = Outcome(
 )
 
 
-def same(one: Outcome, other: Outcome) -> None:
+def assert_same(outcome: Outcome, other: Outcome) -> None:
     for field in fields(Outcome):
-        a, b = getattr(one, field.name), getattr(other, field.name)
+        a, b = getattr(outcome, field.name), getattr(other, field.name)
         if field.name == "per_query":
             assert list(a) == list(b)
             for name in a:
@@ -54,7 +54,7 @@ def same(one: Outcome, other: Outcome) -> None:
 
 @pytest.mark.parametrize("outcome", [FULL, Outcome(), Outcome(error="x\ny", given_up=True)])
 def test_an_outcome_comes_back_as_it_was(outcome: Outcome) -> None:
-    same(unpack(pack(outcome)), outcome)
+    assert_same(unpack(pack(outcome)), outcome)
 
 
 def test_what_is_too_large_is_a_failure_that_says_so() -> None:
@@ -86,7 +86,7 @@ def test_what_an_earlier_release_sent_is_read() -> None:
     with zipfile.ZipFile(io.BytesIO(pack(FULL))) as whole, zipfile.ZipFile(made, "w") as earlier:
         for name in whole.namelist():
             earlier.writestr(name, json.dumps(about) if name == "outcome.json" else whole.read(name))
-    same(unpack(made.getvalue()), replace(FULL, learning_curve=()))
+    assert_same(unpack(made.getvalue()), replace(FULL, learning_curve=()))
 
 
 def member_of(packed: bytes) -> bytes:

@@ -60,8 +60,8 @@ def improvement(draws: int, constrained: bool = False) -> tuple[PathwiseImprovem
     generator = np.random.default_rng(0)
     objective, constraint = (Paths.drawn(some, y, generator, draws) for _ in range(2))
     over = [constraint] if constrained else []
-    one = np.ones(1)
-    return PathwiseImprovement.over([objective], over, E, 0 * one, one, generator), objective, constraint, E
+    unit = np.ones(1)
+    return PathwiseImprovement.over([objective], over, E, 0 * unit, unit, generator), objective, constraint, E
 
 
 def test_one_draw_prefers_what_that_draw_prefers() -> None:
@@ -97,7 +97,7 @@ def test_the_smoothed_indicator_is_increasing_and_close_to_the_indicator() -> No
     assert (smoothed_improvement(-z)[0] * value < 1.0)[z < -30].all()  # larger improvements do not make up for it
 
 
-def test_as_good_as_the_best_in_every_draw_is_worth_less_than_a_little_better_in_one() -> None:
+def test_equal_to_the_best_in_every_draw_scores_less_than_slightly_better_in_one() -> None:
     """Of several objectives: around a front there are many of the first."""
     rises = np.array([np.zeros(64), np.where(np.arange(64) == 0, 0.02, -1.0)])
     equal, better = smoothed_improvement(rises / FRONT_SOFTNESS)[0].mean(axis=1)

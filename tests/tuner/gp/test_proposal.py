@@ -95,7 +95,7 @@ def test_a_pending_configuration_repels(acquisition: str) -> None:
 
 
 @pytest.mark.parametrize(("draws", "limited", "drawn"), [(64, False, 0), (1, False, 1), (64, True, 1)])
-def test_the_closed_form_takes_its_turn_only_where_there_is_one(
+def test_the_closed_form_is_used_only_where_it_exists(
     draws: int, limited: bool, drawn: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of one draw, as of constraints, nothing is averaged over all functions."""
@@ -147,7 +147,7 @@ def test_a_thousand_trials() -> None:
 @pytest.mark.parametrize("objectives", [2, 3])
 def test_the_front_is_what_nothing_dominates(objectives: int) -> None:
     gains = np.round(np.random.default_rng(0).random((objectives, 60)), 1)  # with ties
-    expected = [not any((other >= one).all() and (other > one).any() for other in gains.T) for one in gains.T]
+    expected = [not any((other >= gain).all() and (other > gain).any() for other in gains.T) for gain in gains.T]
     assert on_front(gains).tolist() == expected
 
 

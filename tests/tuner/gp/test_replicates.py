@@ -23,7 +23,7 @@ def posterior(noise: float, n: int = 12) -> tuple[Posterior, Floats]:
     return Posterior.of(E, y, np.ones(n), Hyperparameters(np.array([4.0, 1.0]), 1.0, noise), OWNER), E
 
 
-def test_worth_is_how_much_the_highest_mean_rises() -> None:
+def test_the_value_of_a_repeat_is_the_rise_of_the_highest_mean() -> None:
     """Against observations drawn from the belief, one after the other, each conditioned on by brute force."""
     some, E = posterior(0.4)
     generator = np.random.default_rng(1)
@@ -33,21 +33,21 @@ def test_worth_is_how_much_the_highest_mean_rises() -> None:
         rises = []
         for _ in range(3000):
             observed = mean[0] + np.sqrt(variance[0] + 0.4) * generator.standard_normal()
-            again = Posterior.of(
+            updated = Posterior.of(
                 np.vstack([E, E[place]]), np.append(y, observed), np.ones(13), some.hyperparameters, OWNER
             )
-            rises.append(again.mean(E).max() - some.mean(E).max())
+            rises.append(updated.mean(E).max() - some.mean(E).max())
         error = np.std(rises) / np.sqrt(len(rises))
         assert knowledge_gradients(some, E, [place])[0] == pytest.approx(np.mean(rises), abs=4 * error + 2e-3)
 
 
-def test_without_noise_nothing_is_worth_a_repeat() -> None:
+def test_without_noise_no_repeat_has_value() -> None:
     some, E = posterior(1e-8)
     assert knowledge_gradients(some, E, list(range(12))).max() < 1e-4
     assert best_replicate([some], E, np.array([0.5, 0.5])) is None
 
 
-def test_with_much_noise_one_of_the_best_is_worth_most() -> None:
+def test_with_much_noise_one_of_the_best_has_the_highest_value() -> None:
     some, E = posterior(1.0)
     place = best_replicate([some], E, E[int(np.argmin(some.mean(E)))])
     assert place is not None and some.mean(E)[place] > np.median(some.mean(E))
@@ -61,7 +61,7 @@ def noisy(sd: float, pending: Floats | None = None) -> Trials:
 
 
 @pytest.mark.parametrize("acquisition", [EI, MIXED])
-def test_a_trial_is_made_again_only_where_noise_asks_for_it(acquisition: str) -> None:
+def test_a_trial_is_repeated_only_where_noise_requires_it(acquisition: str) -> None:
     for sd, least, most in ((0.5, 3, 10), (1e-4, 0, 0)):
         trials = noisy(sd)
         taken = trials.rows

@@ -50,8 +50,8 @@ def test_a_small_space_is_used_up_best_first_and_then_repeats() -> None:
         taken = np.vstack([taken, row])
         values.append(acquisition_function.values(encoding.embed(row[None]))[0])
     assert values == sorted(values, reverse=True) and len(np.unique(taken, axis=0)) == 12
-    again = maximise(acquisition_function, encoding, np.zeros((1, 2)), taken, np.random.default_rng(0))
-    np.testing.assert_allclose(again, [1.0, 0.375])
+    repeated = maximise(acquisition_function, encoding, np.zeros((1, 2)), taken, np.random.default_rng(0))
+    np.testing.assert_allclose(repeated, [1.0, 0.375])
 
 
 @pytest.mark.parametrize(("dimensions", "share"), [(1, 0.3), (2, 0.3), (6, 0.6), (40, 1.1)])

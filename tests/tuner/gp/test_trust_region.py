@@ -53,7 +53,7 @@ class TestSide:
         assert side_after(np.arange(50.0), 4) == INITIAL_SIDE == side_after(np.empty(0), 4)
 
     @pytest.mark.parametrize("patience", [1, 4, 9])
-    def test_each_row_of_failures_halves_it_and_a_tiny_one_begins_anew(self, patience: int) -> None:
+    def test_each_row_of_failures_halves_it_and_a_tiny_region_restarts(self, patience: int) -> None:
         halvings = int(np.floor(np.log2(INITIAL_SIDE / MIN_SIDE)))
         for failures in range(12 * patience):
             shrunk = (failures // patience) % (halvings + 1)
@@ -63,7 +63,7 @@ class TestSide:
         gains = np.r_[1.0, np.zeros(9)]
         assert side_after(np.r_[gains, 2.0], 4) == 2 * side_after(gains, 4) == INITIAL_SIDE / 2
 
-    def test_what_is_better_by_nothing_worth_mentioning_is_a_failure(self) -> None:
+    def test_a_negligible_improvement_is_a_failure(self) -> None:
         gains = np.r_[1.0, 0.0, 0.5, 0.2]
         assert side_after(np.r_[gains, 1.0 + 1e-6], 4) == INITIAL_SIDE / 2 < side_after(np.r_[gains, 1.1], 4)
 
@@ -137,7 +137,7 @@ class TestRegion:
         np.testing.assert_array_equal(region.within(inside, generator), inside)
         assert region.holds(region.spread(rows, generator)).all()
 
-    def test_a_larger_one_holds_what_a_smaller_one_holds(self, encoding: Encoding, side: float) -> None:
+    def test_a_larger_set_contains_the_smaller_set(self, encoding: Encoding, side: float) -> None:
         region, generator = region_of(encoding, side), np.random.default_rng(2)
         smaller = region_of(encoding, 0.5 * side)
         assert region.holds(smaller.spread(rows_of(encoding), generator)).all()
@@ -211,11 +211,11 @@ class TestProposals:
         trials = self.trials()
         away = {}
         for use_trust_region in (0.0, 1.0):
-            monkeypatch.setattr(proposal, "share_after", lambda *_, own=use_trust_region: own)
+            monkeypatch.setattr(proposal, "share_after", lambda *_, s=use_trust_region: s)
             monkeypatch.setattr(proposal, "side_after", lambda gains, patience: MIN_SIDE)
             made = [propose(CUBE, trials, None, np.random.default_rng(seed), draws=draws) for seed in range(12)]
-            away[use_trust_region] = np.array([np.abs(trials.rows - one.row)[:, :2].max(axis=1).min() for one in made])
-            assert [one.gain is None for one in made] == [use_trust_region == 1.0] * 12
+            away[use_trust_region] = np.array([np.abs(trials.rows - p.row)[:, :2].max(axis=1).min() for p in made])
+            assert [p.gain is None for p in made] == [use_trust_region == 1.0] * 12
         assert away[1.0].max() < 0.2 and np.median(away[1.0]) < np.median(away[0.0])
 
     def test_expected_improvement_several_objectives_costs_and_small_spaces_look_everywhere(

@@ -10,12 +10,12 @@ from ranktune.tuner.one_pass import race
 
 
 def test_looks_double_the_queries_and_halve_the_places() -> None:
-    found = race.looks(10_000, 64, 16)
-    assert [look.after for look in found] == [156, 312, 625, 1250, 2500, 5000, 10_000]
-    assert [look.places for look in found] == [32, 16, 16, 16, 16, 16, 16]
-    assert [look.counted for look in found] == [78, 78, 157, 313, 625, 1250, 2500]
-    assert [look.fresh for look in found] == [True] * 5 + [False] * 2
-    assert found[0].survivors == 24 and found[-1].survivors == 16
+    looks = race.looks(10_000, 64, 16)
+    assert [look.after for look in looks] == [156, 312, 625, 1250, 2500, 5000, 10_000]
+    assert [look.places for look in looks] == [32, 16, 16, 16, 16, 16, 16]
+    assert [look.counted for look in looks] == [78, 78, 157, 313, 625, 1250, 2500]
+    assert [look.fresh for look in looks] == [True] * 5 + [False] * 2
+    assert looks[0].survivors == 24 and looks[-1].survivors == 16
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,10 @@ def test_looks_double_the_queries_and_halve_the_places() -> None:
 def test_looks_end_with_the_queries_and_never_leave_no_place(
     n_queries: int, configurations: int, survivors: int
 ) -> None:
-    found = race.looks(n_queries, configurations, survivors)
-    assert found[-1].after == n_queries and not found[-1].fresh
-    assert all(0 < look.survivors <= look.places <= configurations for look in found)
-    assert [look.after for look in found] == sorted({look.after for look in found})
+    looks = race.looks(n_queries, configurations, survivors)
+    assert looks[-1].after == n_queries and not looks[-1].fresh
+    assert all(0 < look.survivors <= look.places <= configurations for look in looks)
+    assert [look.after for look in looks] == sorted({look.after for look in looks})
 
 
 def test_the_test_is_students_paired_one() -> None:

@@ -30,10 +30,10 @@ def tuned(queries: Queries, count: int = 12, path: Path | None = None, seed: int
 def test_the_metric_is_that_of_each_alone_before_it_learns(is_sparse: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tuning, "BLOCK_ROWS", 100)
     queries = linear_queries(300, 3, is_sparse=is_sparse)
-    found = tuned(queries).run()
-    assert len(found.entries) > 12
-    assert found.entries[0] is found.best and found.best.end == ""
-    alone = [entry for entry in found.entries if entry.joined == 0 and not entry.end]
+    result = tuned(queries).run()
+    assert len(result.entries) > 12
+    assert result.entries[0] is result.best and result.best.end == ""
+    alone = [entry for entry in result.entries if entry.joined == 0 and not entry.end]
     for entry in alone:
         ranker = entry.configuration.ranker()
         values = METRIC.per_query(ranker.progressive(queries), queries)
@@ -45,17 +45,17 @@ def test_the_metric_is_that_of_each_alone_before_it_learns(is_sparse: bool, monk
 
 def test_the_model_is_the_best_configuration_fitted_once() -> None:
     queries = linear_queries(300, 4)
-    found = OnePassTuning(queries, METRIC, ("ElasticRank",), 4, 4, 0).run()
-    assert found.best.joined == 0, "the sample's best is one of the first, for this seed"
-    alone = clone(found.best.configuration.ranker()).partial_fit(queries)
-    np.testing.assert_allclose(found.best_model.weights, alone.coef_, rtol=1e-8, atol=1e-11)
-    assert found.best_model.solver == "ElasticRank" and found.best_model.metric == "ndcg@5"
+    result = OnePassTuning(queries, METRIC, ("ElasticRank",), 4, 4, 0).run()
+    assert result.best.joined == 0, "the sample's best is one of the first, for this seed"
+    alone = clone(result.best.configuration.ranker()).partial_fit(queries)
+    np.testing.assert_allclose(result.best_model.weights, alone.coef_, rtol=1e-8, atol=1e-11)
+    assert result.best_model.solver == "ElasticRank" and result.best_model.metric == "ndcg@5"
 
 
 def test_finds_good_parameters_among_bad_ones() -> None:
-    found = tuned(linear_queries(1200, 5, noise=0.3), 24).run()
-    first = {entry.number: entry for entry in found.entries if entry.joined == 0}
-    reached = METRIC.mean(found.best_model.predict(other := linear_queries(200, 6, noise=0.3)), other)
+    result = tuned(linear_queries(1200, 5, noise=0.3), 24).run()
+    first = {entry.number: entry for entry in result.entries if entry.joined == 0}
+    reached = METRIC.mean(result.best_model.predict(other := linear_queries(200, 6, noise=0.3)), other)
     singles = [
         METRIC.mean(e.configuration.ranker().partial_fit(linear_queries(1200, 5, noise=0.3)).predict(other), other)
         for e in first.values()
@@ -93,7 +93,7 @@ def test_an_interrupted_pass_ends_as_a_whole_one(
     monkeypatch.setattr(OnePassTuning, "_learn", interrupted)
     for _ in range(100):
         try:
-            found = tuned(queries, path=path).run()
+            result = tuned(queries, path=path).run()
             break
         except KeyboardInterrupt:
             if is_earlier:
@@ -102,8 +102,8 @@ def test_an_interrupted_pass_ends_as_a_whole_one(
                 widths.append(np.load(path)["state-window"].shape[1])
     assert blocks > 20
     assert max(widths) <= 75 + 64 / 2, "of the last 150 queries half count, and a block has up to 64 documents"
-    assert found.as_dict() == whole.as_dict()
-    np.testing.assert_array_equal(found.best_model.weights, whole.best_model.weights)
+    assert result.as_dict() == whole.as_dict()
+    np.testing.assert_array_equal(result.best_model.weights, whole.best_model.weights)
 
 
 def test_a_checkpoint_of_something_else_or_a_damaged_one_is_refused(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_configurations_that_overflow_leave_the_pass() -> None:
         OnePassTuning(huge, METRIC, ("ElasticRank",), 4, 4, 0).run()
 
 
-def number_of(one: Configuration, name: str) -> float:
-    value = one.parameters[name]
+def number_of(point: Configuration, name: str) -> float:
+    value = point.parameters[name]
     assert isinstance(value, float)
     return value
 
@@ -154,18 +154,18 @@ def number_of(one: Configuration, name: str) -> float:
 @pytest.mark.parametrize("is_sparse", [False, True])
 def test_drawn_configurations_are_inside_their_space(is_sparse: bool) -> None:
     space, generator = ConfigurationSpace(None, is_sparse), np.random.default_rng(0)
-    found = space.first(64, generator)
-    assert len(found) == 64 and {one.solver for one in found} == {"ElasticRank", "SOLAR1"}
-    assert 8 <= sum(one.solver == "SOLAR1" for one in found) <= 24
-    for one in [*found]:
-        found += [space.near(one, generator), space.drawn(generator)]
-    for one in found:
-        one.ranker()._check_parameters()
-        values = one.parameters
+    drawn = space.first(64, generator)
+    assert len(drawn) == 64 and {point.solver for point in drawn} == {"ElasticRank", "SOLAR1"}
+    assert 8 <= sum(point.solver == "SOLAR1" for point in drawn) <= 24
+    for point in [*drawn]:
+        drawn += [space.near(point, generator), space.drawn(generator)]
+    for point in drawn:
+        point.ranker()._check_parameters()
+        values = point.parameters
         assert not (values.get("loss") == "pairwise_logistic" and values["pair_weight"] == "uniform")
         assert values["scaling"] == "none" if is_sparse else values["scaling"] in ("standard", "minmax")
-        for parameter in space.spaces[one.solver]:
+        for parameter in space.spaces[point.solver]:
             if isinstance(parameter, Float) and parameter.name in values:
-                assert parameter.low <= number_of(one, parameter.name) <= parameter.high
-    rates = np.sort([number_of(one, "eta0") for one in found[2:64] if one.solver == "ElasticRank"])
+                assert parameter.low <= number_of(point, parameter.name) <= parameter.high
+    rates = np.sort([number_of(point, "eta0") for point in drawn[2:64] if point.solver == "ElasticRank"])
     assert rates[0] < 0.006 and rates[-1] > 0.5

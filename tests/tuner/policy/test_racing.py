@@ -18,9 +18,9 @@ from ranktune.tuner.policy.racing import (
 LEVEL, QUERIES, FOLDS = POLICY.race.level, 150, 5
 
 
-def ndcg_like(generator: np.random.Generator, level: float, hardness: np.ndarray, own: float = 0.12) -> np.ndarray:
+def ndcg_like(generator: np.random.Generator, level: float, hardness: np.ndarray, noise: float = 0.12) -> np.ndarray:
     """Values in [0, 1] with much in common between models, many of them equal: as NDCG by query is."""
-    values = np.clip(level + hardness + own * generator.standard_normal(len(hardness)), 0.0, 1.0)
+    values = np.clip(level + hardness + noise * generator.standard_normal(len(hardness)), 0.0, 1.0)
     return np.where(hardness < -0.3, 0.0, values)
 
 
@@ -102,8 +102,8 @@ def test_queries_that_the_metric_skips_do_not_count() -> None:
     skipped = generator.random(QUERIES) < 0.3
     blank = np.where(skipped, np.nan, incumbent), np.where(skipped, np.nan, values)
     known = ~skipped
-    found, plain = estimate_in_full(blank[1], blank[0]), estimate_in_full(values[known], incumbent[known])
-    assert (found.value, found.variance) == pytest.approx((plain.value, plain.variance), rel=1e-12)
+    estimate, plain = estimate_in_full(blank[1], blank[0]), estimate_in_full(values[known], incumbent[known])
+    assert (estimate.value, estimate.variance) == pytest.approx((plain.value, plain.variance), rel=1e-12)
     assert is_significantly_worse(blank[1], blank[0], 4) == is_significantly_worse(values[known], incumbent[known], 4)
 
 
@@ -130,9 +130,9 @@ def test_the_estimate_in_full_is_unbiased_and_as_sure_as_it_says() -> None:
         known = generator.permutation(QUERIES)[: QUERIES // FOLDS]
         partial = np.full(QUERIES, np.nan)
         partial[known] = values[known]
-        found = estimate_in_full(partial, incumbent)
-        errors.append(found.value - values.mean())
-        variances.append(found.variance)
+        estimate = estimate_in_full(partial, incumbent)
+        errors.append(estimate.value - values.mean())
+        variances.append(estimate.variance)
     assert abs(np.mean(errors)) < 4.0 * np.std(errors) / np.sqrt(len(errors))
     assert np.mean(variances) == pytest.approx(np.var(errors), rel=0.15)
     assert np.std(errors) < 0.5 * np.std([values[generator.permutation(QUERIES)[:30]].mean() for _ in range(500)])
@@ -145,10 +145,10 @@ def growing(limit: float, rounds: int, speed: float) -> float:
 
 def rounds_of_race(limit: float, speed: float, incumbent: np.ndarray, generator: np.random.Generator) -> int:
     """The rounds after which growing is stopped, 0 for never; what differs between queries differs at all rounds."""
-    own = incumbent - incumbent.mean() + 0.1 * generator.standard_normal(len(incumbent))
+    candidate = incumbent - incumbent.mean() + 0.1 * generator.standard_normal(len(incumbent))
     race = GrowthRace(incumbent, 512, 0.25)
     for rounds in range(1, 513):
-        if race.is_look(rounds) and race.is_lost(own - own.mean() + growing(limit, rounds, speed)):
+        if race.is_look(rounds) and race.is_lost(candidate - candidate.mean() + growing(limit, rounds, speed)):
             return rounds
     return 0
 
@@ -183,16 +183,16 @@ def test_weights_say_which_queries_decide() -> None:
     incumbent = np.full(100, 0.5)
     values = incumbent + np.repeat([0.1, -0.1], 50) + 0.01 * generator.standard_normal(100)
     partial = np.where(np.arange(100) % 2 == 0, values, np.nan)
-    heavy = np.repeat([1.0, 20.0], 50)
+    query_weights = np.repeat([1.0, 20.0], 50)
     assert not is_significantly_worse(partial, incumbent, 1)
-    assert is_significantly_worse(partial, incumbent, 1, weights=heavy)
-    assert not is_significantly_worse(partial, incumbent, 1, weights=heavy[::-1])
-    assert is_behind(values, incumbent, heavy) and not is_behind(values, incumbent, heavy[::-1])
-    found = estimate_in_full(partial, incumbent, heavy)
+    assert is_significantly_worse(partial, incumbent, 1, weights=query_weights)
+    assert not is_significantly_worse(partial, incumbent, 1, weights=query_weights[::-1])
+    assert is_behind(values, incumbent, query_weights) and not is_behind(values, incumbent, query_weights[::-1])
+    estimate = estimate_in_full(partial, incumbent, query_weights)
     known = ~np.isnan(partial)
-    assert found.value == pytest.approx(np.average(partial[known], weights=heavy[known]))
-    assert estimate_by_sample(values, incumbent, incumbent, heavy).value == pytest.approx(
-        np.average(values, weights=heavy)
+    assert estimate.value == pytest.approx(np.average(partial[known], weights=query_weights[known]))
+    assert estimate_by_sample(values, incumbent, incumbent, query_weights).value == pytest.approx(
+        np.average(values, weights=query_weights)
     )
 
 
@@ -209,7 +209,7 @@ def test_equal_weights_change_no_race() -> None:
         assert (plain.value, plain.variance) == pytest.approx((weighted.value, weighted.variance), rel=1e-12)
 
 
-def test_a_few_heavy_queries_stop_no_trial() -> None:
+def test_a_few_queries_of_large_weight_stop_no_trial() -> None:
     """Eight queries differ, but one of them has nearly all the weight: its difference says little of the others."""
     incumbent, values = np.full(40, 0.5), np.full(40, np.nan)
     values[:20] = 0.4 + 0.01 * np.arange(20) / 20
@@ -220,9 +220,9 @@ def test_a_few_heavy_queries_stop_no_trial() -> None:
 
 
 def test_the_growth_of_a_model_is_raced_by_weight() -> None:
-    incumbent, heavy = np.full(40, 0.5), np.repeat([1.0, 30.0], 20)
+    incumbent, query_weights = np.full(40, 0.5), np.repeat([1.0, 30.0], 20)
     noise = 0.01 * np.random.default_rng(4).standard_normal(40)
-    for weights, lost in ((heavy, True), (heavy[::-1], False)):
+    for weights, lost in ((query_weights, True), (query_weights[::-1], False)):
         race = GrowthRace(incumbent, bound=1024, rate=0.1, weights=weights)
         values = 0.5 + np.repeat([0.2, -0.2], 20)
         assert not race.is_lost(values + noise)  # of the first look the gain is not known

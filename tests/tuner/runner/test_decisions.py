@@ -26,8 +26,8 @@ TRAIN, VALI, TEST = graded(60, 0), graded(25, 1), graded(20, 2)
 def problem_of(folder: Path, study: Study, *, vali: bool = True) -> Problem:
     folder.mkdir()
     write_split(assemble(Split("", TRAIN, VALI if vali else None), study), study, folder)
-    (own,) = folder.iterdir()
-    return Problem.open(own, "")
+    (study_folder,) = folder.iterdir()
+    return Problem.open(study_folder, "")
 
 
 def study_of(**more: Any) -> Study:

@@ -48,7 +48,7 @@ def test_a_weighted_sum_beats_a_single_feature(result: Result) -> None:
     assert on_test(result.best) > 0.9
 
 
-def test_the_chosen_is_best_again_or_alone(result: Result) -> None:
+def test_the_chosen_is_best_when_rescored_or_alone(result: Result) -> None:
     merits = [
         (False, row.vali.mean if row.vali else -1.0) if row.again is None else (True, row.again.mean)
         for row in result.leaderboard
@@ -59,23 +59,23 @@ def test_the_chosen_is_best_again_or_alone(result: Result) -> None:
 
 def test_without_refitting_the_given_validation_queries_alone_choose(tmp_path: Path) -> None:
     options = {"trials": 6, "sampler": "random", "refit": False, "home": tmp_path, "jobs": 1}
-    found = ranktune.tune(graded(40, 0), vali=graded(20, 1), test=graded(9, 2), solvers=SOLVERS, **options)  # type: ignore[arg-type]
-    assert all(row.again is None for row in found.leaderboard)
-    means = [row.vali.mean for row in found.leaderboard if row.vali]
+    result = ranktune.tune(graded(40, 0), vali=graded(20, 1), test=graded(9, 2), solvers=SOLVERS, **options)  # type: ignore[arg-type]
+    assert all(row.again is None for row in result.leaderboard)
+    means = [row.vali.mean for row in result.leaderboard if row.vali]
     assert means[0] == max(means)
     assert len(means) == len(SOLVERS)
-    ranker = make(found.best.solver, dict(found.best.params or {}), 0).fit(graded(40, 0))
+    ranker = make(result.best.solver, dict(result.best.params or {}), 0).fit(graded(40, 0))
     of_one_feature = ranker.predict(Queries.from_arrays(np.eye(5), np.arange(5.0)))
-    np.testing.assert_allclose(weights(found.best_model), of_one_feature)
+    np.testing.assert_allclose(weights(result.best_model), of_one_feature)
 
 
-def test_the_model_was_learnt_again_on_train_and_validation(result: Result) -> None:
+def test_the_model_is_refitted_on_train_and_validation(result: Result) -> None:
     for row in (row for row in result.leaderboard if not row.is_blend):
         ranker = make(row.solver, dict(row.params or {}), 0)
         assert isinstance(ranker, LinearRanker)
         ranker.fit(concatenate([graded(40, 0), graded(20, 1)]))
-        own = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
-        np.testing.assert_allclose(weights(own), ranker.coef_, rtol=1e-12)
+        model = load_model(Path(result.folder) / "models" / f"{row.solver}.json")
+        np.testing.assert_allclose(weights(model), ranker.coef_, rtol=1e-12)
 
 
 def test_the_json_is_complete(result: Result) -> None:
@@ -206,10 +206,10 @@ def test_a_progressive_study_scores_queries_before_it_learns_from_them(tmp_path:
             ranker: Any = make("ElasticRank", {**params, "passes": 1}, 0)
             scores = np.zeros(data.n_documents)
             for q in order:  # by hand: rank, then learn
-                one = data.select(np.array([q]))
+                query = data.select(np.array([q]))
                 if hasattr(ranker, "coef_"):
-                    scores[data.starts[q] : data.starts[q + 1]] = ranker.predict(one)
-                ranker.partial_fit(one)
+                    scores[data.starts[q] : data.starts[q + 1]] = ranker.predict(query)
+                ranker.partial_fit(query)
             visited.append(ndcg.per_query(scores, data)[order])
             expected += ndcg.per_query(scores, data) / 3
         assert np.allclose(record.per_query(trial)["ndcg@10"], expected, rtol=0, atol=1e-12)

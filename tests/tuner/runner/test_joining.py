@@ -175,7 +175,7 @@ def test_data_are_read_where_they_are_or_fetched_once(declared: tuple[str, Path,
     assert joined(url) == str(store() / data.name), "fetched once is enough"
 
 
-def test_data_that_cannot_be_found_are_told_with_the_remedy(declared: tuple[str, Path, Path]) -> None:
+def test_missing_data_are_reported_with_a_remedy(declared: tuple[str, Path, Path]) -> None:
     url, data, arrays = declared
     changed(url, folder=f"/nowhere/at/all/{data.name}", host="far")
     (arrays / f"data-{data.name}.zip").unlink()
@@ -209,7 +209,7 @@ def test_the_record_stays_where_it_began(declared: tuple[str, Path, Path], folde
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A bucket of an S3 of our own on loopback."""
+    """A bucket of a separate S3 server on loopback."""
     with s3_bucket(monkeypatch, "runs") as url:
         yield f"{url}/ranktune"
 

@@ -87,7 +87,7 @@ def test_what_fails_at_the_end_is_said_and_left_out(what: str, data: Path, monke
         broken.setattr(*FAILURES[what], failing)
         with pytest.warns(RankTuneWarning) as said:
             result = tuned(data)
-    (line,) = {str(one.message) for one in said}
+    (line,) = {str(warning.message) for warning in said}
     assert line.startswith(f"{what} failed and is left out: ZeroDivisionError in test_left_out.py, line ")
     assert line.endswith(": by design. The result is saved without it.")
     assert json.loads((data.parent / "s" / "result.json").read_text())["best"]["solver"] == result.best.solver
@@ -97,7 +97,7 @@ def test_what_fails_at_the_end_is_said_and_left_out(what: str, data: Path, monke
     assert read_explanations(data.parent / "s" / EXPLANATIONS).spreads["RidgeRanker"]
 
 
-def test_what_was_found_of_a_former_model_is_gone(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_explanations_of_a_former_model_are_removed(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned(data)
     monkeypatch.setattr(final_stages, "save_explanations", failing)
     with pytest.warns(RankTuneWarning, match="the explanation of the models failed"):

@@ -1,4 +1,4 @@
-"""Studies whose stored arrays are damaged: resumed, they find what they would have found; the user gets one line."""
+"""Studies whose stored arrays are damaged: resumed, they give the undamaged results; the user gets one line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tuned(home: Path, **options: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def interrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
-    """A study that was interrupted after three of four trials, and what it would have found."""
+    """A study that was interrupted after three of four trials, and the result of the whole study."""
     folder = tmp_path_factory.mktemp("repair")
     letor(folder / "train.txt", 20, 1, documents=6)
     letor(folder / "test.txt", 8, 2, documents=6)
@@ -80,7 +80,7 @@ def data_file(study: Path, name: str) -> Path:
         pytest.param(DIGESTS, Path.unlink, marks=pytest.mark.thorough, id="digests"),
     ],
 )
-def test_damaged_data_are_read_again(
+def test_damaged_data_are_reread(
     interrupted: tuple[Path, dict[str, Any]], tmp_path: Path, name: str, damage: Callable[[Path], object]
 ) -> None:
     result, lines = resumed(interrupted[0], tmp_path, lambda study: damage(data_file(study, name)))
@@ -90,7 +90,7 @@ def test_damaged_data_are_read_again(
     assert line.endswith("The data are read again.")
 
 
-def test_undamaged_data_are_not_read_again(interrupted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+def test_undamaged_data_are_not_reread(interrupted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     result, lines = resumed(interrupted[0], tmp_path, lambda study: study)
     assert (result, lines) == (interrupted[1], [])
 
@@ -123,15 +123,15 @@ def artifacts(study: Path) -> list[Path]:
         pytest.param(Path.unlink, marks=pytest.mark.thorough, id="gone"),
     ],
 )
-def test_the_trial_of_a_damaged_artifact_is_evaluated_again(
+def test_the_trial_of_a_damaged_artifact_is_reevaluated(
     interrupted: tuple[Path, dict[str, Any]], tmp_path: Path, damage: Callable[[Path], object]
 ) -> None:
     before = {file.name: file.read_bytes() for file in artifacts(interrupted[0] / "s")}
     assert len(before) == 3
     for place in (0,) if damage is not one_bit else (0, 1, 2):
         home = tmp_path / str(place)
-        found, lines = resumed(interrupted[0], home, lambda study, at=place: damage(artifacts(study)[at]))  # type: ignore[misc]
-        assert found == interrupted[1]
+        result, lines = resumed(interrupted[0], home, lambda study, at=place: damage(artifacts(study)[at]))  # type: ignore[misc]
+        assert result == interrupted[1]
         (line,) = lines
         assert re.fullmatch(
             r"the stored arrays of trial \d are damaged: evaluated again from the same parameters", line

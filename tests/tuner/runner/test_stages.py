@@ -85,7 +85,7 @@ def test_a_stage_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert not any(row.is_blend for row in tuned(tmp_path).leaderboard)
 
 
-def test_what_was_rescored_before_a_stop_is_not_rescored_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_trials_rescored_before_a_stop_are_not_rescored_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 

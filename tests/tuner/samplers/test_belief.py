@@ -1,4 +1,4 @@
-"""What the optimiser believes: equal to the sampler's own surrogate, in the units of the metric."""
+"""What the optimiser believes: equal to the surrogate of the sampler, in the units of the metric."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ def observations_of(count: int, *solvers: str, failing: int = 0, seed: int = 0) 
 
 
 def history_of(space: UnionSpace, observed: list[Observation]) -> Any:
-    """Return the sampler's own view of the same trials, through an Optuna study."""
+    """Return the sampler's view of the same trials, through an Optuna study."""
     study = optuna.create_study(direction="maximize")
-    for one in observed:
+    for seen in observed:
         study.add_trial(
             create_trial(
-                state=TrialState.FAIL if one.value is None else TrialState.COMPLETE,
-                value=one.value,
-                params=dict(one.params),
-                distributions={name: space.distributions[name] for name in one.params},
-                user_attrs={} if one.variance is None else {"variance": one.variance},
+                state=TrialState.FAIL if seen.value is None else TrialState.COMPLETE,
+                value=seen.value,
+                params=dict(seen.params),
+                distributions={name: space.distributions[name] for name in seen.params},
+                user_attrs={} if seen.variance is None else {"variance": seen.variance},
             )
         )
     current = study.ask()
@@ -61,7 +61,7 @@ def fitted(space: UnionSpace, observed: list[Observation], most: int = MAX_TRIAL
 
 
 @pytest.mark.parametrize("failing", [0, 5])
-def test_it_is_the_samplers_own_surrogate(failing: int) -> None:
+def test_it_equals_the_surrogate_of_the_sampler(failing: int) -> None:
     space, observed = space_of(), observations_of(40, failing=failing)
     history = history_of(space, observed)
     belief = fitted(space, observed)
@@ -70,11 +70,13 @@ def test_it_is_the_samplers_own_surrogate(failing: int) -> None:
     np.testing.assert_array_equal(belief.noise, history.trials.noise)
     E, y = history.encoding.embed(history.trials.rows), standardise(history.trials.gains)
     theta = fit(E, history.trials.gains, history.trials.noise, history.encoding.axis_of_column)
-    own = Posterior.of(E, y, history.trials.noise, Hyperparameters.from_log(theta), history.encoding.axis_of_column)
+    posterior = Posterior.of(
+        E, y, history.trials.noise, Hyperparameters.from_log(theta), history.encoding.axis_of_column
+    )
     asked = history.encoding.masked(
         history.encoding.from_unit(np.random.default_rng(3).random((20, len(history.encoding.axes))))
     )
-    mean, variance = own.mean_and_variance(history.encoding.embed(asked))
+    mean, variance = posterior.mean_and_variance(history.encoding.embed(asked))
     told_mean, told_sd = belief.mean_and_sd(asked)
     np.testing.assert_allclose(told_mean, belief.centre + belief.spread * mean, rtol=1e-12)
     np.testing.assert_allclose(told_sd, belief.spread * np.sqrt(variance), rtol=1e-12)
@@ -83,7 +85,7 @@ def test_it_is_the_samplers_own_surrogate(failing: int) -> None:
 def test_a_trial_that_was_stopped_counts_as_much_as_it_tells() -> None:
     space, observed = space_of(), observations_of(30)
     plain = fitted(space, observed)
-    stopped = [replace(one, partial=1e9 if k % 3 == 0 else 0.0) for k, one in enumerate(observed)]
+    stopped = [replace(seen, partial=1e9 if k % 3 == 0 else 0.0) for k, seen in enumerate(observed)]
     belief = fitted(space, stopped)
     noise = belief.posterior.noise * belief.spread**2
     assert (noise[::3] > 1e8).all() and (np.delete(noise, np.s_[::3]) < 1).all()
@@ -94,11 +96,11 @@ def test_a_trial_that_was_stopped_counts_as_much_as_it_tells() -> None:
 def test_units_are_those_of_the_metric() -> None:
     observed = observations_of(30, "RankSVM")
     belief = fitted(space_of("RankSVM"), observed)
-    values = np.array([one.value for one in observed])
+    values = np.array([seen.value for seen in observed])
     on_scale = belief.centre + belief.spread * standardise(values)
     usual = values > np.median(values)
     np.testing.assert_allclose(on_scale[usual], values[usual], rtol=1e-9)
-    shifted = [Observation(one.params, 100.0 + 8.0 * (one.value or 0.0), one.variance) for one in observed]
+    shifted = [Observation(seen.params, 100.0 + 8.0 * (seen.value or 0.0), seen.variance) for seen in observed]
     other = fitted(space_of("RankSVM"), shifted)
     a, b = belief.mean_and_sd(belief.rows), other.mean_and_sd(belief.rows)
     np.testing.assert_allclose(b[0], 100.0 + 8.0 * a[0], rtol=1e-5)
@@ -109,22 +111,22 @@ def test_left_out_is_what_the_others_predict() -> None:
     space, observed = space_of("RankSVM", "LambdaRank"), observations_of(16, "RankSVM", "LambdaRank")
     belief = fitted(space, observed)
     expected, sd = belief.left_out()
-    E, y, own = belief.encoding.embed(belief.rows), standardise(belief.gains), belief.posterior
+    E, y, posterior = belief.encoding.embed(belief.rows), standardise(belief.gains), belief.posterior
     for i in range(16):
         rest = np.arange(16) != i
         without = Posterior.of(
-            E[rest], y[rest], belief.noise[rest], own.hyperparameters, belief.encoding.axis_of_column
+            E[rest], y[rest], belief.noise[rest], posterior.hyperparameters, belief.encoding.axis_of_column
         )
         mean, variance = without.mean_and_variance(E[i : i + 1])
         assert expected[i] == pytest.approx(belief.centre + belief.spread * mean[0], rel=1e-6)
-        noisy = variance[0] + own.noise[i]
+        noisy = variance[0] + posterior.noise[i]
         assert sd[i] == pytest.approx(belief.spread * np.sqrt(noisy), rel=1e-6)
 
 
 def test_a_slice_passes_through_the_configuration_it_starts_from() -> None:
     space, observed = space_of(), observations_of(45)
     belief = fitted(space, observed)
-    start = next(one.params for one in observed if one.params["solver"] == "ElasticRank")
+    start = next(seen.params for seen in observed if seen.params["solver"] == "ElasticRank")
     here, here_sd = belief.mean_and_sd(belief.encoding.masked(belief.full(start)[None]))
     for name in start:
         if name.count(".") and not space.distributions[name].single():
@@ -140,7 +142,7 @@ def test_a_slice_passes_through_the_configuration_it_starts_from() -> None:
                 assert low <= start[name] <= high
 
 
-def test_draws_with_one_seed_are_of_the_same_functions_and_spread_as_believed() -> None:
+def test_draws_with_equal_seeds_are_the_same_functions_with_the_posterior_spread() -> None:
     belief = fitted(space_of("RankSVM"), observations_of(12, "RankSVM"))
     start = dict(observations_of(1, "RankSVM")[0].params)
     a, b = (belief.slice(start, "RankSVM.C", draws=3, seed=5).draws for _ in range(2))
@@ -170,7 +172,7 @@ def test_dependence_is_the_mean_over_rows_with_the_uncertainty_of_that_mean() ->
 def test_of_many_trials_a_choice_with_the_best_stands_for_all() -> None:
     space, observed = space_of("RankSVM"), observations_of(90, "RankSVM")
     belief = fitted(space, observed, 30)
-    values = np.array([one.value for one in observed])
+    values = np.array([seen.value for seen in observed])
     assert len(belief.chosen) == 30
     assert set(np.argsort(-values)[:15].tolist()) <= set(belief.chosen.tolist())
     assert int(np.argmin(values)) in belief.chosen
@@ -180,7 +182,7 @@ def test_of_many_trials_a_choice_with_the_best_stands_for_all() -> None:
 def test_there_is_no_belief_without_values_or_without_anything_to_vary() -> None:
     space = space_of("RankSVM")
     assert fit_belief(space, []) is None
-    assert fit_belief(space, [Observation(one.params, None) for one in observations_of(5, "RankSVM")]) is None
+    assert fit_belief(space, [Observation(seen.params, None) for seen in observations_of(5, "RankSVM")]) is None
     fixed = UnionSpace({"RankSVM": solver_class("RankSVM").space}).restricted(
         {
             "RankSVM.C": 1.0,
@@ -195,7 +197,7 @@ def test_there_is_no_belief_without_values_or_without_anything_to_vary() -> None
 
 def test_equal_values_and_a_single_trial_are_believed_without_warnings() -> None:
     space, observed = space_of("RankSVM"), observations_of(6, "RankSVM")
-    for some in (observed[:1], [Observation(one.params, 0.25) for one in observed]):
+    for some in (observed[:1], [Observation(seen.params, 0.25) for seen in observed]):
         belief = fitted(space, some)
         mean, sd = belief.mean_and_sd(belief.rows)
         np.testing.assert_allclose(mean, belief.gains[0])
@@ -206,15 +208,15 @@ def test_equal_values_and_a_single_trial_are_believed_without_warnings() -> None
 def test_levelled_draws_do_not_come_back_to_the_mean_of_what_was_tried_most() -> None:
     space = space_of("RankSVM")
     observed = observations_of(12, "RankSVM")
-    best = max(observed, key=lambda one: one.value or 0.0)
+    best = max(observed, key=lambda seen: seen.value or 0.0)
     crowded = [*observed, *[replace(best, value=(best.value or 0.0) + 1e-4 * k) for k in range(30)]]
     belief = fitted(space, crowded)
     d = len(belief.encoding.axes)
     rows = belief.encoding.masked(belief.encoding.from_unit(np.random.default_rng(0).random((200, d))))
-    plain, levelled = (belief.draws(rows, 4000, np.random.default_rng(1), levelled=own) for own in (False, True))
+    plain, levelled = (belief.draws(rows, 4000, np.random.default_rng(1), levelled=flag) for flag in (False, True))
     K = belief.posterior.L @ belief.posterior.L.T
-    one, y, cross = np.ones(len(K)), standardise(belief.gains), belief.posterior.cross(belief.encoding.embed(rows))
-    level = (one @ np.linalg.solve(K, y)) / (one @ np.linalg.solve(K, one))
+    ones, y, cross = np.ones(len(K)), standardise(belief.gains), belief.posterior.cross(belief.encoding.embed(rows))
+    level = (ones @ np.linalg.solve(K, y)) / (ones @ np.linalg.solve(K, ones))
     expected = belief.centre + belief.spread * (level + cross @ np.linalg.solve(K, y - level))
     sd = levelled.std(axis=0)
     assert (np.abs(levelled.mean(axis=0) - expected) < 5.0 * sd / np.sqrt(4000) + 1e-6).all()

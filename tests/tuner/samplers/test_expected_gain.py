@@ -35,12 +35,12 @@ def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)
 def test_it_is_in_units_of_the_objective(acquisition: str) -> None:
     rows = SQUARE.from_unit(np.random.default_rng(0).random((12, 2)))
-    one, thousand, shifted = (
+    unscaled, scaled, shifted = (
         propose(SQUARE, seen(rows, *units), rows, np.random.default_rng(1), acquisition).gain
         for units in ((1.0, 0.0), (1000.0, 0.0), (1.0, 50.0))
     )
-    assert one is not None and one > 0
-    assert thousand == pytest.approx(1000 * one, rel=1e-3) and shifted == pytest.approx(one, rel=1e-3)
+    assert unscaled is not None and unscaled > 0
+    assert scaled == pytest.approx(1000 * unscaled, rel=1e-3) and shifted == pytest.approx(unscaled, rel=1e-3)
 
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)

@@ -11,11 +11,11 @@ BOOSTED = ("GBDTRanker", "LambdaMART")
 
 
 def test_every_first_configuration_of_boosting_uses_all_features() -> None:
-    for params in first_configurations(Study(solvers=("all",)).union_space()):
-        solver = str(params[SOLVER])
-        # Trees of a forest must differ.
-        if f"{solver}.feature_share" in params and solver != "RandomForestRanker":
-            assert params[f"{solver}.feature_share"] == 1.0
+    configurations = first_configurations(Study(solvers=("all",)).union_space())
+    shares = {(solver := str(params[SOLVER])): params.get(f"{solver}.feature_share") for params in configurations}
+    # Trees of a forest must differ.
+    assert {solver for solver, share in shares.items() if share not in (None, 1.0)} == {"RandomForestRanker"}
+    assert shares["LambdaMART"] == shares["GBDTRanker"] == 1.0
 
 
 def test_both_kinds_of_boosting_come_before_the_second_of_any() -> None:
@@ -45,12 +45,12 @@ def test_what_lies_outside_the_space_is_left_out_and_each_solver_has_one() -> No
 
 
 def test_a_configuration_is_the_same_whatever_its_rounds() -> None:
-    one, other = Study(solvers=("LambdaMART", "RankSVM")).union_space().defaults()
-    one, other = (one, other) if one[SOLVER] == "LambdaMART" else (other, one)
-    assert alike(one, one | {"LambdaMART.trees": 77}) and is_alike(one, one | {"LambdaMART.trees": 77})
-    assert not is_alike(one, one | {"LambdaMART.leaves": 5})
+    boosted, other = Study(solvers=("LambdaMART", "RankSVM")).union_space().defaults()
+    boosted, other = (boosted, other) if boosted[SOLVER] == "LambdaMART" else (other, boosted)
+    assert alike(boosted, boosted | {"LambdaMART.trees": 77}) and is_alike(boosted, boosted | {"LambdaMART.trees": 77})
+    assert not is_alike(boosted, boosted | {"LambdaMART.leaves": 5})
     assert not is_alike(other, other | {"RankSVM.C": 7.0})
-    assert not alike(one, other)
+    assert not alike(boosted, other)
 
 
 def test_what_grows_is_boosted() -> None:

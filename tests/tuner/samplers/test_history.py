@@ -95,7 +95,7 @@ def test_running_trials_are_pending_with_what_they_asked_for_and_what_was_sugges
     assert suggested.trials.pending[1:, 1].tolist() == [0.25, 0.75] and suggested.trials.rows.tolist() == [[0.5, 0.5]]
 
 
-def test_the_current_trial_is_not_its_own_past() -> None:
+def test_the_current_trial_is_not_in_its_history() -> None:
     study = optuna.create_study()
     trial = study.ask(dict(X))
     assert len(read(study, study.trials[trial.number], X).taken) == 0

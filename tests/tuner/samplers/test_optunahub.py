@@ -31,7 +31,7 @@ def test_its_page_names_the_parameters_of_the_sampler() -> None:
     (signature,) = re.findall(r"ThompsonSampler\(\*, (.*)\)`", (PACKAGE / "README.md").read_text())
     named = dict(part.split("=") for part in signature.split(", "))
     parameters = inspect.signature(ranktune.ThompsonSampler).parameters
-    assert named == {name: repr(own.default).replace("'", '"') for name, own in parameters.items()}
+    assert named == {name: repr(parameter.default).replace("'", '"') for name, parameter in parameters.items()}
 
 
 def test_optunahub_loads_it() -> None:

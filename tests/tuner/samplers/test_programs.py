@@ -25,7 +25,7 @@ Guard: TypeAlias = Callable[[Mapping[str, float]], bool]
 def seeds(usual: int, thorough: int, slow: int) -> list[object]:
     """Return 0, 1, ...: so many for every run, the next up to thorough and then up to slow with these marks."""
     marked = ((pytest.mark.thorough, range(usual, thorough)), (pytest.mark.slow, range(thorough, slow)))
-    return [*range(usual), *(pytest.param(seed, marks=mark) for mark, own in marked for seed in own)]
+    return [*range(usual), *(pytest.param(seed, marks=mark) for mark, numbers in marked for seed in numbers)]
 
 
 @dataclass(frozen=True)
@@ -170,14 +170,14 @@ def layers(trial: optuna.Trial) -> float:
 
 @pytest.mark.parametrize("numbers", [False, True])
 @pytest.mark.parametrize("seed", seeds(3, 8, 30))
-def test_what_a_random_program_asked_for_is_not_suggested_again(seed: int, numbers: bool) -> None:
+def test_the_suggestions_to_a_random_program_are_not_repeated(seed: int, numbers: bool) -> None:
     program = Program.random(seed, numbers)
     study = optimised(program, 24, sampler=ThompsonSampler(seed=seed, startup=5))
     assert len({asked(trial) for trial in study.trials}) == min(24, program.count(24))
 
 
 @pytest.mark.parametrize("seed", seeds(2, 6, 20))
-def test_running_trials_of_other_processes_are_seen_and_not_suggested_again(seed: int) -> None:
+def test_running_trials_of_other_processes_are_seen_and_not_repeated(seed: int) -> None:
     """Four workers, each with its own sampler and study object, as processes on one storage have them."""
     program, storage = Program.random(seed, numbers=False), optuna.storages.InMemoryStorage()
     name = optuna.create_study(storage=storage).study_name
@@ -264,7 +264,7 @@ def test_what_decides_is_learnt(program: Callable[[optuna.Trial], float]) -> Non
                     for n, v in zip(names, values, strict=True)]  # fmt: skip
         row = np.array([[a.encode(np.array([v]))[0] for a, v in zip(seen.encoding.axes, internal, strict=True)]])
         active = seen.encoding.activity(row)[0]
-        right += {n for n, own in zip(names, active, strict=True) if own} == set(trial.params)
+        right += {n for n, is_active in zip(names, active, strict=True) if is_active} == set(trial.params)
     assert right >= 285
 
 

@@ -55,7 +55,7 @@ def concave(trial: optuna.Trial) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_both_ends_and_the_middle_of_a_concave_front_are_found(seed: int) -> None:
+def test_both_ends_and_the_middle_of_a_concave_front_are_reached(seed: int) -> None:
     study = optimised(concave, 40, directions=["minimize"] * 2, sampler=ThompsonSampler(seed=seed))
     near = [t.values[0] for t in study.best_trials if t.values[1] < 1.05 - t.values[0] ** 2]
     for low, high in ((-0.01, 0.1), (0.1, 0.5), (0.5, 0.9), (0.9, 1.01)):
@@ -172,7 +172,7 @@ def test_the_posterior_best_of_noisy_studies_is_better_than_the_best_observed() 
     assert wilcoxon(gained, alternative="greater").pvalue < 0.05
 
 
-def test_of_many_trials_the_believed_best_may_be_an_early_one() -> None:
+def test_the_predicted_best_of_many_trials_may_be_an_early_trial() -> None:
     """The model takes the best trials and the latest, and chooses among those that break no constraint."""
     study = optuna.create_study(direction="maximize")
     distributions: dict[str, BaseDistribution] = {"x": FloatDistribution(0, 1)}

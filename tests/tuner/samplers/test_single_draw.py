@@ -52,9 +52,9 @@ def replayed(study: optuna.Study, number: int) -> tuple[History, PathwiseImprove
 
 
 def places_of(history: History, params: dict[str, Any]) -> Floats:
-    own = [axis.encode(np.array([history.distributions[axis.name].to_internal_repr(params[axis.name])]))[0]
+    place = [axis.encode(np.array([history.distributions[axis.name].to_internal_repr(params[axis.name])]))[0]
            for axis in history.encoding.axes]  # fmt: skip
-    return np.array([own])
+    return np.array([place])
 
 
 @pytest.mark.parametrize("running", [0, 4])
@@ -107,10 +107,10 @@ def test_of_several_objectives_one_draw_each_is_weighed_in_one_direction() -> No
     trial = study.ask()
     two(trial)
     history, draw = replayed(study, trial.number)
-    assert [own.draws for own in draw.objectives] == [1, 1] and draw.directions.shape == (2, 1)
+    assert [objective.draws for objective in draw.objectives] == [1, 1] and draw.directions.shape == (2, 1)
     others = history.encoding.embed(history.encoding.from_unit(np.random.default_rng(1).random((20_000, 2))))
-    own = history.encoding.embed(places_of(history, trial.params))
-    assert draw.values(own)[0] > draw.values(others).max() - 0.05
+    place = history.encoding.embed(places_of(history, trial.params))
+    assert draw.values(place)[0] > draw.values(others).max() - 0.05
 
 
 def test_a_draw_of_a_constraint_must_hold() -> None:
@@ -130,10 +130,10 @@ def test_a_study_passes_the_acquisition_on() -> None:
         params = scheduler.next(number, float("inf"))
         assert params is not None
         if len(finished) >= 10:  # compare with the sampler itself, on the same trials
-            own = optuna.create_study(direction="maximize")
-            own.add_trials(finished)
-            own.sampler = ThompsonSampler(seed=SEED, acquisition=THOMPSON, conditions=space, number=number)
-            assert space.suggest(own.ask()) == params
+            plain = optuna.create_study(direction="maximize")
+            plain.add_trials(finished)
+            plain.sampler = ThompsonSampler(seed=SEED, acquisition=THOMPSON, conditions=space, number=number)
+            assert space.suggest(plain.ask()) == params
         distributions = {name: space.distributions[name] for name in params}
         value = 0.5 + 0.01 * np.sin(7 * number)
         done = create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=distributions)

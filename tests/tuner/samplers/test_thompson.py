@@ -17,6 +17,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import Choice, Float, Int, When
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.samplers.space import UnionSpace
+from tests.support.commands import output_of
 from tests.support.optuna_studies import optimised
 
 SPACE = UnionSpace(
@@ -41,11 +42,11 @@ class TestInOptunaWithAModel(BasicSamplerTestCase, RelativeSamplerTestCase, Mult
 
 def union_objective(trial: optuna.Trial) -> float:
     params = SPACE.suggest(trial)
-    solver, own = SPACE.split(params)
+    solver, values = SPACE.split(params)
     assert set(params) == set(SPACE.active(params))
     if solver == "A":
-        return float(-abs(np.log10(float(own["x"] or 0)) - 0.5) - 0.5 * (own["p"] == "l2"))
-    return -1.0 - abs(float(own["k"] or 0) - 30) / 50 - abs(float(own["x"] or 0))
+        return float(-abs(np.log10(float(values["x"] or 0)) - 0.5) - 0.5 * (values["p"] == "l2"))
+    return -1.0 - abs(float(values["k"] or 0) - 30) / 50 - abs(float(values["x"] or 0))
 
 
 def mixed_objective(trial: optuna.Trial) -> float:
@@ -99,10 +100,10 @@ def test_a_suggestion_depends_on_seed_number_and_history_only() -> None:
 def test_reseeding_for_threads_changes_nothing() -> None:
     sampler = ThompsonSampler(seed=3)
     study = optimised(mixed_objective, 12, sampler=sampler)
-    again = optuna.create_study(sampler=sampler)
+    repeated = optuna.create_study(sampler=sampler)
     sampler.reseed_rng()
-    again.optimize(mixed_objective, n_trials=12)
-    assert params_of(study) == params_of(again)
+    repeated.optimize(mixed_objective, n_trials=12)
+    assert params_of(study) == params_of(repeated)
 
 
 def test_another_seed_and_no_seed_give_other_trials() -> None:
@@ -154,8 +155,7 @@ def test_it_needs_numpy_scipy_and_optuna_only() -> None:
         "study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=2))\n"
         "study.optimize(lambda t: t.suggest_float('x', 0, 1), n_trials=4); print(len(study.trials))"
     )
-    there = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert there.stdout.strip() == "4"
+    assert output_of(code).strip() == "4"
 
 
 def test_failed_trials_are_left_alone() -> None:
@@ -207,6 +207,7 @@ def test_a_pickled_copy_suggests_the_same() -> None:
 def test_absurd_values_never_stop_it(value: float) -> None:
     study = optuna.create_study(sampler=ThompsonSampler(seed=0, startup=2))
     study.optimize(lambda t: value if t.number % 3 == 0 else t.suggest_float("x", 0, 1), n_trials=12)
+    assert [t.number for t in study.trials if t.params] == [k for k in range(12) if k % 3]
     assert all(0 <= t.params["x"] <= 1 for t in study.trials if t.params)
 
 

@@ -1,4 +1,4 @@
-"""Queries in two parts of a split are found by content and left out of what is learnt from."""
+"""Queries in two parts of a split are detected by content and left out of training."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_test_queries_leave_the_other_parts_whatever_their_form() -> None:
         kept = without_shared(split)
     assert kept.train.fingerprint == queries.fingerprint
     assert kept.vali is not None and kept.vali.fingerprint == vali.fingerprint
-    assert [str(one.message).split(" queries are")[0] for one in warned] == ["5 of 13 validation", "5 of 35 training"]
+    assert [str(w.message).split(" queries are")[0] for w in warned] == ["5 of 13 validation", "5 of 35 training"]
 
 
 def test_one_other_grade_makes_another_query() -> None:

@@ -75,8 +75,8 @@ def test_without_room_a_part_is_in_memory(folder: str, monkeypatch: pytest.Monke
 def test_a_plan_that_another_process_has_replaced_is_read_anew(folder: str) -> None:
     plan = read_plan(folder, PLAN)
     assert isinstance(plan, tuple) and len(plan) == 3
-    one = Fold(np.arange(20), np.arange(20, 30))
-    save_plan((one,), Path(folder) / f"{PLAN}.npz")
+    fold = Fold(np.arange(20), np.arange(20, 30))
+    save_plan((fold,), Path(folder) / f"{PLAN}.npz")
     result = read_plan(folder, PLAN)
     assert isinstance(result, tuple) and len(result) == 1
     np.testing.assert_array_equal(training_numbers(folder), np.arange(20))

@@ -90,8 +90,8 @@ def test_a_test_set_is_set_aside_once_and_kept_apart() -> None:
 
 
 def test_a_given_test_set_stays_and_tiny_data_keeps_its_queries() -> None:
-    own = queries(2)
-    assert with_test(Split("s", queries(50), test=own), seed=0).test is own
+    data = queries(2)
+    assert with_test(Split("s", queries(50), test=data), seed=0).test is data
     assert with_test(Split("s", queries(8)), seed=0).test is None
 
 
@@ -125,13 +125,13 @@ def test_plans_are_read_as_they_were_written(kind: str, tmp_path: Path) -> None:
     data = queries(20)
     plan = query_folds(data, 3, 0) if kind == "folds" else random_orders(data, 12, 0)
     save_plan(plan, tmp_path / "plan.npz")
-    again = load_plan(tmp_path / "plan.npz")
+    loaded = load_plan(tmp_path / "plan.npz")
     if isinstance(plan, Progressive):
-        assert isinstance(again, Progressive)
-        assert [a.tolist() for a in again.orders] == [a.tolist() for a in plan.orders]
+        assert isinstance(loaded, Progressive)
+        assert [a.tolist() for a in loaded.orders] == [a.tolist() for a in plan.orders]
     else:
-        assert isinstance(again, tuple)
-        assert [(f.train.tolist(), f.vali.tolist()) for f in again] == [
+        assert isinstance(loaded, tuple)
+        assert [(f.train.tolist(), f.vali.tolist()) for f in loaded] == [
             (f.train.tolist(), f.vali.tolist()) for f in plan
         ]
     assert load_plan(tmp_path / "none.npz") == ()

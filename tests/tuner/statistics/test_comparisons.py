@@ -70,7 +70,7 @@ def test_sampled_signs_agree_with_all_of_them(n: int) -> None:
 @pytest.mark.parametrize(
     "difference", [np.zeros(0), np.zeros(5), np.array([0.4])], ids=["no query", "no difference", "one query"]
 )
-def test_nothing_told_is_a_p_value_of_one(difference: np.ndarray) -> None:
+def test_without_information_the_p_value_is_one(difference: np.ndarray) -> None:
     comparison = compare(difference, np.zeros_like(difference), generator())
     assert (comparison.p_randomisation, comparison.p_t, comparison.p_wilcoxon) == (1.0, 1.0, 1.0)
 
@@ -96,11 +96,11 @@ def test_parts_of_a_comparison_add_up() -> None:
 
 def test_swapping_sides_mirrors() -> None:
     a, b = generator().random((2, 60))
-    one, other = compare(a, b, generator()), compare(b, a, generator())
-    assert (one.difference, one.effect) == pytest.approx((-other.difference, -other.effect), rel=1e-12)
-    assert (one.wins, one.losses) == (other.losses, other.wins)
+    forward, backward = compare(a, b, generator()), compare(b, a, generator())
+    assert (forward.difference, forward.effect) == pytest.approx((-backward.difference, -backward.effect), rel=1e-12)
+    assert (forward.wins, forward.losses) == (backward.losses, backward.wins)
     for name in ("p_randomisation", "p_t", "p_wilcoxon"):
-        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-12)
+        assert getattr(forward, name) == pytest.approx(getattr(backward, name), rel=1e-12)
 
 
 def test_a_higher_level_is_a_wider_interval() -> None:
@@ -174,10 +174,10 @@ def test_equal_weights_change_nothing() -> None:
 
 def test_it_prints_in_a_line_and_becomes_plain_json() -> None:
     a, b = generator().random((2, 30))
-    found = compare(a, b, generator())
-    assert len(repr(found)) < 150 and f"{found.difference:+.4f}" in repr(found)
-    plain = json.loads(json.dumps(found.as_dict()))
-    assert plain["interval"] == [found.low, found.high] and plain["queries"] == 30
+    comparison = compare(a, b, generator())
+    assert len(repr(comparison)) < 150 and f"{comparison.difference:+.4f}" in repr(comparison)
+    plain = json.loads(json.dumps(comparison.as_dict()))
+    assert plain["interval"] == [comparison.low, comparison.high] and plain["queries"] == 30
     nothing = compare(np.array([np.nan]), np.array([0.5]), generator())
     assert nothing.as_dict()["difference"] is None and nothing.queries == 0
 

@@ -73,8 +73,8 @@ def test_p_value_is_symmetric_and_one_for_equals() -> None:
     generator = np.random.default_rng(4)
     a, b = generator.random(30), generator.random(30)
     assert randomisation_test(a, a, generator) == 1.0
-    one = randomisation_test(a, b, np.random.default_rng(0))
-    assert one == randomisation_test(b, a, np.random.default_rng(0))
+    p_value = randomisation_test(a, b, np.random.default_rng(0))
+    assert p_value == randomisation_test(b, a, np.random.default_rng(0))
 
 
 def test_false_alarms_are_as_rare_as_promised() -> None:
@@ -87,21 +87,21 @@ def test_false_alarms_are_as_rare_as_promised() -> None:
 
 
 def test_queries_that_a_metric_skips_do_not_count() -> None:
-    one = np.array([1.0, np.nan, 0.5, 0.75])
-    assert mean_or_zero(one) == pytest.approx(0.75)
+    values = np.array([1.0, np.nan, 0.5, 0.75])
+    assert mean_or_zero(values) == pytest.approx(0.75)
     assert mean_or_zero(np.array([np.nan])) == 0.0
-    assert z_score(one, one) == 0.0
-    assert z_score(one, one - 0.25) == np.inf
+    assert z_score(values, values) == 0.0
+    assert z_score(values, values - 0.25) == np.inf
 
 
-def test_weights_of_one_change_no_test_and_heavy_queries_decide() -> None:
-    one, other = np.random.default_rng(3).random((2, 40))
-    other[7] = np.nan
-    assert z_score(one, other, np.full(40, 4.0)) == pytest.approx(z_score(one, other), rel=1e-12)
-    same = [randomisation_test(one, other, np.random.default_rng(0), weights=w) for w in (None, np.ones(40))]
+def test_equal_weights_change_no_test_and_queries_of_large_weight_decide() -> None:
+    first, second = np.random.default_rng(3).random((2, 40))
+    second[7] = np.nan
+    assert z_score(first, second, np.full(40, 4.0)) == pytest.approx(z_score(first, second), rel=1e-12)
+    same = [randomisation_test(first, second, np.random.default_rng(0), weights=w) for w in (None, np.ones(40))]
     assert same[0] == same[1]
-    weights = np.where(one > other, 50.0, 1.0)
-    assert z_score(one, other, weights) > 3.0 > -3.0 > z_score(one, other, 1.0 / weights)
+    weights = np.where(first > second, 50.0, 1.0)
+    assert z_score(first, second, weights) > 3.0 > -3.0 > z_score(first, second, 1.0 / weights)
 
 
 def test_the_z_score_of_weighted_queries_is_that_of_a_ratio() -> None:

@@ -24,10 +24,10 @@ def test_pairs_are_what_comparing_them_alone_gives(sizes: tuple[int, ...], is_we
     assert [(pair.a, pair.b) for pair in result] == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     for pair in result:
         sides = [v[pair.a] for v in splits], [v[pair.b] for v in splits]
-        own = compare_splits(*sides, np.random.default_rng(2), weights=weights)
-        assert pair.difference == pytest.approx(own.difference)
-        assert (pair.wins, pair.ties, pair.losses) == (own.wins, own.ties, own.losses)
-        assert pair.p == pytest.approx(own.p_randomisation, abs=0.025)
+        expected = compare_splits(*sides, np.random.default_rng(2), weights=weights)
+        assert pair.difference == pytest.approx(expected.difference)
+        assert (pair.wins, pair.ties, pair.losses) == (expected.wins, expected.ties, expected.losses)
+        assert pair.p == pytest.approx(expected.p_randomisation, abs=0.025)
     assert [pair.p_holm for pair in result] == holm([pair.p for pair in result])
 
 

@@ -30,9 +30,9 @@ def known(option: Option, cost: str = "nonzeros") -> bool:
     return not math.isnan(option.amount(cost)) and not math.isnan(option.quality)
 
 
-def beats(one: Option, other: Option) -> bool:
+def beats(option: Option, other: Option) -> bool:
     """At least as good in both and better in one."""
-    ours, theirs = (one.quality, -one.amount("nonzeros")), (other.quality, -other.amount("nonzeros"))
+    ours, theirs = (option.quality, -option.amount("nonzeros")), (other.quality, -other.amount("nonzeros"))
     return ours != theirs and ours[0] >= theirs[0] and ours[1] >= theirs[1]
 
 

@@ -77,8 +77,8 @@ def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leas
     assert first is not None and first.incumbent is not None and first.incumbent.tobytes() == incumbent.tobytes()
     assert second is not None and second.incumbent is None
     leases.give_back([first.token])
-    again = leases.claim("c")
-    assert again is not None and again.incumbent is not None and again.incumbent.tobytes() == incumbent.tobytes()
+    taken = leases.claim("c")
+    assert taken is not None and taken.incumbent is not None and taken.incumbent.tobytes() == incumbent.tobytes()
     leases.set_incumbent(1, incumbent[::-1])
     leases.give_back([second.token])
     other = leases.claim("d")
@@ -103,9 +103,9 @@ def test_the_owner_takes_back_what_it_offered_but_not_what_is_claimed(leases: Le
 def test_a_lost_trial_is_given_out_once_more_with_the_same_parameters(leases: Leases) -> None:
     first = leases.give(0, PARAMS, "lane")
     assert first is not None
-    again = leases.reissue(0, first.token)
-    assert again is not None
-    assert (again.attempt, again.state, again.params) == (2, "waiting", PARAMS)
+    reissued = leases.reissue(0, first.token)
+    assert reissued is not None
+    assert (reissued.attempt, reissued.state, reissued.params) == (2, "waiting", PARAMS)
     second = leases.give(0, {"other": 1}, "lane")
     assert second is not None
     assert (second.attempt, second.params) == (2, PARAMS)
@@ -165,14 +165,14 @@ def test_who_was_given_up_cannot_hand_in(leases: Leases, clock: Clock) -> None:
 def lapse(leases: Leases, clock: Clock, seconds: float = PERIOD, step: float = PERIOD / 10) -> list[tuple[int, bool]]:
     """Let time pass with the looks of an owner in between."""
     result, until = [], clock.now + seconds
-    result += [(lease.number, again) for lease, again in leases.expired()]
+    result += [(lease.number, more) for lease, more in leases.expired()]
     while clock.now < until - 1e-6:
         clock.now += step
-        result += [(lease.number, again) for lease, again in leases.expired()]
+        result += [(lease.number, more) for lease, more in leases.expired()]
     return result
 
 
-def test_a_worker_that_dies_right_after_its_claim_is_found_within_a_period(leases: Leases, clock: Clock) -> None:
+def test_a_worker_that_dies_right_after_its_claim_is_detected_within_a_period(leases: Leases, clock: Clock) -> None:
     leases.offer(0, PARAMS)
     leases.claim("w")
     assert lapse(leases, clock, 0.9 * PERIOD) == []
@@ -181,7 +181,7 @@ def test_a_worker_that_dies_right_after_its_claim_is_found_within_a_period(lease
     assert second is not None and (second.attempt, second.params) == (2, PARAMS)
     assert lapse(leases, clock, 0.9 * PERIOD) == []
     assert lapse(leases, clock, 0.1 * PERIOD) == [(0, False)]
-    assert [(lease.worker, again) for lease, again in leases.expired()] == [("v", False)]  # until it is recorded
+    assert [(lease.worker, more) for lease, more in leases.expired()] == [("v", False)]  # until it is recorded
     leases.close(0)
     assert leases.expired() == []
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ranktune.tuner.storage.record import Record, number_of
-from tests.faults.test_faults import DISTRIBUTIONS, PARAMS
 from tests.support import lease_worker
 from tests.support.lease_worker import outcome_of
+from tests.tuner.storage.test_record import DISTRIBUTIONS, PARAMS
 
 if TYPE_CHECKING:
     from tests.support.postgres_server import Server
@@ -102,6 +102,6 @@ def test_a_server_that_crashes_and_is_away_costs_a_warning_only(postgres: Server
         postgres.password not in str(notice.message) and "the record postgresql://tester@" in str(notice.message)
         for notice in notices
     )
-    again = Counter(int(number) for number, _, _ in said)
-    assert set(again) == set(range(trials))
+    counts = Counter(int(number) for number, _, _ in said)
+    assert set(counts) == set(range(trials))
     check(said, record, trials)

@@ -33,10 +33,10 @@ def test_a_trial_comes_back_as_it_was(tmp_path: Path, storage_url: str | None) -
     record = Record(tmp_path, "s", "map", storage_url)
     record.append(3, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES, "ndcg@10:letor": VALUES / 2}, 7.0, 1.5))
     record.close()
-    again = Record(tmp_path, "s", "map", storage_url)
-    (trial,) = again.trials()
-    arrays = again.per_query(trial)
-    again.close()
+    reopened = Record(tmp_path, "s", "map", storage_url)
+    (trial,) = reopened.trials()
+    arrays = reopened.per_query(trial)
+    reopened.close()
     assert (trial.params, trial.value, number_of(trial)) == (PARAMS, 0.5, 3)
     assert trial.user_attrs["variance"] == pytest.approx(np.var([0.25, 0.75, 0.5], ddof=1) / 3)
     assert trial.user_attrs["means"] == {"map": 0.5, "ndcg@10:letor": 0.25}
@@ -104,9 +104,9 @@ def test_a_renamed_folder_keeps_its_trials(tmp_path: Path) -> None:
     record.append(0, PARAMS, DISTRIBUTIONS, Outcome({"map": VALUES}))
     record.close()
     (tmp_path / "old").rename(tmp_path / "new")
-    again = Record(tmp_path / "new", "new", "map")
-    assert [number_of(t) for t in again.trials()] == [0]
-    again.close()
+    reopened = Record(tmp_path / "new", "new", "map")
+    assert [number_of(t) for t in reopened.trials()] == [0]
+    reopened.close()
 
 
 def test_a_trial_of_weighted_queries_has_the_weighted_mean(tmp_path: Path) -> None:
@@ -137,10 +137,10 @@ def test_a_trial_that_is_not_what_was_written_is_damaged(change: str, tmp_path: 
     assert len(RecordReader(tmp_path / "record.db").trials()) == 1
     with closing(sqlite3.connect(tmp_path / "record.db")) as connection, connection:
         connection.execute(change)
-    again = Record(tmp_path, "s", "map")
+    reopened = Record(tmp_path, "s", "map")
     with pytest.raises(Damaged, match="of the record is damaged"):
-        again.trials()
-    again.close()
+        reopened.trials()
+    reopened.close()
     with pytest.raises(Damaged, match="of the record is damaged"):
         RecordReader(tmp_path / "record.db").trials()
 

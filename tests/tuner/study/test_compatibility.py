@@ -145,21 +145,21 @@ def test_other_data_is_named_by_its_parts(tmp_path: Path) -> None:
         folder.declare(DECLARED, {"Fold1": "1"})
 
 
-def test_a_solver_whose_own_space_has_changed_since_is_seen(tmp_path: Path) -> None:
+def test_a_changed_space_of_a_solver_is_detected(tmp_path: Path) -> None:
     """As after an upgrade: what was searched is noted, so that the same declaration is no excuse."""
     folder = folder_of(tmp_path, replace(DECLARED, space={}))
     declared = json.loads((folder.path / "study.json").read_text())
-    own = declared["space"]["RankSVM.C"]
-    declared["space"]["RankSVM.C"] = own | {"high": 2 * own["high"]}
+    bounds = declared["space"]["RankSVM.C"]
+    declared["space"]["RankSVM.C"] = bounds | {"high": 2 * bounds["high"]}
     write_sealed(folder.declaration, json.dumps(declared))
     with pytest.raises(StudyError, match=r"'RankSVM\.C' is .* there, .* here\. Choose another name"):
         folder.check_settings(folder.study())
-    declared["space"]["RankSVM.C"] = own | {"high": own["high"] / 2}
+    declared["space"]["RankSVM.C"] = bounds | {"high": bounds["high"] / 2}
     write_sealed(folder.declaration, json.dumps(declared))
     with pytest.raises(StudyError, match=r"\(extend=True\)"):
         folder.check_settings(folder.study())
     folder.declare(folder.study(), {"": "1"}, extend=True)
-    assert json.loads((folder.path / "study.json").read_text())["space"]["RankSVM.C"] == own
+    assert json.loads((folder.path / "study.json").read_text())["space"]["RankSVM.C"] == bounds
     del declared["space"]  # as an older release left it
     write_sealed(folder.declaration, json.dumps(declared))
     assert folder.check_settings(folder.study()) == folder.study()
@@ -297,8 +297,8 @@ def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: P
     assert any(params.get("RankSVM.loss") == "l1" for params in new)
     assert result.best_value == max(trial.value or 0.0 for trial in every)
     declared = StudyFolder(tmp_path / "s").study()
-    again = ranktune.tune(data, solvers=declared.solvers, trials=trials + 1, space=declared.space, **options)
-    assert again.trials == trials + 1  # what was extended is the study now
+    extended = ranktune.tune(data, solvers=declared.solvers, trials=trials + 1, space=declared.space, **options)
+    assert extended.trials == trials + 1  # what was extended is the study now
     storage.engine.dispose()
 
 

@@ -1,4 +1,4 @@
-"""A study declares the user's solvers and metrics so that it can be read anywhere, and run where they are found."""
+"""A study declares the user's solvers and metrics so that it can be read anywhere, and run where they exist."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def test_conditions_and_choices_are_declared_too() -> None:
     register_solver("Mine", Ridge, space)
     study = Study(solvers=["Mine"], space={"Mine.alpha": {"low": 0.5}})
     read = Study.from_dict(json.loads(json.dumps(study.as_dict())))
-    for one in (study, read):
-        union = one.union_space()
+    for version in (study, read):
+        union = version.union_space()
         assert union.active({"solver": "Mine", "Mine.fit_intercept": True}) == ["solver", "Mine.fit_intercept"]
         assert union.distributions["Mine.alpha"].low == 0.5  # type: ignore[attr-defined]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from ranktune.solvers.registry import SOLVERS, STANDARD
 from ranktune.tuner.gp.proposal import ACQUISITIONS
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import Settings
+from tests.support.commands import output_of
 from tests.support.paths import ROOT
 
 TOML = """
@@ -61,7 +60,7 @@ def test_a_progressive_plan_is_for_solvers_that_go_from_query_to_query() -> None
         Study(plan="progressive", solvers=("RankSVM",))
 
 
-def test_the_own_metric_is_not_reported_twice() -> None:
+def test_the_metric_of_the_study_is_not_reported_twice() -> None:
     assert Study(metric="map", also=("map", "mrr", "mrr")).metrics == ("map", "mrr")
 
 
@@ -147,8 +146,7 @@ def test_the_acquisition_functions_are_those_of_the_optimiser() -> None:
 def test_a_declaration_is_imported_without_what_only_trials_need() -> None:
     """No optimiser, no solver, no exporter, no library that is slow to load."""
     program = "import sys, ranktune.tuner.study.declaration; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    loaded = set(output_of(program).split())
     slow = {"numba", "sklearn", "lightgbm", "pyarrow", "polars", "sqlalchemy", "mlflow"}
     ours = (
         "ranktune.tuner.gp.",

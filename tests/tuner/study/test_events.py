@@ -122,7 +122,7 @@ def test_garbage_alone_is_kept_aside(tmp_path: Path) -> None:
     assert corrupt(tmp_path) == garbage
 
 
-def test_a_record_longer_than_what_is_looked_at_first_is_found(tmp_path: Path) -> None:
+def test_a_record_longer_than_the_first_read_is_recognised(tmp_path: Path) -> None:
     with Events(tmp_path) as events:
         events.write(Event.STEP, trial=0, values=list(range(100_000)))
     whole = (tmp_path / FILE).read_bytes()

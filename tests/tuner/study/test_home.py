@@ -87,7 +87,7 @@ def locked(tmp_path: Path) -> Iterator[Path]:
     next(binding, None)
 
 
-def test_a_home_that_cannot_be_written_is_one_message_and_exit_code_2(
+def test_a_home_that_cannot_be_written_gives_one_message_and_exit_code_2(
     locked: Path, data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = sorted(locked.rglob("*"))

@@ -37,10 +37,10 @@ def forked(function: Callable[..., None], *args: Any) -> Any:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    own = tmp_path / "s"
-    own.mkdir()
-    (own / "study.json").write_text("{}")
-    return own
+    study = tmp_path / "s"
+    study.mkdir()
+    (study / "study.json").write_text("{}")
+    return study
 
 
 @contextmanager
@@ -64,12 +64,12 @@ def test_the_message_names_the_holder_since_when_and_what_to_do(folder: Path) ->
     with another(folder, "--storage", "postgresql://me:pass@word@db/x") as process:
         with pytest.raises(BeingRun) as caught, StudyFolder(folder).owned():
             pytest.fail("there were two owners")
-    found = caught.value.holder
-    assert found is not None and found.pid == process.pid
-    assert before.astimezone(UTC) <= datetime.fromisoformat(found.began) <= datetime.now(UTC)
+    holder = caught.value.holder
+    assert holder is not None and holder.pid == process.pid
+    assert before.astimezone(UTC) <= datetime.fromisoformat(holder.began) <= datetime.now(UTC)
     message = str(caught.value)
-    assert message.startswith(f"study 's' is being run by process {process.pid} on {found.host} since 2")
-    assert f"since {datetime.fromisoformat(found.began).astimezone():%Y-%m-%d %H:%M:%S} (ranktune {folder}" in message
+    assert message.startswith(f"study 's' is being run by process {process.pid} on {holder.host} since 2")
+    assert f"since {datetime.fromisoformat(holder.began).astimezone():%Y-%m-%d %H:%M:%S} (ranktune {folder}" in message
     assert "--storage ***" in message and "word" not in message
     assert message.endswith("Wait for it, help it by ranktune.work, or choose another name (name=).")
 
@@ -99,8 +99,8 @@ def test_a_process_that_has_the_number_of_a_dead_holder_is_not_it(folder: Path) 
         "no such process": replace(me, pid=2**22 + 1),
         "no number at all": replace(me, pid=2**80),
     }
-    for what, one in former.items():
-        (folder / LOCK).write_text(json.dumps(asdict(one)))
+    for what, former_holder in former.items():
+        (folder / LOCK).write_text(json.dumps(asdict(former_holder)))
         assert holder(folder) is None, what
         assert not StudyFolder(folder).held(), what
     (folder / LOCK).write_text(json.dumps(asdict(me)))
@@ -163,7 +163,7 @@ def _launch(folder: Path, ready: Any, answers_of: Any, done: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_of_two_launches_at_once_one_runs_and_the_other_is_told_who(folder: Path) -> None:
+def test_of_two_simultaneous_launches_one_runs_and_the_other_names_it(folder: Path) -> None:
     """Fifty times; every other time on the lock of a dead process."""
     for turn in range(50):
         dead = Holder(2**22 + 1, Holder.here().host, "2020-01-01T00:00:00+00:00", Holder.here().started)

@@ -37,7 +37,7 @@ def test_every_solver_says_what_its_models_consist_of() -> None:
 def test_choices_that_cannot_be_loaded_are_not_suggested() -> None:
     for name in SOLVERS:
         before, after = SOLVERS[name].space, able_space(frozenset(), ["solr"], name)
-        assert [own.name for own in before] == [own.name for own in after]
+        assert [choice.name for choice in before] == [choice.name for choice in after]
         for a, b in zip(before, after, strict=True):
             if isinstance(a, Choice) and isinstance(b, Choice):
                 lost = set(a.choices) - set(b.choices)
@@ -88,7 +88,7 @@ def test_a_solver_of_all_kinds_can_be_made_in_the_served_space() -> None:
         for system in ("solr", "lightgbm", "liblinear"):
             if not can_load([system], SOLVERS[name].model_parts({})):
                 continue
-            defaults = {own.name: own.default for own in able_space(frozenset(), [system], name) if own.when is None}
+            defaults = {p.name: p.default for p in able_space(frozenset(), [system], name) if p.when is None}
             make(name, defaults).check_parameters()
             served.add(system)
     assert served == {"solr", "lightgbm", "liblinear"}

@@ -93,17 +93,17 @@ def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -
 
 
 def test_a_scheduler_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
-    own = Cluster(tmp_path)
+    cluster = Cluster(tmp_path)
     try:
-        own.worker("--no-nanny")
-        executor = connected(own, 1)
+        cluster.worker("--no-nanny")
+        executor = connected(cluster, 1)
         future = executor.submit(time.sleep, 1000.0)
-        own.processes[0].kill()
+        cluster.processes[0].kill()
         with pytest.raises(WorkerLost):
             future.result(4 * SOON)
         executor.__exit__(KeyboardInterrupt, None, None)
     finally:
-        own.end()
+        cluster.end()
 
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense", "tcp://no.such.host.invalid:8786"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ranktune.tuner.workers.executor import InProcess, Processes, make_executor
-from tests.support.commands import write_letor
+from tests.support.commands import output_of, write_letor
 
 RUN = """
 import sys
@@ -41,8 +41,7 @@ def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: 
 def test_what_workers_do_for_the_coordinator_loads_no_database(module: str) -> None:
     """Reading the data, blending, learning for use, keeping: all that it calls elsewhere."""
     program = f"import sys, ranktune.{module}; print('sqlalchemy' in sys.modules, 'ranktune.api' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert output_of(program).split() == ["False", "False"]
 
 
 def warned(number: int) -> int:
@@ -69,5 +68,5 @@ def test_what_a_dying_worker_was_to_compute_is_computed_here() -> None:
 
     with Processes(1) as executor:
         assert executor.call(dies_elsewhere) == 7
-    with InProcess() as own:
-        assert own.call(dies_elsewhere) == 7
+    with InProcess() as in_process:
+        assert in_process.call(dies_elsewhere) == 7

@@ -172,7 +172,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("kind", CLUSTERS)
-def test_a_member_that_dies_loses_its_functions_which_are_not_begun_again(
+def test_functions_of_a_dead_member_are_lost_and_not_restarted(
     kind: str, executor: Executor, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     def begins() -> None:

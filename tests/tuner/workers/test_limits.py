@@ -70,8 +70,8 @@ def test_what_is_not_a_function_is_an_error_like_any_other() -> None:
 
 def test_errors_of_workers_travel() -> None:
     for error in (WorkerLost("killed by signal 9", "words"), TooLong(2.5), ResultRefused("too large")):
-        again = pickle.loads(pickle.dumps(error))
-        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+        unpickled = pickle.loads(pickle.dumps(error))
+        assert (type(unpickled), str(unpickled), vars(unpickled)) == (type(error), str(error), vars(error))
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, math.nan, math.inf])

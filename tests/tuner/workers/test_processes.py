@@ -211,8 +211,8 @@ class Unpicklable(Exception):
 
 
 class Unreadable(Exception):
-    def __init__(self, one: int, two: int) -> None:
-        super().__init__(f"{one} and {two}")
+    def __init__(self, first: int, second: int) -> None:
+        super().__init__(f"{first} and {second}")
 
 
 def raises(kind: type[Exception], *arguments: int) -> None:
@@ -272,18 +272,18 @@ def test_a_worker_uses_one_thread_and_hears_no_interrupt(monkeypatch: pytest.Mon
         np.ones((300, 300)) @ np.ones((300, 300))
         data = lightgbm.Dataset(np.random.default_rng(0).random((5000, 20)), np.arange(5000) % 2)
         lightgbm.train({"objective": "binary", "verbose": -1}, data, 5)
-        own = len(os.listdir("/proc/self/task"))
+        n_threads = len(os.listdir("/proc/self/task"))
         isolated = signal.getsignal(signal.SIGINT) is signal.SIG_IGN and os.getpgid(0) == os.getpid()
-        return [pool["num_threads"] for pool in threadpool_info()], numba.get_num_threads(), own, isolated
+        return [pool["num_threads"] for pool in threadpool_info()], numba.get_num_threads(), n_threads, isolated
 
     for library in ("OMP", "OPENBLAS", "NUMBA"):
         monkeypatch.setenv(f"{library}_NUM_THREADS", "3")
     with Processes(1) as executor:
-        pools, numbas, own, isolated = executor.submit(threads).result(SOON)
-        again = executor.submit(threads).result(SOON)
+        pools, numbas, n_threads, isolated = executor.submit(threads).result(SOON)
+        second = executor.submit(threads).result(SOON)
     assert set(pools) == {1}
     assert numbas == 1
-    assert own == again[2]
+    assert n_threads == second[2]
     assert isolated
 
 

@@ -74,7 +74,7 @@ def test_after_a_limit_the_next_function_runs_on_the_worker_in_reserve(executor:
     assert soon(lambda: not alive(ended))
 
 
-def test_after_one_was_lost_there_is_one_without_limits_too(executor: Processes, tmp_path: Path) -> None:
+def test_after_a_lost_worker_there_is_also_a_worker_without_limits(executor: Processes, tmp_path: Path) -> None:
     pid, future = runs(executor, tmp_path / "killed", sleeps, Limits())
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(WorkerLost, match="killed by signal 9"):
@@ -89,7 +89,7 @@ def test_after_one_was_lost_there_is_one_without_limits_too(executor: Processes,
     assert reserve_of(executor) not in {pid, second, third}, "another has taken its place"
 
 
-def test_one_in_reserve_that_dies_costs_nothing(executor: Processes, tmp_path: Path) -> None:
+def test_a_reserve_worker_that_dies_costs_nothing(executor: Processes, tmp_path: Path) -> None:
     _, future = runs(executor, tmp_path / "one", sleeps, Limits(seconds=5.0))
     dead = reserve_of(executor)
     os.kill(dead, signal.SIGKILL)
@@ -99,7 +99,7 @@ def test_one_in_reserve_that_dies_costs_nothing(executor: Processes, tmp_path: P
     assert executor.submit(os.getpid).result(SOON) != dead
 
 
-def test_one_in_reserve_that_cannot_be_started_costs_nothing(
+def test_a_reserve_worker_that_cannot_be_started_costs_nothing(
     executor: Processes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried = []

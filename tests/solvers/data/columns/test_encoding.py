@@ -89,8 +89,8 @@ def test_queries_and_models_keep_it(tmp_path: Path) -> None:
     write_queries(made, tmp_path / "queries")
     assert read_queries(tmp_path / "queries").encoding == ENCODING
     model = LinearModel(np.ones(5), "RidgeRanker", feature_names=NAMES, encoding=ENCODING)
-    for one in (model, blended([model, model], [0.5, 2.0], "LinearBlend", {})):
-        one.save(tmp_path / "model.json")
+    for original in (model, blended([model, model], [0.5, 2.0], "LinearBlend", {})):
+        original.save(tmp_path / "model.json")
         assert load_model(tmp_path / "model.json").encoding == ENCODING
 
 

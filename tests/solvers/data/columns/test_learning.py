@@ -186,8 +186,8 @@ def test_ids_and_free_text_are_refused_together_and_with_what_else_looks_wrong()
         read(frame)
     assert read(frame, drop="sku,title,place").feature_names == read(table()).feature_names
     assert not isinstance(info.value, UnusableColumns)
-    again = pickle.loads(pickle.dumps(UnusableColumns({"sku": "text"})))  # a worker process may raise it
-    assert again.columns == {"sku": "text"} and "'sku' (text)" in str(again)
+    unpickled = pickle.loads(pickle.dumps(UnusableColumns({"sku": "text"})))  # a worker process may raise it
+    assert unpickled.columns == {"sku": "text"} and "'sku' (text)" in str(unpickled)
 
 
 @pytest.mark.parametrize(
@@ -234,8 +234,8 @@ def test_of_many_levels_those_of_most_queries_are_kept(options: dict[str, Any], 
 def test_missing_values_may_be_zeros_or_errors_and_the_model_knows() -> None:
     zeros = read(table(), missing="zero")
     assert zeros.feature_names is not None and "colour:missing" not in zeros.feature_names and not zeros.has_missing
-    again = read(table(), feature_names=zeros.feature_names, encoding=zeros.encoding)
-    assert np.array_equal(again.features, zeros.features) and not again.has_missing
+    reread = read(table(), feature_names=zeros.feature_names, encoding=zeros.encoding)
+    assert np.array_equal(reread.features, zeros.features) and not reread.has_missing
     kept = read(table(), feature_names=zeros.feature_names, encoding=zeros.encoding, missing="keep")
     assert kept.has_missing
     for name in ("colour", "seen", "sold"):

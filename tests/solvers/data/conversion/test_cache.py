@@ -46,12 +46,12 @@ def written(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def test_the_second_reading_maps_what_the_first_left(source: Path, folder: Path, written: list[Path]) -> None:
-    one, two = ranktune.read(source), ranktune.read(source)
+    first, second = ranktune.read(source), ranktune.read(source)
     assert len(written) == 1 and len(list(folder.iterdir())) == 1
     assert (
-        one.fingerprint
-        == two.fingerprint
-        == ranktune.read((one.features, one.grades, one.query_of_document)).fingerprint
+        first.fingerprint
+        == second.fingerprint
+        == ranktune.read((first.features, first.grades, first.query_of_document)).fingerprint
     )
 
 
@@ -60,7 +60,7 @@ def test_options_are_part_of_the_name(source: Path, folder: Path, written: list[
     assert len(written) == 2
 
 
-def test_a_changed_source_is_read_again(source: Path, written: list[Path]) -> None:
+def test_a_changed_source_is_reread(source: Path, written: list[Path]) -> None:
     before = ranktune.read(source)
     text = source.read_text()
     source.write_text(text.replace("1:1.0", "1:9.0"))
@@ -74,7 +74,7 @@ def test_a_changed_source_is_read_again(source: Path, written: list[Path]) -> No
 
 @pytest.mark.parametrize("name", ["features.npy", "grades.npy", "queries.json"])
 @pytest.mark.parametrize("size", [-1, 10])
-def test_a_damaged_cache_is_made_again(source: Path, folder: Path, written: list[Path], name: str, size: int) -> None:
+def test_a_damaged_cache_is_rebuilt(source: Path, folder: Path, written: list[Path], name: str, size: int) -> None:
     before = ranktune.read(source).fingerprint
     path = next(folder.iterdir()) / name
     content = bytearray(path.read_bytes())

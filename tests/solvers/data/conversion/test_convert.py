@@ -28,15 +28,15 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranktune.solvers.data.conversion.segments.JOINED", 20)
 
 
-def assert_same(one: Queries, other: Queries) -> None:
-    assert one.fingerprint == other.fingerprint
-    assert one.is_sparse == other.is_sparse and one.features.dtype == other.features.dtype
-    assert one.query_ids.tolist() == other.query_ids.tolist()
-    assert one.has_missing == other.has_missing and one.feature_names == other.feature_names
+def assert_same(queries: Queries, other: Queries) -> None:
+    assert queries.fingerprint == other.fingerprint
+    assert queries.is_sparse == other.is_sparse and queries.features.dtype == other.features.dtype
+    assert queries.query_ids.tolist() == other.query_ids.tolist()
+    assert queries.has_missing == other.has_missing and queries.feature_names == other.feature_names
     for name in ("document_ids", "rows", "query_weights", "document_weights"):
-        own, their = getattr(one, name), getattr(other, name)
-        assert (own is None) == (their is None), name
-        assert own is None or own.tolist() == their.tolist(), name
+        ours, their = getattr(queries, name), getattr(other, name)
+        assert (ours is None) == (their is None), name
+        assert ours is None or ours.tolist() == their.tolist(), name
 
 
 def line(query: object, entries: dict[int, float], comment: str = "") -> str:

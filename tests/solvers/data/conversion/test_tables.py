@@ -135,7 +135,7 @@ def test_missing_values(missing: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_value_that_may_not_be_is_found_in_any_batch(ending: str, tmp_path: Path) -> None:
+def test_an_invalid_value_is_detected_in_any_batch(ending: str, tmp_path: Path) -> None:
     table = frame().with_columns(clicks=pl.when(pl.col("docid") == "100").then(float("inf")).otherwise("clicks"))
     path = written(table, ending, tmp_path)
     with pytest.raises(DataError, match=r"of the rows from \d+ on, .* column 'clicks' is inf in row"):

@@ -28,7 +28,7 @@ def _single(text: str) -> np.float32:
     """The float32 nearest to text, ties to even, by exact fractions."""
     exact, near = Fraction(text), np.float32(float(text))
     around = (np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf)))
-    return min(around, key=lambda one: (abs(Fraction(float(one)) - exact), int(one.view(np.uint32)) & 1))
+    return min(around, key=lambda x: (abs(Fraction(float(x)) - exact), int(x.view(np.uint32)) & 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -38,15 +38,15 @@ def test_values_are_the_nearest_numbers(tmp_path: Path, seed: int, dtype: type) 
     texts = [[_spelt(generator) for _ in range(12)] for _ in range(60)]
     columns = [np.sort(generator.choice(np.arange(1, 2000), 12, replace=False)) for _ in texts]
     lines = [
-        f"1 qid:1 {' '.join(f'{column}:{text}' for column, text in zip(own, row, strict=True))}"
-        for own, row in zip(columns, texts, strict=True)
+        f"1 qid:1 {' '.join(f'{column}:{text}' for column, text in zip(key, row, strict=True))}"
+        for key, row in zip(columns, texts, strict=True)
     ]
     file = tmp_path / "data.txt"
     file.write_text("\n".join(lines))
     queries = read_text(file, dtype=dtype, n_features=2000, layout="dense")
     expected: Array = np.zeros((60, 2000), dtype=dtype)
-    for i, (own, row) in enumerate(zip(columns, texts, strict=True)):
-        expected[i, own - 1] = [float(text) if dtype == np.float64 else _single(text) for text in row]
+    for i, (key, row) in enumerate(zip(columns, texts, strict=True)):
+        expected[i, key - 1] = [float(text) if dtype == np.float64 else _single(text) for text in row]
     assert (queries.features == expected).all()
 
 
@@ -58,7 +58,7 @@ def test_midpoints_of_floats_are_rounded_once(tmp_path: Path, text: str) -> None
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_the_first_fault_among_common_entries_is_found(tmp_path: Path, fault: str) -> None:
+def test_the_first_fault_among_common_entries_is_reported(tmp_path: Path, fault: str) -> None:
     file = tmp_path / "data.txt"
     rest = " ".join(f"{column}:0.25" for column in range(10, 30))
     file.write_text(f"1 qid:1 1:0.5 2:0.5 3:0.5 {rest}\n0 qid:1 1:0.5 2:0.5 {fault} {rest}\n")

@@ -116,7 +116,7 @@ def test_missing_values_stay_missing(library: Any, name: str, values: list[Any])
         pd.array([True, None, False], dtype="boolean"),
     ],
 )
-def test_missing_values_of_pandas_own_types(column: Any) -> None:
+def test_missing_values_of_pandas_extension_types(column: Any) -> None:
     queries = from_frame(pd.DataFrame({**COLUMNS, "clicks": column}))
     assert queries.feature_names is not None
     result = queries.in_caller_order(queries.features[:, queries.feature_names.index("clicks")])
@@ -156,7 +156,7 @@ def test_frames_of_other_shapes_are_refused() -> None:
         from_frame(twice)
 
 
-def test_pandas_own_types_are_understood() -> None:
+def test_pandas_extension_types_are_read() -> None:
     frame = pd.DataFrame(
         {
             "qid": pd.Categorical(["a", "a", "b"]),

@@ -1,4 +1,4 @@
-"""Judgments in a file of their own."""
+"""Judgments in a separate file."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.sources.catalogue import load, read
+from tests.support.refusals import assert_refused
 
 FRAME = pl.DataFrame({"qid": [7, 7, 8], "docid": ["a", "b", "a"], "bm25": [0.5, 0.25, 1.0], "grade": [9, 9, 9]})
 
@@ -32,7 +33,7 @@ def test_grades_come_from_the_file(tmp_path: Path, text: str, packed: bool) -> N
     assert split.vali is not None and split.vali.fingerprint == split.train.fingerprint
 
 
-def test_documents_that_are_not_judged_have_grade_0(tmp_path: Path) -> None:
+def test_documents_without_a_judgment_have_grade_0(tmp_path: Path) -> None:
     path = tmp_path / "judged.qrels"
     path.write_text("7 0 a 2\n9 0 a 2\n")
     with pytest.warns(RankTuneWarning, match="judges 1 of 3 documents, and no document of 1 queries"):
@@ -44,9 +45,7 @@ def test_documents_that_are_not_judged_have_grade_0(tmp_path: Path) -> None:
 
 def test_judgments_alone_are_no_data(tmp_path: Path) -> None:
     path = tmp_path / "judged.qrels"
-    path.write_text("7 0 a 2\n")
-    with pytest.raises(DataError, match=r'holds TREC judgments and no features.*qrels=".*judged.qrels"'):
-        read(path)
+    assert_refused(path, "7 0 a 2\n", r'holds TREC judgments and no features.*qrels=".*judged.qrels"')
 
 
 def test_both_ids_are_needed(tmp_path: Path) -> None:

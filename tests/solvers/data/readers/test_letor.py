@@ -29,10 +29,10 @@ def test_folds_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
 
 
 def test_one_fold_is_a_folder_too(tmp_path: Path) -> None:
-    one = fold(tmp_path / "MyFold", train="0 qid:1 1:1\n")
-    (one / "vali.txt.gz").write_bytes(gzip.compress(b"1 qid:5 1:2\n"))
-    assert is_letor_folder(one)
-    (split,) = read_letor(one)
+    folder = fold(tmp_path / "MyFold", train="0 qid:1 1:1\n")
+    (folder / "vali.txt.gz").write_bytes(gzip.compress(b"1 qid:5 1:2\n"))
+    assert is_letor_folder(folder)
+    (split,) = read_letor(folder)
     assert split.name == "MyFold" and split.test is None
     assert split.vali is not None and split.vali.query_ids.tolist() == [5]
 

@@ -16,6 +16,7 @@ from ranktune.solvers.data.api_search import dataset as api_search
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources.catalogue import load, read
 from ranktune.solvers.data.split import Split
+from tests.support.refusals import assert_refused
 
 TEXT = "2 qid:10 1:0.5 3:-2\n0 qid:10 2:100\n1 qid:12 1:1 2:2 3:3\n"
 X = np.array([[0.5, 0, -2], [0, 100, 0], [1, 2, 3]], dtype=np.float32)
@@ -166,12 +167,8 @@ def test_what_is_not_there_is_said_with_what_can_be_given(tmp_path: Path) -> Non
 
 
 def test_a_damaged_table_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 no")
-    with pytest.raises(DataError, match=r"bad\.parquet: .*cannot read it"):
-        read(tmp_path / "bad.parquet")
-    (tmp_path / "bad.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(DataError, match=r"bad.csv: .*no column for the grades"):
-        read(tmp_path / "bad.csv")
+    assert_refused(tmp_path / "bad.parquet", b"PAR1 no", r"bad\.parquet: .*cannot read it")
+    assert_refused(tmp_path / "bad.csv", "a,b\n1,2\n", r"bad.csv: .*no column for the grades")
 
 
 def test_documents_to_score_need_no_grades(tmp_path: Path) -> None:
@@ -206,13 +203,9 @@ def test_a_compressed_table_is_read_as_a_table(tmp_path: Path, pack: Callable[[b
     packed.write_bytes(pack((tmp_path / "data.csv").read_bytes()))
     assert read(packed).fingerprint == read(tmp_path / "data.csv").fingerprint
     assert load(packed)[0].name == "data"
-    packed.write_bytes(packed.read_bytes()[:-12])
-    with pytest.raises(DataError, match="damaged or cut off"):
-        read(packed)
-    again = tmp_path / f"data.parquet{ending}"
-    again.write_bytes(pack((tmp_path / "data.parquet").read_bytes()))
-    with pytest.raises(DataError, match=r"compressed inside.*Unpack it"):
-        read(again)
+    assert_refused(packed, packed.read_bytes()[:-12], "damaged or cut off")
+    compressed = tmp_path / f"data.parquet{ending}"
+    assert_refused(compressed, pack((tmp_path / "data.parquet").read_bytes()), r"compressed inside.*Unpack it")
 
 
 def test_numbers_may_become_fractions_late_in_a_table(tmp_path: Path) -> None:

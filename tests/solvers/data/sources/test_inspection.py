@@ -59,10 +59,10 @@ def queries() -> Queries:
     return Queries.from_arrays(X, Y, qid=QID, feature_names=names)
 
 
-def test_each_kind_is_found_and_nothing_else() -> None:
+def test_each_kind_is_reported_and_nothing_else() -> None:
     result = suspects(queries())
-    assert {one.name: one.kind for one in result} == KINDS
-    (copy,) = (one for one in result if one.name == "copy")
+    assert {suspect.name: suspect.kind for suspect in result} == KINDS
+    (copy,) = (suspect for suspect in result if suspect.name == "copy")
     text = warning_of([copy])
     assert text.startswith("feature copy is the grade, or a function") and 'drop="copy"' in text
 
@@ -71,11 +71,11 @@ def test_one_warning_names_all_and_one_option_drops_them() -> None:
     result = suspects(queries())
     text = warning_of(result)
     assert text.startswith(f"{len(KINDS)} features look wrong. ") and text.endswith(f'drop="{",".join(KINDS)}".')
-    assert all(f"{one.name} {one.reason}" in text for one in result)
+    assert all(f"{suspect.name} {suspect.reason}" in text for suspect in result)
     many = [replace(result[0], name=f"id{k}") for k in range(MOST_NAMED + 3)]
-    assert "3 more: `ranktune data`" in warning_of(many) and f'"{",".join(one.name for one in many)}"' in warning_of(
+    assert "3 more: `ranktune data`" in warning_of(
         many
-    )
+    ) and f'"{",".join(suspect.name for suspect in many)}"' in warning_of(many)
 
 
 def test_features_of_a_category_or_a_date_stand_for_their_column() -> None:
@@ -91,7 +91,7 @@ def test_features_of_a_category_or_a_date_stand_for_their_column() -> None:
         }
     )
     result = suspects(read(frame))
-    assert [(one.name, one.kind) for one in result] == [("sold", LEAK)]
+    assert [(suspect.name, suspect.kind) for suspect in result] == [("sold", LEAK)]
 
 
 def test_sparse_features_are_inspected_alike() -> None:
@@ -101,11 +101,11 @@ def test_sparse_features_are_inspected_alike() -> None:
 
 
 def test_missing_values_count_as_the_lowest() -> None:
-    own = queries()
-    X = own.features.copy()
+    data = queries()
+    X = data.features.copy()
     X[0, :] = np.nan
     X[:, list(COLUMNS).index("noise")] = np.where(Y > 0, Y, np.nan)
-    result = {suspect.name: suspect.kind for suspect in suspects(replace(own, features=X, has_missing=True))}
+    result = {suspect.name: suspect.kind for suspect in suspects(replace(data, features=X, has_missing=True))}
     assert result == {name: kind for name, kind in KINDS.items() if name != "session_id"} | {"noise": LEAK}
 
 
@@ -139,18 +139,18 @@ def test_columns_are_reported_as_they_are_taken() -> None:
         {"qid": QID, "label": Y, "docid": np.arange(N), "weight": 1.0, "when": QID, "note": "x", **COLUMNS}
     )
     wanted = Wanted(drop="note", group_by_time="when")
-    report = {one["column"]: one for one in column_report(Table(frame), wanted, suspects(queries()))}
+    report = {row["column"]: row for row in column_report(Table(frame), wanted, suspects(queries()))}
     assert list(report) == frame.columns
-    taken = {name: one["taken_as"] for name, one in report.items()}
+    taken = {name: row["taken_as"] for name, row in report.items()}
     assert taken == {
         "qid": "query id", "label": "grade", "docid": "document id", "weight": "feature", "when": "time",
         "note": "not used (drop)", **dict.fromkeys(COLUMNS, "feature"),
     }  # fmt: skip
-    assert {name for name, one in report.items() if one["note"]} == {*KINDS, "weight"}
+    assert {name for name, row in report.items() if row["note"]} == {*KINDS, "weight"}
     assert 'weight="weight"' in report["weight"]["note"] and report["place"]["note"].endswith('drop="place"')
 
 
 def test_where_a_table_cannot_be_read_the_columns_that_are_no_numbers_are_named() -> None:
     frame = pl.DataFrame({"qid": [1], "label": [1], "f": [0.5], "brand": ["a"]})
-    report = {one["column"]: one["note"] for one in column_report(Table(frame), Wanted(), None)}
+    report = {row["column"]: row["note"] for row in column_report(Table(frame), Wanted(), None)}
     assert report == {"qid": "", "label": "", "f": "", "brand": 'Cannot be a feature: drop="brand"'}

@@ -20,6 +20,7 @@ from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.readers.formats import READERS, find_reader
 from ranktune.solvers.data.readers.tables import files
 from ranktune.solvers.data.sources.catalogue import load, read
+from tests.support.refusals import assert_refused
 
 TEXTS = {
     "2 qid:1 1:0.5 2:1\n": "text",
@@ -50,9 +51,7 @@ def test_the_ending_decides(name: str, reader: str, tmp_path: Path) -> None:
 
 def test_numbers_without_titles_need_the_sizes_of_the_queries(tmp_path: Path) -> None:
     file = tmp_path / "rank.csv"
-    file.write_text("1,0.5,2\n0,0.25,\n2,1,4\n")
-    with pytest.raises(DataError, match=r"its first line holds numbers.*rank.csv.query"):
-        read(file)
+    assert_refused(file, "1,0.5,2\n0,0.25,\n2,1,4\n", r"its first line holds numbers.*rank.csv.query")
     (tmp_path / "rank.csv.query").write_text("2\n1\n")
     queries = read(file, missing="zero")
     assert queries.grades.tolist() == [1, 0, 2] and queries.starts.tolist() == [0, 2, 3]
@@ -101,9 +100,7 @@ def test_a_folder_of_runs_has_a_feature_a_run(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_run_is_named(text: str, words: str, tmp_path: Path) -> None:
-    (tmp_path / "mine.run").write_text(text)
-    with pytest.raises(DataError, match=words):
-        read(tmp_path / "mine.run")
+    assert_refused(tmp_path / "mine.run", text, words)
 
 
 def test_ids_that_differ_as_text_stay_different(tmp_path: Path) -> None:
@@ -116,9 +113,7 @@ def test_ids_that_differ_as_text_stay_different(tmp_path: Path) -> None:
     assert read(path).query_ids.tolist() == [7, -8, 10**18 - 1]
     path.write_text(f"session,grade,a\n07,1,0.5\n{2**64},0,0.25\n7,1,0.75\n")
     assert read(path, qid="session").query_ids.tolist() == ["07", str(2**64), "7"]
-    path.write_text("qid,grade,a\n7,1,0.5\n,0,0.25\n")
-    with pytest.raises(DataError, match="no id in row 1"):
-        read(path)
+    assert_refused(path, "qid,grade,a\n7,1,0.5\n,0,0.25\n", "no id in row 1")
 
 
 PLAIN = "qid,grade,a,b\n1,1,0.5,-3\n1,0,-0.25,4\n2,2,1.125,5\n2,0,7.5,6\n"
@@ -170,18 +165,16 @@ def test_what_other_programs_call_csv(text: str, name: str, tmp_path: Path) -> N
     ],
 )
 def test_what_is_no_csv_is_refused(content: bytes, words: str, tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_bytes(content)
-    with pytest.raises(DataError, match=words):
-        read(tmp_path / "data.csv")
+    assert_refused(tmp_path / "data.csv", content, words)
 
 
 @pytest.mark.parametrize("name", ["data.csv", "data.csv.gz", "data.tsv"])
 def test_two_columns_of_one_title_are_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     text = "qid,grade,a,grade\n1,1,0.5,1\n1,0,0.25,0\n".replace(",", "\t" if name.endswith("tsv") else ",")
-    path.write_bytes(gzip.compress(text.encode()) if name.endswith("gz") else text.encode())
-    with pytest.raises(DataError, match="several columns called 'grade'"):
-        read(path)
+    assert_refused(
+        path, gzip.compress(text.encode()) if name.endswith("gz") else text.encode(), "several columns called 'grade'"
+    )
 
 
 def test_whole_numbers_of_any_size_are_features(tmp_path: Path) -> None:
@@ -202,9 +195,7 @@ def test_the_checksums_of_parquet_pages_are_compared(tmp_path: Path) -> None:
     content = _with_checksums(path, column)
     assert read(path).features.ravel().tolist() == column.tolist()
     content[content.find(column.to_numpy().tobytes()[64:80]) + 3] ^= 4
-    path.write_bytes(content)
-    with pytest.raises(DataError, match=r"data\.parquet: .*cannot read it"):
-        read(path)
+    assert_refused(path, content, r"data\.parquet: .*cannot read it")
 
 
 def test_a_damaged_parquet_file_is_read_or_refused(tmp_path: Path) -> None:
@@ -238,22 +229,22 @@ def test_a_row_that_lacks_cells_is_refused(tmp_path: Path, name: str, quote: str
     path.write_bytes(pack((head + rows).encode()))
     assert read(path).n_documents == 2
     for cut in ("1,0,0.7", "1,0,0.7,1,2\n1,1,1,1\n"):
-        path.write_bytes(pack((head + rows + cut).encode()))
-        with pytest.raises(DataError, match=r"data\.csv.*:4: has [35] cells, and the first line 4"):
-            read(path)
+        assert_refused(path, pack((head + rows + cut).encode()), r"data\.csv.*:4: has [35] cells, and the first line 4")
 
 
 def test_a_carriage_return_within_a_row_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "data.csv").write_bytes(b"qid,grade,a\r\n1,1,0.5\r\n\r1,0,0.25\r\n")
-    with pytest.raises(DataError, match=r"data\.csv:3: has a carriage return"):
-        read(tmp_path / "data.csv")
+    assert_refused(
+        tmp_path / "data.csv", b"qid,grade,a\r\n1,1,0.5\r\n\r1,0,0.25\r\n", r"data\.csv:3: has a carriage return"
+    )
 
 
 def test_one_wrong_cell_makes_no_category_of_numbers(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text("qid,grade,a\n" + "".join(f"{k // 4},{k % 2},{k % 3 / 2}\n" for k in range(12)) + "3,1,0.5:\n")
-    with pytest.raises(DataError, match=r"'a' \(numbers, except '0.5:'\)"):
-        read(path)
+    assert_refused(
+        path,
+        "qid,grade,a\n" + "".join(f"{k // 4},{k % 2},{k % 3 / 2}\n" for k in range(12)) + "3,1,0.5:\n",
+        r"'a' \(numbers, except '0.5:'\)",
+    )
     path.write_text("qid,grade,a\n" + "".join(f"{k // 4},{k % 2},{['1', '2', '3+'][k % 3]}\n" for k in range(12)))
     assert read(path).feature_names == ("a=1", "a=2", "a=3+")
 

@@ -71,9 +71,9 @@ def test_query_and_grade_may_be_in_the_source_or_around_it(tmp_path: Path) -> No
 
 
 def test_each_response_is_a_query_where_none_is_named(tmp_path: Path) -> None:
-    one, two = ({"hits": {"hits": [hit(name, grade=1)]}} for name in "ab")
-    assert read(written(tmp_path, one, two)).n_queries == 2
-    assert read(written(tmp_path, {"responses": [one, two]}, name="all.json")).n_queries == 2
+    first, second = ({"hits": {"hits": [hit(name, grade=1)]}} for name in "ab")
+    assert read(written(tmp_path, first, second)).n_queries == 2
+    assert read(written(tmp_path, {"responses": [first, second]}, name="all.json")).n_queries == 2
     named = [{"hits": {"hits": [hit("a", grade=1, query="x")]}}, {"hits": {"hits": [hit("b", grade=0, query="x")]}}]
     assert read(written(tmp_path, *named)).query_ids.tolist() == ["x"]
 
