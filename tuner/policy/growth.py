@@ -1,7 +1,7 @@
 """Which unfinished boosted model continues, in time that is left after the first configuration of each solver.
 
-That all models grow in steps, from the beginning, was simulated too: on the drawn tasks to learn from it gained 0.002,
-as NDCG@10 on test queries, and on those that confirm it lost 0.002 (docs/explanation/tasks.md).
+That all models grow in steps, from the beginning, was computed too: on the drawn tasks to learn from it gained 0.002
+NDCG@10 on test queries, and on those that confirm it lost 0.002 (docs/explanation/tasks.md).
 """
 
 from __future__ import annotations

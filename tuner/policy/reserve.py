@@ -135,12 +135,15 @@ class Durations:
 
         The first `needed` of plain are the parts of the chosen candidate. They are refitted in their order while there
         is time, and the others after them, unless they are significantly worse. A part whose trial left no model is
-        refitted in any case; has_model says of each whether it did.
+        refitted in any case; has_model says of each whether it did. That model replaces a refit that takes too long, so
+        that parts with one need no margin.
         """
         free = self.free(left, jobs)
         refitted, as_left = [], []
         for place, (candidate, has_fit) in enumerate(zip(plain, has_model, strict=True)):
             part, cost = place < needed, self.refit(candidate.seconds)
+            if part and has_fit:
+                cost /= self.policy.time.margin
             behind = not part and has_fit and is_behind(candidate, plain[0], self.policy)
             if cost * jobs <= free and not behind:  # a fit cannot be divided among the jobs
                 free -= cost

@@ -88,7 +88,8 @@ def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_le
 
     assert chosen(0.0, kept=False) == (plain[:2], [])  # without models the parts of the chosen are refitted in any case
     assert chosen(0.0) == ([], plain)
-    assert chosen(cost[1]) == ([plain[1]], [plain[0], plain[2]])
+    assert chosen(cost[1] / 1.1) == ([plain[1]], [plain[0], plain[2]])  # if it takes longer, its trial's model is used
+    assert chosen(cost[1] / 1.1 - 0.01) == ([], plain)
     assert chosen(sum(cost[:2])) == (plain[:2], plain[2:])
     assert chosen(sum(cost)) == (plain, [])
     worse = replace(plain[2], vali=np.full(40, 0.1) + np.linspace(0.0, 0.01, 40))
