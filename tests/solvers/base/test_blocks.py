@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.scaling import factors, query_factors
 from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.optimizers.rank_svm import sampling
+from tests.support.anonymous_memory import peak_memory, write_large
 from tests.support.blocks import Keeping, parts_of
 
 OPTIONS: list[dict[str, Any]] = [
@@ -94,8 +94,8 @@ def test_folders_are_mapped_and_large_ones_divided(tmp_path: Path) -> None:
     folders = [tmp_path / str(number) for number in range(len(parts))]
     stored = fit_blocks(RankSVM(tol=1e-6), folders)
     np.testing.assert_array_equal(stored.coef_, fit_blocks(RankSVM(tol=1e-6), parts).coef_)
-    one = fit_blocks(RankSVM(tol=1e-6), str(folders[0]), LocalBlocks(max_rows=1))
-    np.testing.assert_allclose(one.coef_, RankSVM(tol=1e-6).fit(parts[0]).coef_, rtol=1e-3, atol=1e-6)
+    single = fit_blocks(RankSVM(tol=1e-6), str(folders[0]), LocalBlocks(max_rows=1))
+    np.testing.assert_allclose(single.coef_, RankSVM(tol=1e-6).fit(parts[0]).coef_, rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "weighted"])
@@ -174,45 +174,12 @@ def test_many_stored_documents_are_divided_by_fit(tmp_path: Path, monkeypatch: p
     np.testing.assert_allclose(divided.coef_, whole.coef_, rtol=1e-6, atol=1e-9)
 
 
-ANONYMOUS = """
-import sys, threading, time
-from pathlib import Path
-from ranktune.solvers import RankSVM, fit_blocks
-from ranktune.solvers.blocks import blocked
-from ranktune.solvers.blocks.blocked import LocalBlocks
-
-def anonymous():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("RssAnon"))
-
-def watch():
-    while True:
-        peak[0] = max(peak[0], anonymous())
-        time.sleep(0.002)
-
-peak = [0.0]
-fit_blocks(RankSVM(), sys.argv[1], LocalBlocks(20_000))  # compiled, libraries loaded
-before = anonymous()
-peak[0] = before
-threading.Thread(target=watch, daemon=True).start()
-fit_blocks(RankSVM(), sys.argv[1:], LocalBlocks(20_000))
-print(peak[0] - before)
-"""
-
-
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says what memory is anonymous")
-def test_memory_does_not_grow_with_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_does_not_grow_with_the_data(tmp_path: Path) -> None:
     """A twentieth of 12 million documents: the features take 330 MB, of which few are in memory besides the file."""
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(100_000, 136)).astype(np.float32)
-    y = np.clip(np.round(X[:, 0] + generator.normal(size=len(X))), 0, 4)
-    write_queries(Queries.from_arrays(X, y, group=[100] * 1000), tmp_path / "q")
-    smaller = "from ranktune.solvers.optimizers.rank_svm import sampling\nsampling.MAX_SAMPLE_BYTES = 2**21"
-    program = ANONYMOUS.replace("peak = [0.0]", f"peak = [0.0]\n{smaller}")
-    peaks = []
-    for times in (2, 6):
-        command = [sys.executable, "-c", program, *[str(tmp_path / "q")] * times]
-        peaks.append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-    assert max(peaks) < 60.0
-    assert peaks[1] < peaks[0] + 10.0
+    folder = write_large(tmp_path / "q")
+    setup = "from ranktune.solvers.optimizers.rank_svm import sampling\nsampling.MAX_SAMPLE_BYTES = 2**21"
+    taken = [peak - before for before, peak in (peak_memory(folder, "RankSVM()", times, setup) for times in (2, 6))]
+    assert max(taken) < 60 << 20
+    assert taken[1] < taken[0] + (10 << 20)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from ranktune.solvers.boosting.lightgbm import ranker as lightgbm_ranker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
+from tests.support.anonymous_memory import peak_memory, write_large
 from tests.support.blocks import Keeping
 
 
@@ -70,7 +70,7 @@ def test_trees_are_those_of_all_documents(ranker: Any, kind: str, monkeypatch: p
 
 
 @pytest.mark.parametrize("ranker", [LambdaMART(trees=5), GBDTRanker(trees=5, start="linear")])
-def test_bins_are_found_from_the_sample_that_lightgbm_draws(ranker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bins_are_computed_from_the_sample_that_lightgbm_draws(ranker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lightgbm_bins, "MAX_KEPT_BYTES", 0)
     monkeypatch.setattr(lightgbm_ranker, "DENSE_SAMPLE", 300)
     queries = drawn(1)
@@ -133,41 +133,11 @@ def test_what_cannot_be_binned_by_blocks_is_refused() -> None:
         fit_blocks(XGBoostRanker(), queries)
 
 
-ANONYMOUS = """
-import sys, threading, time
-from pathlib import Path
-from ranktune.solvers import LambdaMART, fit_blocks
-from ranktune.solvers.blocks.blocked import LocalBlocks
-
-def anonymous():
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("RssAnon"))
-
-def watch():
-    while True:
-        peak[0] = max(peak[0], anonymous())
-        time.sleep(0.002)
-
-fit_blocks(LambdaMART(trees=1), sys.argv[1], LocalBlocks(20_000))  # compiled, libraries loaded
-peak = [anonymous()]
-threading.Thread(target=watch, daemon=True).start()
-fit_blocks(LambdaMART(trees=2), sys.argv[1:], LocalBlocks(20_000))
-print(peak[0])
-"""
-
-
 @pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc says what memory is anonymous")
 def test_memory_grows_by_bins_and_not_by_features(tmp_path: Path) -> None:
     """Of 136 features: 136 bytes of bins a document, and what boosting needs of it; the features would take 544."""
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(100_000, 136)).astype(np.float32)
-    y = np.clip(np.round(X[:, 0] + generator.normal(size=len(X))), 0, 4)
-    y[:100] = 0.0  # a query without pairs
-    write_queries(Queries.from_arrays(X, y, group=[100] * 1000), tmp_path / "q")
-    peaks = []
-    for times in (1, 3):
-        command = [sys.executable, "-c", ANONYMOUS, *[str(tmp_path / "q")] * times]
-        peaks.append(float(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+    folder = write_large(tmp_path / "q")
+    peaks = [peak_memory(folder, "LambdaMART(trees=2)", times)[1] for times in (1, 3)]
     assert (peaks[1] - peaks[0]) / 200_000 < 300.0
     assert peaks[1] < 300_000 * 300.0 + 250e6
