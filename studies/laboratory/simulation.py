@@ -4,7 +4,7 @@ The code that decides is that of a study: the scheduler with its first configura
 reserved for the end, and where trials are scored. Only what fits models is replaced:
 
 suggestions  one that a sampler makes is answered by the nearest row of the same solver that the study has not used, and
-             the sampler is told that row. It then knows no more than the study has measured, and nothing is measured
+             the sampler observes that row. It then knows no more than the study has measured, and nothing is measured
              twice. A search whose rows are used up ends; the search over all solvers takes any row then.
 seconds      of a trial are the processor seconds of the row, for each fold, times a factor; those of a suggestion are
              constants. All were measured on studies of the same tasks.
@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from optuna.distributions import BaseDistribution
@@ -55,7 +54,7 @@ Suggest = Callable[[], Configuration]
 
 @dataclass
 class VirtualClock:
-    """A clock that moves when it is told to."""
+    """A clock whose time is set."""
 
     now: float = START
 
@@ -181,8 +180,12 @@ class Simulation:
         self.result.used = self._clock.now + self._budget.ending()
         return self.result
 
-    def _sampler(self, name: str, *, number: int, space: UnionSpace, **given: Any) -> BaseSampler:
-        sampler = make_sampler(name, number=number, space=space, **given)
+    def _sampler(
+        self, name: str, *, seed: int, number: int, space: UnionSpace, startup: int, costs: bool, acquisition: str
+    ) -> BaseSampler:
+        sampler = make_sampler(
+            name, seed=seed, number=number, space=space, startup=startup, costs=costs, acquisition=acquisition
+        )
         solvers = [str(params[SOLVER]) for params in space.defaults()]
         return _Answering(sampler, space, partial(self._answer, number, solvers))
 

@@ -218,7 +218,7 @@ def test_the_commands_print_tables_in_eighty_columns(tmp_path: Path, monkeypatch
     assert "what simulated studies deliver, half 'learn'" in result.output
     stored = Result.read(tmp_path / "figures.json")
     assert [len(table.rows) for table in stored.tables] == [2, 2, 1]
-    assert stored.command.startswith("python -m ranktune.studies.laboratory ")
+    assert stored.command.startswith("python -m ranktune.studies.laboratory")
     result = CliRunner().invoke(app, ["compare", "ahead=1", "ahead=inf", *place])
     assert result.exit_code == 0, result.output
     assert "rules compared with ahead=1" in result.output
