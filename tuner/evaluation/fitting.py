@@ -89,6 +89,7 @@ def grown(run: Run, train: Queries, vali: Queries) -> tuple[BaseRanker, str]:
     if n_rounds(ranker) == 0:
         raise LimitReached
     run.rounds += n_rounds(ranker)
+    run.unfinished = run.unfinished and max(run.rounds, task.least) < task.bound
     return ranker, ""
 
 

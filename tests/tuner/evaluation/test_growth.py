@@ -89,6 +89,13 @@ def test_a_finished_model_is_fitted_from_the_beginning(folder: Path) -> None:
     np.testing.assert_array_equal(again.per_query[METRIC], first.per_query[METRIC])
 
 
+def test_a_model_that_counts_with_all_rounds_is_finished(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ticks = iter(range(10**9))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(ticks)))
+    outcome = attempt(replace(task_of(folder, "squared errors"), limit=5.0, bound=10, least=10))
+    assert (outcome.error, outcome.chosen, outcome.unfinished) == (None, 10.0, False)
+
+
 def test_an_evaluation_that_keeps_nothing_begins_anew(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = task_of(folder, "squared errors")
     whole = attempt(replace(task, keep=False))

@@ -134,7 +134,7 @@ def test_interval_covers_in_every_regime(regime: Regime, record_property: Callab
     assert covered(rows) >= 0.93 - 2 * np.sqrt(0.93 * 0.07 / 500), report
 
 
-def close(one: Interval, other: Interval, within: float) -> None:
+def assert_close(one: Interval, other: Interval, within: float) -> None:
     assert (one.mean, one.low, one.high) == pytest.approx((other.mean, other.low, other.high), abs=within)
 
 
@@ -165,7 +165,7 @@ def test_every_division_of_eight_queries_by_brute_force(stages: int) -> None:
     reach = stats.t.ppf(0.975, 7) * np.sqrt(np.mean(variance) / 8 + 1.5 * gain**2)
     assert gain > 0.05 and mean < final[chosen].mean() - 0.05  # nothing is at a limit of the formula
     estimate = chosen_estimate(values, chosen, generator(), rescored=rescored if stages == 2 else None, splits=20_000)
-    close(estimate, Interval(mean, mean - reach, mean + reach), within=0.03)
+    assert_close(estimate, Interval(mean, mean - reach, mean + reach), within=0.03)
 
 
 def test_luck_of_the_best_of_equals_is_removed() -> None:
@@ -189,12 +189,12 @@ def test_a_clear_winner_needs_no_correction() -> None:
     values[7] += 0.5
     estimate = chosen_estimate(values, 7, generator())
     assert estimate.mean == pytest.approx(values[7].mean(), rel=1e-12)
-    close(estimate, bootstrap_interval(values[7], generator()), within=0.01)
+    assert_close(estimate, bootstrap_interval(values[7], generator()), within=0.01)
 
 
 def test_a_single_candidate_has_nothing_to_correct() -> None:
     values = generator(5).beta(2, 3, (1, 200))
-    close(chosen_estimate(values, 0, generator()), bootstrap_interval(values[0], generator()), within=0.005)
+    assert_close(chosen_estimate(values, 0, generator()), bootstrap_interval(values[0], generator()), within=0.005)
 
 
 @pytest.mark.parametrize("bounded", [True, False])
@@ -205,22 +205,22 @@ def test_order_of_candidates_and_copies_of_losers_do_not_matter(bounded: bool) -
     estimate = chosen_estimate(values, chosen, generator())
     order = generator(7).permutation(6)
     shuffled = chosen_estimate(values[order], int(np.flatnonzero(order == chosen)[0]), generator())
-    close(estimate, shuffled, within=1e-9 * scale)
-    close(estimate, chosen_estimate(np.vstack([values, values]), chosen, generator()), within=1e-9 * scale)
+    assert_close(estimate, shuffled, within=1e-9 * scale)
+    assert_close(estimate, chosen_estimate(np.vstack([values, values]), chosen, generator()), within=1e-9 * scale)
 
 
 def test_shift_and_scale_of_unbounded_scores_carry_over() -> None:
     values = generator(8).normal(size=(10, 40))
     chosen = int(values.mean(axis=1).argmax())
     found, other = chosen_estimate(values, chosen, generator()), chosen_estimate(3 * values - 50, chosen, generator())
-    close(Interval(3 * found.mean - 50, 3 * found.low - 50, 3 * found.high - 50), other, within=1e-9)
+    assert_close(Interval(3 * found.mean - 50, 3 * found.low - 50, 3 * found.high - 50), other, within=1e-9)
 
 
 def test_hopeless_candidates_change_nothing() -> None:
     values = generator(9).random((5, 100))
     bad = generator(10).random((30, 100)) * 0.1
     chosen = int(values.mean(axis=1).argmax())
-    close(
+    assert_close(
         chosen_estimate(values, chosen, generator()),
         chosen_estimate(np.vstack([values, bad]), chosen, generator()),
         within=1e-9,
@@ -243,11 +243,11 @@ def test_skipped_queries_do_not_count() -> None:
     holes = np.full((8, 100), np.nan)
     holes[:, generator(12).permutation(100)[:60]] = values
     chosen = int(values.mean(axis=1).argmax())
-    close(chosen_estimate(holes, chosen, generator()), chosen_estimate(values, chosen, generator()), within=0.01)
+    assert_close(chosen_estimate(holes, chosen, generator()), chosen_estimate(values, chosen, generator()), within=0.01)
     ragged = values.copy()
     ragged[generator(13).random((8, 60)) < 0.1] = np.nan
     best = int(np.nanmean(ragged, axis=1).argmax())
-    close(chosen_estimate(ragged, best, generator()), chosen_estimate(values, chosen, generator()), within=0.06)
+    assert_close(chosen_estimate(ragged, best, generator()), chosen_estimate(values, chosen, generator()), within=0.06)
 
 
 def test_little_to_go_by() -> None:
@@ -264,7 +264,7 @@ def test_candidates_passed_over_take_no_part() -> None:
     values = generator(14).random((6, 80))
     order = np.argsort(-values.mean(axis=1))
     kept = np.sort(order[2:])
-    close(
+    assert_close(
         chosen_estimate(values, int(order[2]), generator()),
         chosen_estimate(values[kept], int(np.flatnonzero(kept == order[2])[0]), generator()),
         within=1e-12,
@@ -274,7 +274,7 @@ def test_candidates_passed_over_take_no_part() -> None:
 def test_scoring_all_again_is_choosing_by_that_alone() -> None:
     values, rescored = generator(15).random((2, 6, 80))
     chosen = int(rescored.mean(axis=1).argmax())
-    close(
+    assert_close(
         chosen_estimate(values, chosen, generator(), rescored=rescored),
         chosen_estimate(rescored, chosen, generator()),
         within=1e-9,
@@ -287,7 +287,7 @@ def test_a_single_finalist_carries_the_luck_of_its_first_stage() -> None:
     chosen = int(values.mean(axis=1).argmax())
     rescored = np.full_like(values, np.nan)
     rescored[chosen] = values[chosen]
-    close(
+    assert_close(
         chosen_estimate(values, chosen, generator(), rescored=rescored),
         chosen_estimate(values, chosen, generator()),
         within=1e-9,
