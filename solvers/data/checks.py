@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ranktune.solvers.core.arrays import Array, stored_values
+from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.values import KINDS, blocks, check_layout, check_weights
+from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, check_weights, has_missing_values
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -28,6 +29,13 @@ def check_queries(queries: Queries, *, features_checked: bool = False) -> None:
     for rule in RULES:
         if not (features_checked and rule in READ_FEATURES):
             rule(queries)
+
+
+def checked_features(X: Features | ArrayLike) -> tuple[Features, bool, bool]:
+    """Return X as features, whether some are missing, and whether all are known to be finite."""
+    features = as_features(X)
+    finite = sums_up(stored_values(features))  # a pass without a temporary array, the only one in most cases
+    return features, not finite and has_missing_values(features), finite
 
 
 def check_id_type(ids: Array, name: str) -> None:

@@ -54,11 +54,11 @@ def group_rows(n_rows: int, qid: Ids | None = None, group: Sizes | None = None) 
 
 def _from_sizes(n_rows: int, group: Sizes) -> Grouping:
     sizes = np.asarray(group)
-    if sizes.ndim != 1 or len(sizes) == 0 or not np.issubdtype(sizes.dtype, np.integer):
+    if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iu":
         raise DataError(
             "group= must be a flat list of whole numbers, the rows of each query. For one id per row use qid=."
         )
-    if (sizes <= 0).any():
+    if sizes.min() <= 0:
         where = int(np.flatnonzero(sizes <= 0)[0])
         raise DataError(
             f"group[{where}] is {sizes[where]}: every query needs at least one row. Leave empty queries out."
@@ -67,7 +67,8 @@ def _from_sizes(n_rows: int, group: Sizes) -> Grouping:
     if total != n_rows:
         hint = " It has one entry per row: did you mean qid=?" if len(sizes) == n_rows else ""
         raise DataError(f"group= sums to {total}, but there are {n_rows} rows: the sizes must cover them all.{hint}")
-    starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
     return Grouping(starts, np.arange(len(sizes), dtype=np.int64), None)
 
 

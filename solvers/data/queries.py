@@ -15,21 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays, stored_values
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.checks import check_queries, sums_up
+from ranktune.solvers.data.checks import check_queries, checked_features
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.values import (
-    Weights,
-    as_features,
-    document_weights_of,
-    has_missing_values,
-    numeric,
-    query_weights_of,
-)
+from ranktune.solvers.data.values import Weights, document_weights_of, numeric, query_weights_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -163,14 +156,12 @@ class Queries:
         >>> queries.lengths.tolist(), queries.weight_of_query.tolist()
         ([1, 2], [1.0, 3.0])
         """
-        features = as_features(X)
+        features, has_missing, finite = checked_features(X)
         grades = np.ascontiguousarray(numeric(y, "y"), dtype=np.float64)
         if grades.ndim != 1 or len(grades) != features.shape[0]:
             raise DataError(
                 f"y has shape {grades.shape} for {features.shape[0]} rows of X: it needs one grade per row."
             )
-        finite = sums_up(stored_values(features))  # a pass without a temporary array, the only one in most cases
-        has_missing = not finite and has_missing_values(features)
         grouping = group_rows(features.shape[0], qid, group)
         ids = None if document_ids is None else np.asarray(document_ids)
         per_document = None if document_weights is None else document_weights_of(document_weights, len(grades))
@@ -192,6 +183,21 @@ class Queries:
             has_missing,
             document_weights=per_document,
             monotone=None if monotone is None else signs_of(monotone, features.shape[1], names),
+            features_checked=finite,
+        )
+
+    @classmethod
+    def to_score(cls, X: Features | ArrayLike) -> Queries:
+        """Return the rows of X as one query of grade 0. Raises DataError as from_arrays does."""
+        features, has_missing, finite = checked_features(X)
+        n_rows = features.shape[0]
+        starts = np.array([0, n_rows], dtype=np.int64)
+        return cls(
+            features,
+            np.zeros(n_rows),
+            starts,
+            np.zeros(1, dtype=np.int64),
+            has_missing=has_missing,
             features_checked=finite,
         )
 

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, Self, TypeAlias, TypedDict
 
 import numpy as np
-from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, Ints, python_value
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
@@ -29,7 +28,7 @@ from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.missing import refuse_missing
 from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.values import numeric
+from ranktune.solvers.data.values import as_features
 from ranktune.solvers.models import files
 from ranktune.solvers.models.columns import check_grouped, check_width, columns_of, positions
 from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of, optional_field
@@ -234,17 +233,15 @@ class Model(ABC):
         if isinstance(X, Queries):
             queries = X
         else:
-            values = columns_of(X, self.feature_names, self.encoding)
-            if not sparse.issparse(values):
-                values = numeric(values, "X")
-            if values.ndim == 2:
-                check_width(values.shape[1], self.n_features)
-                if values.shape[0] == 0:
-                    return np.zeros(0)
-            if not self._by_list:  # scores do not depend on the queries, nor on what is valid as their ids
-                qid, group = None, [values.shape[0]] if values.ndim == 2 else None
-            queries = Queries.from_arrays(values, np.zeros(values.shape[0] if values.ndim else 0), qid=qid, group=group)
-            check_grouped(queries.n_documents, self.needs_queries and qid is None and group is None)
+            features = as_features(columns_of(X, self.feature_names, self.encoding))
+            check_width(features.shape[1], self.n_features)
+            if features.shape[0] == 0:
+                return np.zeros(0)
+            if self._by_list:
+                queries = Queries.from_arrays(features, np.zeros(features.shape[0]), qid=qid, group=group)
+                check_grouped(queries.n_documents, self.needs_queries and qid is None and group is None)
+            else:
+                queries = Queries.to_score(features)
         return queries.in_caller_order(np.concatenate(list(self.score_blocks(queries))))
 
     def score_blocks(self, queries: Queries) -> Iterator[Floats]:
