@@ -120,7 +120,7 @@ class Selection:
     def regrets(self, title: str, name: str, mark: int) -> Floats:
         """Return the regrets after mark trials; a name that ends with " (believed)" selects picks by posterior mean."""
         base = name.removesuffix(BELIEVED)
-        runs = self.cells.get((title, base), [])
+        runs = [run for run in self.cells.get((title, base), []) if name == base or mark in run.believed]
         losses = [run.believed[mark] if name != base else run.picks[mark - 1] for run in runs]
         return np.array(losses, dtype=np.float64) - self.lowest[title]
 

@@ -169,6 +169,14 @@ def test_tables_say_who_is_better() -> None:
     assert mann_whitney(good, good) == pytest.approx(1, abs=0.01) and mann_whitney(np.ones(3), np.ones(3)) == 1
 
 
+def test_problems_of_two_objectives_have_no_posterior_mean() -> None:
+    runs = [replace(each, believed={1: 0.5}) for each in made("thompson", [0.1, 0.2])]
+    runs += [replace(each, problem="zdt1", believed={}) for each in runs]
+    selection = Selection(runs, PROBLEMS, ["func3c", "zdt1"], ["thompson"], range(2), Setting(False, 1, 1))
+    rows = [(row["problem"], row["sampler"]) for row in tables(selection)[0].rows]
+    assert rows == [("func3c", "thompson"), ("func3c", "thompson (believed)"), ("zdt1", "thompson")]
+
+
 def test_a_run_knows_the_seconds_of_its_evaluations() -> None:
     for workers in (1, 4):
         output = run(TUNING["branches"], "branches", "thompson:costs", 0, Setting(False, 14, workers))
