@@ -3,14 +3,17 @@
 scores  (m, n_documents) of m models, each document scored by a model that was not trained on it; divided by scale, the
 usual spread of a model's scores within a query, which makes models comparable. Shares (m,) sum to 1.
 
-Equal shares are a strong baseline with few queries: greedy weights then follow their noise. Each family of models,
-trees and linear ones, has the same share, divided equally among its solvers, and that of a solver among its models: ten
-linear solvers are much alike, and would outvote the trees. Greedy selection with replacement gives more to models that
-are better. The mean of both is the usual choice: on fourteen generated tasks it was better than either alone. All three
-are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out. The mean stays
-unless another is better, with few queries by `Blending.better`. Models that are behind the best by `Blending.worse`
-have no equal share. The final shares are the mean over folds, which reduces the variance of the choice. A single model
-is evaluated likewise: chosen on all folds but one, scored on that one.
+Shares are chosen in each family of models, trees and linear ones. Equal shares are a strong baseline with few queries:
+greedy weights then follow their noise. Each solver has the same, divided equally among its models; those that are
+behind the best of their family by `Blending.worse` have none. Greedy selection with replacement gives more to models
+that are better. The mean of both is the usual choice: on fourteen generated tasks it was better than either alone. The
+share of a family is the probability that it is the better one, given the paired differences of equal shares, which no
+query has fitted. Equal shares of families were worse on 25 of 35 data sets (docs/explanation/tasks.md).
+
+All three mixes are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out.
+The mean stays unless another is better, with few queries by `Blending.better`. The final shares are the mean over
+folds, which reduces the variance of the choice. A single model is evaluated likewise: chosen on all folds but one,
+scored on that one.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -22,6 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
@@ -62,17 +66,38 @@ def choose_blend(
     """
     blends = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in policy.blend.equal]
     alone, weights = np.stack([metric.per_query(scores, queries) for scores in scaled]), queries.query_weights
+    families = [np.flatnonzero([group[0] == family for group in groups]) for family in dict(groups)]
+    solvers = [solver for _, solver in groups]
     for fold in folds:
         known = None if weights is None else weights[fold.train]
-        equal = equal_shares(alone[:, fold.train], groups, known, policy.blend)
         numbers = fold.train[:: -(-len(fold.train) // policy.blend.queries)]
-        greedy = _greedy(scaled, queries, metric, numbers, policy.blend)
+        chosen, fitted = _rows(queries, numbers)
         rows, part = _rows(queries, fold.vali)
+        shares, values = np.zeros((2, len(scaled))), []
+        for family in families:
+            candidates, of_family = scaled[np.ix_(family, chosen)], [solvers[k] for k in family]
+            shares[0, family] = equal_shares(alone[np.ix_(family, fold.train)], of_family, known, policy.blend)
+            shares[1, family] = _greedy(candidates, fitted, metric, policy.blend)
+            values.append(metric.per_query(shares[0, family] @ candidates, fitted))
+        for family, share in zip(families, family_shares(values, fitted.query_weights), strict=True):
+            shares[:, family] *= share
         for mix, blend in zip(policy.blend.equal, blends, strict=True):
-            shares = mix * equal + (1.0 - mix) * greedy
-            blend.shares[:] += shares / len(folds)
-            blend.per_query[fold.vali] = metric.per_query(shares @ scaled[:, rows], part)
+            mixed = (mix, 1.0 - mix) @ shares
+            blend.shares[:] += mixed / len(folds)
+            blend.per_query[fold.vali] = metric.per_query(mixed @ scaled[:, rows], part)
     return blends[first_unless_better([blend.per_query for blend in blends], weights, policy)]
+
+
+def family_shares(per_query: Sequence[Floats], weights: Floats | None = None) -> Floats:
+    """Return the shares of families, given what each scored by query, (n_queries,): of two, which is probably better.
+
+    The mean paired difference is taken as normal, with nothing known before. Shares are in proportion to the odds
+    against the best one.
+    """
+    best = max(per_query, key=lambda values: mean_or_zero(values, weights))
+    behind = np.array([z_score(best, values, weights) for values in per_query])
+    odds = ndtr(-behind) / ndtr(behind)
+    return np.asarray(odds / odds.sum())
 
 
 def nested_choice(per_query: Floats, folds: Sequence[Fold], weights: Floats | None = None) -> Floats:
@@ -97,34 +122,28 @@ def first_unless_better(per_query: Sequence[Floats], weights: Floats | None = No
 
 
 def equal_shares(
-    per_query: Floats,
-    groups: Sequence[tuple[str, str]],
-    weights: Floats | None = None,
-    blending: Blending = POLICY.blend,
+    per_query: Floats, solvers: Sequence[str], weights: Floats | None = None, blending: Blending = POLICY.blend
 ) -> Floats:
-    """Return equal shares of the families, (m,), each divided equally among its solvers, then among their models.
+    """Return equal shares of the solvers, (m,), each divided equally among its models.
 
     per_query is (m, n_queries). Models that are significantly worse than the best have no share.
     """
     best = max(per_query, key=lambda values: mean_or_zero(values, weights))
     kept = [k for k, values in enumerate(per_query) if z_score(best, values, weights) <= blending.worse]
-    models = Counter(groups[k] for k in kept)
-    solvers = Counter(family for family, _ in models)
-    shares = np.zeros(len(groups))
-    shares[kept] = [1.0 / (models[groups[k]] * solvers[groups[k][0]] * len(solvers)) for k in kept]
+    models = Counter(solvers[k] for k in kept)
+    shares = np.zeros(len(solvers))
+    shares[kept] = [1.0 / (models[solvers[k]] * len(models)) for k in kept]
     return shares
 
 
-def _greedy(
-    scaled: NDArray[np.floating], queries: Queries, metric: Metric, numbers: NDArray[np.int64], blending: Blending
-) -> Floats:
-    """Return shares, (m,), for the queries of these numbers: each step takes the model that helps most."""
-    rows, part = _rows(queries, numbers)
-    candidates = scaled[:, rows]
+def _greedy(candidates: NDArray[np.floating], queries: Queries, metric: Metric, blending: Blending) -> Floats:
+    """Return shares, (m,), for the queries: each step takes the model that helps most."""
     counts, best, best_value = np.zeros(len(candidates)), np.zeros(len(candidates)), -np.inf
     total = np.zeros(candidates.shape[1])
     for step in range(blending.steps):
-        values = [mean_or_zero(metric.per_query(total + scores, part), part.query_weights) for scores in candidates]
+        values = [
+            mean_or_zero(metric.per_query(total + scores, queries), queries.query_weights) for scores in candidates
+        ]
         taken = int(np.argmax(values))
         counts[taken] += 1
         total += candidates[taken]

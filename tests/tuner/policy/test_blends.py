@@ -9,7 +9,14 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.tuner.policy.blends import choose_blend, equal_shares, first_unless_better, nested_choice, scale
+from ranktune.tuner.policy.blends import (
+    choose_blend,
+    equal_shares,
+    family_shares,
+    first_unless_better,
+    nested_choice,
+    scale,
+)
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.intervals import z_score
 
@@ -91,12 +98,40 @@ def test_choosing_on_other_queries_is_what_is_valued() -> None:
     np.testing.assert_array_equal(nested_choice(per_query, FOLDS), expected)
 
 
-def test_families_share_equally_then_their_solvers_then_the_models_of_these() -> None:
-    alike = np.tile(np.random.default_rng(0).random(50), (6, 1))
-    groups = [("trees", "A"), ("linear", "B"), ("linear", "C"), ("linear", "D"), ("linear", "D"), ("trees", "E")]
-    shares = equal_shares(alike, groups)
-    np.testing.assert_allclose(shares, [1 / 4, 1 / 6, 1 / 6, 1 / 12, 1 / 12, 1 / 4])
-    np.testing.assert_allclose(equal_shares(np.vstack([alike[:1], alike[1:5] - 0.5, alike[5:]]), groups)[[0, 5]], 0.5)
+def test_solvers_share_equally_then_their_models() -> None:
+    alike = np.tile(np.random.default_rng(0).random(50), (4, 1))
+    solvers = ["B", "C", "D", "D"]
+    np.testing.assert_allclose(equal_shares(alike, solvers), [1 / 3, 1 / 3, 1 / 6, 1 / 6])
+    np.testing.assert_allclose(equal_shares(np.vstack([alike[:1], alike[1:] - 0.5]), solvers), [1.0, 0.0, 0.0, 0.0])
+
+
+def test_a_family_has_the_probability_that_it_is_better() -> None:
+    """The share is that of the differences' posterior with a flat prior, by simulation."""
+    generator = np.random.default_rng(0)
+    trees = generator.random(40)
+    difference = generator.normal(0.0, 0.4, 40)
+    difference -= difference.mean() + 0.05
+    linear = trees + difference
+    error = difference.std(ddof=1) / np.sqrt(40)
+    expected = np.mean(generator.normal(difference.mean(), error, 400_000) > 0.0)
+    assert 0.1 < expected < 0.45
+    np.testing.assert_allclose(family_shares([trees, linear]), [1.0 - expected, expected], atol=0.01)
+    np.testing.assert_allclose(family_shares([linear, trees]), [expected, 1.0 - expected], atol=0.01)
+    np.testing.assert_array_equal(family_shares([trees, trees]), [0.5, 0.5])
+    np.testing.assert_array_equal(family_shares([trees]), [1.0])
+    np.testing.assert_array_equal(family_shares([trees, trees - 1.0]), [1.0, 0.0])
+
+
+@pytest.mark.parametrize("better", ["trees", "linear"])
+def test_a_family_that_is_worse_gets_little_however_many_solvers_it_has(better: str) -> None:
+    other = {"trees": "linear", "linear": "trees"}[better]
+    groups = [(better, "A"), (better, "B"), *((other, solver) for solver in "CDEFG")]
+    models = scaled(noisy(0, 0.5), noisy(1, 0.5), *(noisy(seed, 3.0) for seed in range(2, 7)))
+    blend = choose_blend(models, groups, QUERIES, METRIC, FOLDS)
+    assert blend.shares.sum() == pytest.approx(1.0)
+    assert blend.shares[2:].sum() < 0.02
+    alike = choose_blend(models[[0, 0]], [groups[0], (other, "C")], QUERIES, METRIC, FOLDS)
+    np.testing.assert_allclose(alike.shares, 0.5)
 
 
 def test_few_queries_do_not_choose_among_alike_models() -> None:
