@@ -85,7 +85,9 @@ def choose_blend(
             mixed = (mix, 1.0 - mix) @ shares
             blend.shares[:] += mixed / len(folds)
             blend.per_query[fold.vali] = metric.per_query(mixed @ scaled[:, rows], part)
-    return blends[first_unless_better([blend.per_query for blend in blends], weights, policy)]
+    taken = blends[first_unless_better([blend.per_query for blend in blends], weights, policy)]
+    kept = np.where(taken.shares < policy.blend.least / len(scaled), 0.0, taken.shares)
+    return Blend(kept / kept.sum(), taken.per_query)
 
 
 def family_shares(per_query: Sequence[Floats], weights: Floats | None = None) -> Floats:

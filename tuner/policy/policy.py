@@ -212,6 +212,9 @@ class Blending:
     worse : float
         Standard errors of the paired difference from which a model is too far behind the best for an equal share. Set
         by hand.
+    least : float
+        Part of an equal share below which a model is left out: it would add time to fit and score, and nothing else.
+        Set by hand.
     better : float
         Standard errors by which, with few queries, an alternative to the option that averages most must be better. Set
         by hand.
@@ -225,6 +228,7 @@ class Blending:
     folds: int = 5
     equal: tuple[float, ...] = (0.5, 1.0, 0.0)
     worse: float = 2.0
+    least: float = 0.1
     better: float = 1.5
     steps: int = 20
     patience: int = 5

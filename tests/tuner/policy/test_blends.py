@@ -129,7 +129,7 @@ def test_a_family_that_is_worse_gets_little_however_many_solvers_it_has(better: 
     models = scaled(noisy(0, 0.5), noisy(1, 0.5), *(noisy(seed, 3.0) for seed in range(2, 7)))
     blend = choose_blend(models, groups, QUERIES, METRIC, FOLDS)
     assert blend.shares.sum() == pytest.approx(1.0)
-    assert blend.shares[2:].sum() < 0.02
+    np.testing.assert_array_equal(blend.shares[2:], 0.0)  # probabilities of almost 0 are left out
     alike = choose_blend(models[[0, 0]], [groups[0], (other, "C")], QUERIES, METRIC, FOLDS)
     np.testing.assert_allclose(alike.shares, 0.5)
 
