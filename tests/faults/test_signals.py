@@ -159,4 +159,7 @@ def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jo
         record.close()
         assert json.loads((folder / "study.json").read_text())
     if moment != "reading":
-        assert list(read_events(folder))[-1]["event"] == "study_stopped"
+        last = list(read_events(folder))[-1]["event"]
+        # So small a study may have ended, with its model, when the signal comes.
+        has_ended = moment == "learning" and last == "study_finished" and (folder / "model.json").is_file()
+        assert has_ended or last == "study_stopped"
