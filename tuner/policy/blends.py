@@ -8,7 +8,7 @@ greedy weights then follow their noise. Each solver has the same, divided equall
 behind the best of their family by `Blending.worse` have none. Greedy selection with replacement gives more to models
 that are better. The mean of both is the usual choice: on fourteen generated tasks it was better than either alone. The
 share of a family is the probability that it is the better one, given the paired differences of equal shares, which no
-query has fitted. Equal shares of families were worse on 25 of 35 data sets (docs/explanation/tasks.md).
+query has fitted. Equal shares of families were worse on 25 of 35 data sets that differ (docs/explanation/tasks.md).
 
 All three mixes are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out.
 The mean stays unless another is better, with few queries by `Blending.better`. The final shares are the mean over
