@@ -83,8 +83,8 @@ def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(tmp_p
     policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9))
     solvers, split = ("RidgeRanker", "GBDTRanker"), Split("", TRAIN, VALI, TEST)
     with pytest.raises(KeyboardInterrupt):
-        run_by(policy, tmp_path / "x", split, Interrupting(), solvers=solvers, timeout=6.0)
+        run_by(policy, tmp_path / "x", split, Interrupting(), solvers=solvers, trials=4, timeout=60.0)
     result = ranktune.resume("x", home=tmp_path, jobs=1)
     assert (tmp_path / "x" / SCORED).read_text() == "once"
-    assert len(result.trials_frame()) >= 2
+    assert len(result.trials_frame()) == 4
     assert result.best_model.fingerprint == concatenate([TRAIN, VALI]).fingerprint
