@@ -72,8 +72,6 @@ class BaseRanker(QueryEstimator):
         Whether larger values of the path parameter cost more.
     path_expensive : bool
         Whether eight values of the path parameter cost more than one and a half times as much as one.
-    portfolio : tuple of mapping of str to value
-        What a study tries first, in this order; {} are the defaults.
     takes_missing : bool
         Whether the solver itself learns from missing values (NaN); others learn from what imputation_ puts in place.
     """
@@ -84,7 +82,6 @@ class BaseRanker(QueryEstimator):
     path_parameter: ClassVar[str | None] = None
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({},)
 
     def __init_subclass__(cls) -> None:
         """Give the search space the defaults of the constructor."""

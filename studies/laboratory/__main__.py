@@ -28,14 +28,15 @@ from ranktune.studies.laboratory.analysis import (
     differences,
     gains,
     means,
+    ordered,
     picked,
     significant,
 )
-from ranktune.studies.laboratory.analysis import portfolio as portfolio_of
-from ranktune.studies.laboratory.configurations import Configuration, configurations, name_of
+from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.deliveries import Delivered
 from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
 from ranktune.studies.laboratory.packing import pack
+from ranktune.studies.laboratory.portfolios import addition, error_of, shown, taken, written
 from ranktune.studies.laboratory.rows import SHARES
 from ranktune.studies.laboratory.simulating import (
     CONFIRM,
@@ -47,8 +48,6 @@ from ranktune.studies.laboratory.simulating import (
     of_tasks,
     simulated,
 )
-from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.study.declaration import Study
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
 SOLVERS = tuple(name for name in STANDARD if name != "CatBoostRanker")
@@ -94,20 +93,53 @@ def packed(keep: Kept, output: Annotated[Path, typer.Argument(help="The file, .n
 
 
 @app.command()
-def portfolio(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> None:
+def portfolio(
+    keep: Kept,
+    draws: Annotated[int, typer.Option(help="Drawn configurations of each solver that may be added.", min=1)] = 8,
+    output: Annotated[Path | None, typer.Option(help="Write the portfolios to this file, JSON.")] = None,
+) -> None:
+    """Show what the tasks to learn from add to the portfolio of each solver, and write the portfolios."""
+    table = by_task(read_rows(keep))
+    learn, confirm = _halves(list(table), keep)
+    every = configurations(SOLVERS, draws)
+    known = [each for solver in SOLVERS if (each := addition(table, solver, every, learn, confirm)) is not None]
+    added = taken(known)
+    rows: list[Row] = [
+        {
+            "added": shown(each.params),
+            "learn": f"{each.learn.mean():+.4f}",
+            "left out": f"{each.left_out.mean():+.4f}",
+            "error": f"{error_of(each.left_out):.4f}",
+            "confirm": f"{each.confirm.mean():+.4f}",
+            "s": f"{each.seconds:.2f}",
+            "taken": "yes" if each in added else "",
+        }
+        for each in known
+    ]
+    note = (
+        "Gains of the best by validation on test queries: on the tasks to learn from, on those of forms that were left "
+        "out, with the standard error, and on the tasks that confirm. Seconds of a fit."
+    )
+    _print(Table("what the table adds to the portfolios", rows, note))
+    if output is not None:
+        output.write_text(written(added, f"python -m ranktune.studies.laboratory portfolio --draws {draws}"))
+
+
+@app.command()
+def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> None:
     """Order first configurations by what each adds, on the tasks to learn from, and show it on the others."""
     table, first = by_task(read_rows(keep)), configurations(SOLVERS, 0)
     names = [name_of(params) for params in first]
     tasks = [task for task, rows in table.items() if all(name in rows for name in names)]
     learn, confirm = (means(table, half, names) for half in _halves(tasks, keep))
-    order = portfolio_of(*learn, count)
+    places = ordered(*learn, count)
     rows: list[Row] = [
         {
-            "configuration": _shown(first[place]),
-            "learn": float(picked(*learn, order[: k + 1]).mean()),
-            "confirm": float(picked(*confirm, order[: k + 1]).mean()),
+            "configuration": shown(first[place]),
+            "learn": float(picked(*learn, places[: k + 1]).mean()),
+            "confirm": float(picked(*confirm, places[: k + 1]).mean()),
         }
-        for k, place in enumerate(order)
+        for k, place in enumerate(places)
     ]
     note = f"the best of all in hindsight: {learn[1].max(axis=1).mean():.4f}, {confirm[1].max(axis=1).mean():.4f}"
     _print(Table("test NDCG@10 of the best by validation of the configurations so far", rows, note))
@@ -196,14 +228,6 @@ def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
             "Make them with the command table, such as --seeds 0:72."
         )
     return learn, others
-
-
-def _shown(params: Configuration) -> str:
-    """Return what a configuration has that is not its solver's default."""
-    solver = str(params[SOLVER])
-    (defaults,) = Study(solvers=[solver]).union_space().defaults()
-    changed = {name.removeprefix(f"{solver}."): value for name, value in params.items() if defaults.get(name) != value}
-    return " ".join([solver, *(f"{name}={value}" for name, value in changed.items())])
 
 
 def _print(table: Table) -> None:

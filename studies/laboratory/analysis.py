@@ -48,7 +48,7 @@ def picked(vali: Floats, test: Floats, places: Sequence[int]) -> Floats:
     return np.asarray(test[np.arange(len(test)), best])
 
 
-def portfolio(vali: Floats, test: Floats, count: int) -> list[int]:
+def ordered(vali: Floats, test: Floats, count: int) -> list[int]:
     """Return the places of configurations in the order in which they raise the mean of the pick most."""
     chosen: list[int] = []
     for _ in range(min(count, test.shape[1])):

@@ -10,6 +10,7 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, defaults
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.registry import SOLVERS, make
+from ranktune.tuner.samplers.first import portfolio
 from ranktune.tuner.samplers.space import UnionSpace
 
 ALL = list(SOLVERS)
@@ -42,7 +43,7 @@ def test_defaults_are_of_the_kind_that_the_space_declares(name: str) -> None:
 def test_a_portfolio_holds_different_configurations_of_the_search_space(name: str) -> None:
     space, first = {parameter.name: parameter for parameter in SOLVERS[name].space}, defaults(SOLVERS[name].space)
     results: list[dict[str, object]] = []
-    for values in SOLVERS[name].portfolio:
+    for values in portfolio(name):
         make(name, values).check_parameters()
         for parameter, value in values.items():
             match space[parameter]:

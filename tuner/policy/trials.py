@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.statistics.intervals import paired, randomisation_test, z_score
 
@@ -55,6 +56,19 @@ def ahead(first: Floats, others: Sequence[Floats], weights: Floats | None = None
     needed = policy.choice.ahead
     places = [place for place, (difference, error) in enumerate(differences) if difference > needed * error]
     return sorted(places, key=lambda place: -differences[place][0])
+
+
+def close(values: Sequence[Floats], weights: Floats | None = None, policy: Policy = POLICY) -> list[int]:
+    """Return the places of the trials that are close to the best of them, the highest mean first.
+
+    values are what each scored by validation query, (n_queries,). Their models are averaged: that is more accurate than
+    any of them where the queries do not tell which is best. Of those that score the same, the first is enough.
+    """
+    ordered = sorted(range(len(values)), key=lambda place: -mean_or_zero(values[place], weights))
+    best = values[ordered[0]]
+    near = [place for place in ordered if z_score(best, values[place], weights) <= policy.choice.close]
+    different = {values[place].tobytes(): place for place in reversed(near)}
+    return [place for place in near if place in different.values()][: policy.choice.averaged]
 
 
 def is_behind(tried: Tried, leader: Tried, policy: Policy = POLICY) -> bool:

@@ -1,17 +1,34 @@
 """What a study tries first: the portfolios of its solvers.
 
 They were good on many other data sets, so that a study accepts them without the significance that later trials need.
+The file `portfolio.json` has those of all solvers with more than their defaults. It is written by
+`python -m ranktune.studies.laboratory portfolio`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
 from itertools import zip_longest
 
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+
+
+@cache
+def _portfolios() -> Mapping[str, Sequence[Mapping[str, Value]]]:
+    known: Mapping[str, Sequence[Mapping[str, Value]]]
+    known = json.loads(files(__package__).joinpath("portfolio.json").read_text(encoding="utf-8"))["portfolios"]
+    return known
+
+
+def portfolio(solver: str) -> Sequence[Mapping[str, Value]]:
+    """Return the parameters that are not its defaults of each configuration that a study tries first of a solver."""
+    return _portfolios().get(solver, ({},))
 
 
 def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
@@ -22,7 +39,7 @@ def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
     by_solver = []
     for defaults in space.defaults():
         solver = str(defaults[SOLVER])
-        configurations = [space.configuration(solver, values) for values in solver_class(solver).portfolio]
+        configurations = [space.configuration(solver, values) for values in portfolio(solver)]
         by_solver.append([params for params in configurations if params is not None] or [defaults])
     ranks = zip_longest(*by_solver)
     return [params for rank in ranks for params in rank if params is not None]

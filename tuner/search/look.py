@@ -19,13 +19,13 @@ from typing import Self
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.plans import Sample
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy import looks
 from ranktune.tuner.policy.looks import Arm
 from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.samplers.first import portfolio
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.study.problem import Problem
@@ -229,7 +229,7 @@ class _Looking:
 
 def _others(arm: Arm, space: UnionSpace) -> Iterator[Arm]:
     """Yield the further configurations of the portfolio of an arm's solver."""
-    for values in solver_class(arm.solver).portfolio:
+    for values in portfolio(arm.solver):
         params = space.configuration(arm.solver, values)
         if params is not None and params != arm.params:
             yield Arm(arm.solver, params)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Annotated, ClassVar
 
@@ -11,11 +10,11 @@ import numpy as np
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker, bagging
 from ranktune.solvers.boosting.limits import Gain, check_share, gains_of
-from ranktune.solvers.boosting.objectives import NOISY, SMOOTHED, Decay, MakeObjective, NoisyRankings, Samples
+from ranktune.solvers.boosting.objectives import NOISY, Decay, MakeObjective, NoisyRankings, Samples
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.core.space import Value, When
+from ranktune.solvers.core.space import When
 from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
 
@@ -110,7 +109,6 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
     decay: Decay = 0.85
 
     needs_pairs: ClassVar[bool] = True
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({"loss": SMOOTHED, "leaves": 8}, {})
 
     def _targets(self, queries: Queries) -> tuple[Floats, Json]:
         if (noisy := NoisyRankings.of(self.get_params())) is not None:

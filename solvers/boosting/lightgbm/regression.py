@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.boosting.lightgbm.ranker import MAX_LEAVES, STOCK, LightGBMRanker, bagging
+from ranktune.solvers.boosting.lightgbm.ranker import MAX_LEAVES, LightGBMRanker, bagging
 from ranktune.solvers.boosting.limits import RowShare, check_share, whole
 from ranktune.solvers.boosting.objectives import MakeObjective, query_error
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.losses.pointwise import CENTRES
@@ -57,8 +55,6 @@ class GBDTRanker(BoostedRanker, LightGBMRanker):
         ),
     ] = "rounds"
     leaves = 8
-
-    portfolio: ClassVar[tuple[Mapping[str, Value], ...]] = ({}, {"start": "linear"}, STOCK)
 
     def _targets(self, queries: Queries) -> tuple[Floats, Json]:
         targets, more = super()._targets(queries)

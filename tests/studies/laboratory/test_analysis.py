@@ -18,8 +18,8 @@ from ranktune.studies.laboratory.analysis import (
     by_task,
     differences,
     gains,
+    ordered,
     picked,
-    portfolio,
     significant,
 )
 from ranktune.studies.laboratory.configurations import configurations, name_of
@@ -41,8 +41,8 @@ def test_the_pick_is_the_best_by_validation() -> None:
 def test_a_portfolio_begins_with_the_best_and_goes_on_with_what_it_lacks() -> None:
     """The second configuration is good where the first is not; the third, a little better, is like the first."""
     values = np.array([[0.9, 0.1, 0.8], [0.9, 0.2, 0.9], [0.2, 0.8, 0.3]])
-    assert portfolio(values, values, 3)[:2] == [0, 1]
-    assert sorted(portfolio(values, values, 9)) == [0, 1, 2]
+    assert ordered(values, values, 3)[:2] == [0, 1]
+    assert sorted(ordered(values, values, 9)) == [0, 1, 2]
 
 
 def test_differences_are_from_the_first_configuration_of_the_solver() -> None:
@@ -75,7 +75,7 @@ def test_the_commands_read_the_table(tmp_path: Path) -> None:
         for params in every:
             values = GENERATOR.random(40)
             append_result(tmp_path / "rows", row(f"drawn-{seed}", name_of(params), values, values).as_json())
-    result = CliRunner().invoke(app, ["portfolio", "--keep", str(tmp_path / "rows"), "--count", "2"])
+    result = CliRunner().invoke(app, ["order", "--keep", str(tmp_path / "rows"), "--count", "2"])
     assert result.exit_code == 0, result.output
     assert "the best of all in hindsight" in result.output
     result = CliRunner().invoke(app, ["choices", "--keep", str(tmp_path / "rows"), "--draws", "1"])
@@ -84,7 +84,7 @@ def test_the_commands_read_the_table(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_said(tmp_path: Path) -> None:
-    for command in ("portfolio", "choices"):
+    for command in ("portfolio", "order", "choices"):
         result = CliRunner().invoke(app, [command, "--keep", str(tmp_path / "rows")])
         with pytest.raises(ParameterError, match="0 tasks to learn from and 0 that confirm"):
             raise result.exception or AssertionError

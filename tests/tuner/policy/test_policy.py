@@ -76,7 +76,7 @@ def delivered(folder: Path, ahead: float) -> Row:
 def test_a_study_chooses_by_its_policy(tmp_path: Path) -> None:
     """Where no difference is enough, the first configuration is delivered; where any is, the best of the trials."""
     best, first = delivered(tmp_path / "any", 0.0), delivered(tmp_path / "none", np.inf)
-    (begun,) = first_configurations(Study(solvers=("RidgeRanker",)).union_space())
+    begun, *_ = first_configurations(Study(solvers=("RidgeRanker",)).union_space())
     assert {f"RidgeRanker.{name}": value for name, value in (first.params or {}).items()}.items() <= begun.items()
     assert best.vali is not None and first.vali is not None
     assert best.vali.mean > first.vali.mean

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.trials import ahead
+from ranktune.tuner.policy.trials import ahead, close
 
 GENERATOR = np.random.default_rng(0)
 
@@ -42,3 +42,18 @@ def test_more_standard_errors_let_fewer_trials_replace_the_first(errors: float, 
     first = np.full(100, 0.5)
     policy = replace(POLICY, choice=replace(POLICY.choice, ahead=errors))
     assert ahead(first, [first + noise + shift for shift in (-0.1, 0.005, 0.02)], policy=policy) == expected
+
+
+def test_those_close_to_the_best_are_averaged_each_once() -> None:
+    generator = np.random.default_rng(3)
+    base = generator.random(60)
+    noise = generator.normal(size=60)
+    noise = 0.1 * (noise - noise.mean()) / noise.std(ddof=1)
+    error = 0.1 / 60**0.5
+    near, far = base - noise - 0.9 * error, base - noise - 1.1 * error
+    assert close([far, near, base, base.copy()]) == [2, 1]
+    assert close([near, far], policy=replace(POLICY, choice=replace(POLICY.choice, close=0.0))) == [0]
+    lucky = [base + 0.001 * generator.normal(size=60) for _ in range(20)]
+    assert len(close(lucky)) <= POLICY.choice.averaged
+    weighted = close([base, np.where(np.arange(60) < 30, base + 0.1, base - 0.1)], np.repeat([0.0, 1.0], 30))
+    assert weighted == [0]
