@@ -14,6 +14,7 @@ from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.policy import POLICY, Race
 from ranktune.tuner.runner.joining import JoinedSplit
 from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.search.loop import TrialLoop
@@ -200,7 +201,8 @@ class Joined:
         return self.over.is_set()
 
 
-def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("race", [POLICY.race, Race(min_queries=1000)], ids=["default", "never"])
+def test_a_worker_that_joined_races_what_it_takes_as_the_study_does(tmp_path: Path, race: Race) -> None:
     study = Study(solvers=("RankSVM", "RankBoost"), trials=25, seed=2)
     data = tmp_path / "data"
     data.mkdir()
@@ -208,19 +210,26 @@ def test_a_worker_that_joined_races_what_it_takes(tmp_path: Path) -> None:
     record = Record(tmp_path, "joined", METRIC)
     theirs = Leases(record.storage, record.study.study_name)
     joined = Joined(JoinedSplit("", this_version(), theirs, Tasks(study, data).of))
-    messages: list[str] = []
-    worker = JoinedWorker(joined, InProcess(), messages.append)
+    messages, races = list[str](), set[Race]()
+
+    def noted(task: Task) -> Outcome:
+        races.add(task.race)
+        return attempt(task)
+
+    worker = JoinedWorker(joined, InProcess(), messages.append, objective=noted)
     thread = threading.Thread(target=worker.run)
     thread.start()
     try:
-        TrialLoop(study, "", record, Tasks(study, data), NoLanes(), Silent()).run()
+        policy = replace(POLICY, race=race)
+        TrialLoop(study, "", record, Tasks(study, data), NoLanes(), Silent(), policy=policy).run()
     finally:
         joined.over.set()
         thread.join(30)
     trials = record.trials()
     record.close()
-    assert worker.done == len(trials) == 25
+    assert worker.done == len(trials) == 25 and races == {race}
     stopped = [trial for trial in trials if STOPPED in trial.user_attrs]
-    assert len(stopped) == sum("significantly worse" in line for line in messages) > 0
+    assert len(stopped) == sum("significantly worse" in line for line in messages)
+    assert bool(stopped) == (race == POLICY.race)  # the other needs more queries than there are
     best = max(trial.value or 0.0 for trial in trials if STOPPED not in trial.user_attrs)
     assert all((halted.value or 0.0) < best and halted.user_attrs["partial_variance"] > 0.0 for halted in stopped)

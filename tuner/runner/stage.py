@@ -43,7 +43,7 @@ class Session:
     owner : Ownership or None
         The hold on a study whose record is in a database.
     policy : Policy
-        What decides on every split; workers that join a study stop trials by the default one.
+        What decides on every split. Trials carry their part of it to workers that join.
     """
 
     study: Study

@@ -112,7 +112,8 @@ class JoinedWorker:
                     break
                 took = True
                 limit = float("inf") if lease.limit is None else lease.limit
-                task = replace(split.task_of(lease.params), limit=limit, incumbent=lease.incumbent)
+                task = split.task_of(lease.params)
+                task = replace(task, limit=limit, incumbent=lease.incumbent, race=lease.race)
                 self._running[self._executor.submit(self._objective, task)] = split, lease
         return took
 

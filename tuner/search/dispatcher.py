@@ -122,7 +122,7 @@ class Dispatcher:
             self._start_on_lane(trial)
         else:
             limit = None if trial.task.limit == float("inf") else trial.task.limit
-            self._leases.offer(trial.number, trial.params, limit, trial.task.incumbent)
+            self._leases.offer(trial.number, trial.params, limit, trial.task.incumbent, trial.task.race)
 
     def unfinished(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
         """Return the parameters of the wanted trials that an earlier run began and did not finish.
@@ -146,7 +146,7 @@ class Dispatcher:
     def resume(self, trial: Running) -> None:
         """Begin an unfinished trial in a worker process or on a worker that joined."""
         self._offered[trial.number] = trial
-        self._leases.set_incumbent(trial.number, trial.task.incumbent)
+        self._leases.set_race(trial.number, trial.task.incumbent, trial.task.race)
 
     def completed(self) -> list[tuple[Running, Outcome]]:
         """Return the trials that have ended, after a short wait."""

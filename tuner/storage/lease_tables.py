@@ -1,4 +1,7 @@
-"""The tables beside an Optuna study: its owner, its workers, the leases of its trials and their incumbents."""
+"""The tables beside an Optuna study: its owner, its workers, the leases of its trials, their incumbents and races.
+
+A database of an earlier version lacks some of them, but no column: what was added to a lease is a table of its own.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,13 @@ INCUMBENTS = Table(
     Column("study", String(NAME), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),  # of the trial
     Column("scores", LargeBinary, nullable=False),  # of the incumbent: float64, little-endian
+)
+RACES = Table(
+    "ranktune_races",
+    _METADATA,
+    Column("study", String(NAME), primary_key=True),
+    Column("number", Integer, primary_key=True, autoincrement=False),  # of a trial with a race other than the default
+    Column("thresholds", Text, nullable=False),  # JSON
 )
 WORKERS = Table(
     "ranktune_workers",

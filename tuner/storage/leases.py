@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -40,7 +40,8 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.names import current_names
 from ranktune.tuner.evaluation.serialization import pack, unpack
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES
+from ranktune.tuner.policy.policy import POLICY, Race
+from ranktune.tuner.storage.lease_tables import INCUMBENTS, LEASES, RACES
 from ranktune.tuner.storage.membership import Membership, Watch
 
 WAITING, LEASED, DELIVERED, LOST, CLOSED = "waiting", "leased", "delivered", "lost", "closed"
@@ -51,7 +52,7 @@ class Lease:
     """The lease of a trial: params by flat name, limit in seconds, attempt 1 or 2.
 
     `worker` has it, or had it when it was lost; `joined` is whether that is a worker that joined. `incumbent` is what
-    the trial is raced against, as in a Task; only `claim` reads it.
+    the trial is raced against, and `race` when it is stopped, as in a Task; only `claim` reads them.
     """
 
     number: int
@@ -63,6 +64,7 @@ class Lease:
     state: str = LEASED
     joined: bool = False
     incumbent: Floats | None = field(default=None, compare=False, repr=False)
+    race: Race = field(default=POLICY.race, compare=False, repr=False)
 
 
 class Leases(Membership):
@@ -96,7 +98,12 @@ class Leases(Membership):
         return None if leased is None else _lease(leased)
 
     def offer(
-        self, number: int, params: Mapping[str, Value], limit: float | None = None, incumbent: Floats | None = None
+        self,
+        number: int,
+        params: Mapping[str, Value],
+        limit: float | None = None,
+        incumbent: Floats | None = None,
+        race: Race = POLICY.race,
     ) -> None:
         """Let any worker that joined take a trial; nothing happens if it has a lease already."""
         row = {"study": self.study, "number": number, "state": WAITING, "attempt": 1, "token": "", "worker": ""}
@@ -106,19 +113,22 @@ class Leases(Membership):
 
         def work(connection: Connection) -> None:
             if connection.execute(new).one_or_none() is not None:
-                self._write_incumbent(connection, number, incumbent)
+                self._write_race(connection, number, incumbent, race)
 
         self._run(work)
 
-    def set_incumbent(self, number: int, incumbent: Floats | None) -> None:
-        """Set what a waiting trial is raced against, as in a Task; None for nothing."""
-        self._run(lambda c: self._write_incumbent(c, number, incumbent))
+    def set_race(self, number: int, incumbent: Floats | None, race: Race = POLICY.race) -> None:
+        """Set what a waiting trial is raced against, None for nothing, and when it is stopped, as in a Task."""
+        self._run(lambda c: self._write_race(c, number, incumbent, race))
 
-    def _write_incumbent(self, connection: Connection, number: int, incumbent: Floats | None) -> None:
-        connection.execute(delete(INCUMBENTS).where(INCUMBENTS.c.study == self.study, INCUMBENTS.c.number == number))
+    def _write_race(self, connection: Connection, number: int, incumbent: Floats | None, race: Race) -> None:
+        _remove_race(connection, self.study, number)
+        of_trial = {"study": self.study, "number": number}
         if incumbent is not None:
             scores = np.asarray(incumbent, dtype="<f8").tobytes()
-            connection.execute(self._insert(INCUMBENTS).values(study=self.study, number=number, scores=scores))
+            connection.execute(self._insert(INCUMBENTS).values(**of_trial, scores=scores))
+        if race != POLICY.race:
+            connection.execute(self._insert(RACES).values(**of_trial, thresholds=json.dumps(asdict(race))))
 
     def rows(self) -> list[Lease]:
         """Return the leases in any state but closed, by number."""
@@ -193,14 +203,17 @@ class Leases(Membership):
             # The answer to the commit of the first try may have been lost.
             row = next(iter(self._rows(connection, LEASES.c.token == values["token"])), None) if tries > 1 else None
             row = row or connection.execute(taking).one_or_none()
-            return None if row is None else replace(_lease(row), incumbent=self._incumbent(connection, row.number))
+            return None if row is None else self._with_race(connection, _lease(row))
 
         return self._run(work)
 
-    def _incumbent(self, connection: Connection, number: int) -> Floats | None:
-        raced = and_(INCUMBENTS.c.study == self.study, INCUMBENTS.c.number == number)
-        scores = connection.execute(select(INCUMBENTS.c.scores).where(raced)).scalar_one_or_none()
-        return None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
+    def _with_race(self, connection: Connection, lease: Lease) -> Lease:
+        scores, thresholds = (
+            connection.execute(select(column).where(_of_trial(column.table, self.study, lease.number))).scalar()
+            for column in (INCUMBENTS.c.scores, RACES.c.thresholds)
+        )
+        incumbent = None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
+        return replace(lease, incumbent=incumbent, race=Race(**json.loads(thresholds or "{}")))
 
     def renew(self, tokens: Collection[str]) -> set[str]:
         """Record a heartbeat of trials and return the tokens that are still valid; stop the other trials."""
@@ -216,7 +229,7 @@ class Leases(Membership):
 
     def deliver(self, number: int, token: str, outcome: Outcome) -> bool:
         """Deliver an outcome; return True also the second time, False if another worker has the trial by now."""
-        same = and_(LEASES.c.study == self.study, LEASES.c.number == number, LEASES.c.token == token)
+        same = and_(_of_trial(LEASES, self.study, number), LEASES.c.token == token)
         first = update(LEASES).where(same, LEASES.c.state == LEASED).values(state=DELIVERED, outcome=pack(outcome))
         repeated = select(LEASES.c.number).where(same, LEASES.c.state.in_((DELIVERED, CLOSED)))
         return self._run(lambda c: bool(c.execute(first).rowcount) or c.execute(repeated).one_or_none() is not None)
@@ -240,7 +253,7 @@ class Leases(Membership):
 
         The token stays, so that a repeated call finds what it did if the answer to its commit was lost.
         """
-        same = and_(LEASES.c.study == self.study, LEASES.c.number == number, LEASES.c.token == token)
+        same = and_(_of_trial(LEASES, self.study, number), LEASES.c.token == token)
         held = and_(same, LEASES.c.state == LEASED, *([] if beat is None else [LEASES.c.beat == beat]))
         values = {"state": case((LEASES.c.attempt == 1, WAITING), else_=LOST), "attempt": 2}
         ended = update(LEASES).where(held).values(**values, beat=LEASES.c.beat + 1, joined=False)
@@ -252,12 +265,21 @@ class Leases(Membership):
 
 def close_lease(connection: Connection, study: str, number: int) -> None:
     """Close the lease of a trial, within a transaction that may write the trial into the record."""
-    same = and_(LEASES.c.study == study, LEASES.c.number == number)
+    same = _of_trial(LEASES, study, number)
     handed_in = LEASES.c.state == DELIVERED
     closed = {"state": CLOSED, "outcome": None, "params": "{}"}
     if not connection.execute(update(LEASES).where(same, handed_in).values(**closed)).rowcount:
         connection.execute(delete(LEASES).where(same, LEASES.c.state != CLOSED))
-    connection.execute(delete(INCUMBENTS).where(INCUMBENTS.c.study == study, INCUMBENTS.c.number == number))
+    _remove_race(connection, study, number)
+
+
+def _remove_race(connection: Connection, study: str, number: int) -> None:
+    for table in (INCUMBENTS, RACES):
+        connection.execute(delete(table).where(_of_trial(table, study, number)))
+
+
+def _of_trial(table: Table, study: str, number: int) -> ColumnElement[bool]:
+    return and_(table.c.study == study, table.c.number == number)
 
 
 def _lease(row: Row[Any]) -> Lease:

@@ -23,13 +23,12 @@ import typer
 import ranktune
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, StudyError, nearest
-from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.boosting.variants import MOST_ROUNDS, VARIANTS, averaged, chosen, fitted
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Cell, Finished, Results, fingerprint_of, run_all
-from ranktune.studies.benchmarks.turnkey.command import Data, Folds, KeptIn, Tasks, cases_of
+from ranktune.studies.benchmarks.turnkey.command import Data, Drop, Folds, KeptIn, Qid, Tasks, cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, given, with_validation
 from ranktune.studies.benchmarks.turnkey.results import SIGNIFICANT, compared
 from ranktune.tuner.statistics.comparisons import holm
@@ -56,8 +55,8 @@ def main(
         list[int] | None, typer.Option(help="Repeatable: means over seeds are compared. (default: 0)", min=0)
     ] = None,
     fold: Folds = None,
-    qid: Annotated[str | None, typer.Option(help="The column of query ids of a table.")] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column that is left out of a table. Repeatable.")] = None,
+    qid: Qid = None,
+    drop: Drop = None,
     keep_in: KeptIn = None,
 ) -> list[Table]:
     """Compare configurations of boosted rankers on many tasks."""
@@ -66,10 +65,7 @@ def main(
     if first not in variants:
         raise ParameterError(f"the reference '{first}' is none of the variants. {nearest(first, variants)}")
     seeds, splits = list(dict.fromkeys(seed or [0])), dict[tuple[str, str], Split]()
-    options: ReadOptions = {} if qid is None else {"qid": qid}
-    if drop:
-        options["drop"] = drop
-    for case in cases_of(data, task, **options):
+    for case in cases_of(data, task, **read_options(qid, drop)):
         kept = [split for split in case.splits if not fold or split.name in fold]
         splits |= {(case.name, split.name): with_validation(split.allowing_missing()) for split in kept}
     plan: dict[tuple[str, str, str, int], Cell] = {}

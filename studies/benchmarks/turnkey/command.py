@@ -50,6 +50,9 @@ KeptIn: TypeAlias = Annotated[
     ),
 ]
 
+Qid: TypeAlias = Annotated[str | None, typer.Option(help="The column of query ids of a table.")]
+Drop: TypeAlias = Annotated[list[str] | None, typer.Option(help="A column that is left out of a table. Repeatable.")]
+
 
 def main(
     data: Data = None,
@@ -72,6 +75,8 @@ def main(
             min=0,
         ),
     ] = None,
+    qid: Qid = None,
+    drop: Drop = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every run instead.")] = False,
     keep_in: KeptIn = None,
 ) -> list[Table]:
@@ -82,7 +87,7 @@ def main(
         if name not in PEERS:
             raise ParameterError(f"there is no rival '{name}'. {nearest(name, PEERS)}")
         check_installed(name)
-    cases = cases_of(data, task, split_seed)
+    cases = cases_of(data, task, split_seed, **read_options(qid, drop))
     cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
     results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
     reports = [report_of(of_budget(results, budget), cases, rivals, budget) for budget in budgets]
@@ -101,6 +106,12 @@ def main(
         title = f"{len(failures)} of {len(cells)} cells failed"
         printed.append(Table(title, [{"failure": text} for text in failures], failed=True))
     return printed
+
+
+def read_options(qid: str | None, drop: Sequence[str] | None) -> ReadOptions:
+    """Return the options of reading tables that were given."""
+    options: ReadOptions = {} if qid is None else {"qid": qid}
+    return options | {"drop": drop} if drop else options
 
 
 def cases_of(

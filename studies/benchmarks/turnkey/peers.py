@@ -4,14 +4,16 @@ Every peer runs in a new process, with the number of threads given: RankTune as 
 starts when the data are mapped into memory and the libraries are imported. The test documents are scored after the
 clock has stopped, and their grades never enter the process.
 
-ranktune           `ranktune.tune` with its defaults: the model that it chose, single or a blend
-lightgbm           LightGBM's LGBMRanker under Optuna's TPE, early stopping and choice by validation NDCG@10
-lightgbm-defaults  LightGBM's LGBMRanker with its defaults, early stopping by validation NDCG@10
-catboost           CatBoost once, YetiRank at rate .1, early stopping of 100 trees by its own validation NDCG@10
-flaml              FLAML's AutoML, task "rank", metric "ndcg@10", holdout on the validation queries
+ranktune            `ranktune.tune` with its defaults: the model that it chose, single or a blend
+ranktune-own        the same, without CatBoost among its solvers
+lightgbm            LightGBM's LGBMRanker under Optuna's TPE, early stopping and choice by validation NDCG@10
+lightgbm-defaults   LightGBM's LGBMRanker with its defaults, early stopping by validation NDCG@10
+catboost            CatBoost once, YetiRank at rate .1, early stopping of 100 trees by its own validation NDCG@10
+catboost-queryrmse  the same with QueryRMSE
+flaml               FLAML's AutoML, task "rank", metric "ndcg@10", holdout on the validation queries
 
 Where there are no validation queries, a quarter of the training queries becomes validation queries for the peers that
-need them: all but ranktune, which cross-validates.
+need them: all but RankTune, which cross-validates.
 """
 
 from __future__ import annotations
@@ -25,8 +27,9 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +44,7 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.registry import standard
 from ranktune.studies.benchmarks.turnkey.study_time import seconds_by_stage, time_by_solver
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.worker_process import ONE_THREAD
@@ -52,7 +56,7 @@ if TYPE_CHECKING:
     from lightgbm.callback import CallbackEnv
 
 METRIC = "ndcg@10"
-OURS = "ranktune"
+OURS, OWN = "ranktune", "ranktune-own"
 _PATIENCE = 50
 """Trees without improvement before LightGBM stops."""
 _TREES, _DEFAULTS_TREES = 1000, 10_000
@@ -107,12 +111,13 @@ def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **known: Any) -
     return Delivered(score, parse_metric(METRIC).mean(score(vali), vali), **known)
 
 
-def rank_tune(split: Split, budget: Budget, folder: Path) -> Delivered:
-    """Tune with RankTune's defaults, without holding out test queries."""
+def rank_tune(split: Split, budget: Budget, folder: Path, without: Collection[str] = ()) -> Delivered:
+    """Tune with RankTune's defaults, but for the solvers named, without holding out test queries."""
     begun = time.time()
+    solvers = [name for name in standard() if name not in without] if without else []
     result = ranktune.tune(
         split.train, vali=split.vali, test="none", metric=METRIC, timeout=budget.seconds, jobs=budget.threads,
-        seed=budget.seed, home=folder,
+        seed=budget.seed, home=folder, solvers=solvers,
     )  # fmt: skip
     ended = time.time()
     events, estimate, best = list(read_events(Path(result.folder))), result.estimate, result.best
@@ -203,11 +208,11 @@ def fitted_lightgbm(
     return ranker
 
 
-def catboost_once(split: Split, budget: Budget, folder: Path) -> Delivered:
-    """Fit CatBoost's YetiRank once, stopped early by validation NDCG@10, or at the deadline."""
+def catboost_once(split: Split, budget: Budget, folder: Path, loss: str = "YetiRank") -> Delivered:
+    """Fit CatBoost with a loss once, stopped early by validation NDCG@10, or at the deadline."""
     until, vali = time.perf_counter() + budget.seconds, given(split, "vali")
     fixed = {"iterations": _DEFAULTS_TREES, "thread_count": budget.threads, "random_seed": budget.seed}
-    ranker = fitted_catboost(fixed, split.train, vali, until)
+    ranker = fitted_catboost(fixed | {"loss_function": loss}, split.train, vali, until)
     detail = {"trees": ranker.tree_count_, "cut_by_deadline": time.perf_counter() > until}
     return _delivered(ranker.predict, vali, tried=1, detail=detail)
 
@@ -281,9 +286,11 @@ def with_validation(split: Split) -> Split:
 
 PEERS: Mapping[str, Peer] = {
     OURS: Peer(rank_tune, ("ranktune",)),
+    OWN: Peer(partial(rank_tune, without=("CatBoostRanker",)), ("ranktune",)),
     "lightgbm": Peer(lightgbm_optuna, ("lightgbm", "optuna")),
     "lightgbm-defaults": Peer(lightgbm_defaults, ("lightgbm",)),
     "catboost": Peer(catboost_once, ("catboost",)),
+    "catboost-queryrmse": Peer(partial(catboost_once, loss="QueryRMSE"), ("catboost",)),
     "flaml": Peer(flaml_automl, ("flaml", "pandas", "xgboost", "lightgbm")),
 }
 
@@ -295,10 +302,14 @@ def check_installed(rival: str) -> None:
         raise ParameterError(f'{rival} needs {", ".join(missing)}, not installed here: pip install "ranktune[bench]".')
 
 
+def is_ours(rival: str) -> bool:
+    """Return whether a peer is RankTune, with all solvers or without some."""
+    return rival in (OURS, OWN)
+
+
 def version_of(rival: str) -> str:
     """Return the version of the peer's own package."""
-    package = PEERS[rival].needs[0]
-    return ranktune.__version__ if package == "ranktune" else importlib.metadata.version(package)
+    return ranktune.__version__ if is_ours(rival) else importlib.metadata.version(PEERS[rival].needs[0])
 
 
 def compete(rival: str, split: Split, budget: Budget) -> tuple[Floats, Json]:
@@ -308,7 +319,7 @@ def compete(rival: str, split: Split, budget: Budget) -> tuple[Floats, Json]:
     or estimate are not finite.
     """
     test = given(split, "test")
-    split = split if rival == OURS else with_validation(split)
+    split = split if is_ours(rival) else with_validation(split)
     with tempfile.TemporaryDirectory(prefix="ranktune-turnkey-") as name:
         folder = Path(name)
         write_queries(split.train, folder / "train")
@@ -327,7 +338,7 @@ def compete(rival: str, split: Split, budget: Budget) -> tuple[Floats, Json]:
 
 def environment_of(rival: str, threads: int) -> dict[str, str]:
     """Return the environment of a peer's process: RankTune's workers have one thread each, others all threads."""
-    return os.environ | {name: "1" if rival == OURS else str(threads) for name in ONE_THREAD}
+    return os.environ | {name: "1" if is_ours(rival) else str(threads) for name in ONE_THREAD}
 
 
 def _run_apart(rival: str, fold: str, folder: Path, budget: Budget) -> None:

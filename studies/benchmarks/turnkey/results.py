@@ -11,6 +11,7 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.studies.benchmarks.tables import Row
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
 from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
+from ranktune.studies.benchmarks.turnkey.overall import Overall, overall
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
 from ranktune.tuner.statistics.intervals import randomisation_test
 
@@ -48,7 +49,8 @@ class Comparison:
 class Report:
     """The results of one budget.
 
-    rows  each rival on each data set (summary); times: where our time went on each data set (time_used)
+    rows     each rival on each data set (summary); times: where our time went on each data set (time_used)
+    overall  all data sets together, None for fewer than two of them, or of the tools
     """
 
     seconds: float
@@ -56,6 +58,7 @@ class Report:
     times: Sequence[Json]
     comparisons: Sequence[Comparison]
     verdicts: Sequence[Row] = ()
+    overall: Overall | None = None
 
 
 def report_of(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float) -> Report:
@@ -72,7 +75,7 @@ def report_of(results: Results, cases: Sequence[Case], rivals: Sequence[str], se
         if name != OURS and (comparison := compared(results, name, group, letor=group == letor)) is not None
     ]
     published = [case.name for case in cases if case.letor and case.split_seed is None]
-    return Report(seconds, rows, times, comparisons, list(verdicts(rows, comparisons, published)))
+    return Report(seconds, rows, times, comparisons, list(verdicts(rows, comparisons, published)), overall(rows))
 
 
 def summary(results: Results, data: str, rival: str) -> Json:

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.turnkey.cells import METRICS
+from ranktune.studies.benchmarks.turnkey.overall import FAR, Overall
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
 from ranktune.studies.benchmarks.turnkey.results import Comparison, Report
+from ranktune.tuner.statistics.comparisons import ALPHA
 
 
 def tables(report: Report, how: str) -> Iterator[Table]:
@@ -23,6 +25,8 @@ def tables(report: Report, how: str) -> Iterator[Table]:
     if report.comparisons:
         title = f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost"
         yield Table(title, [_comparison(comparison) for comparison in report.comparisons])
+    if report.overall is not None:
+        yield from _overall(report.overall, how)
     if report.verdicts:
         yield Table(f"wanted of {OURS} ({report.seconds:g} s)", report.verdicts)
 
@@ -76,3 +80,27 @@ def _comparison(comparison: Comparison) -> Row:
         "difference": f"{comparison.difference:+.4f}", "p": f"{comparison.p_value:.4f}",
         "won": comparison.wins, "lost": comparison.losses,
     }  # fmt: skip
+
+
+def _overall(overall: Overall, how: str) -> Iterator[Table]:
+    """Yield all data sets together: the tools by their mean rank, and ours beside the peers."""
+    tools = sorted(overall.ranks, key=lambda tool: overall.ranks[tool])
+    friedman = "" if overall.p_value is None else f"Friedman's p = {overall.p_value:.2g}. "
+    left_out = f" Left out: {', '.join(overall.left_out)}." if overall.left_out else ""
+    yield Table(
+        f"{len(overall.data)} data sets: {METRIC}, and mean ranks by it ({how})",
+        [{"tool": t, "mean": f"{overall.means[t]:.4f}", "mean rank": f"{overall.ranks[t]:.2f}"} for t in tools],
+        f"{friedman}Critical difference of mean ranks (Nemenyi, {ALPHA:.0%}): {overall.critical:.2f}.{left_out}",
+    )
+    rows: list[Row] = [
+        {
+            "tool": lead.tool, "best single peer": lead.single, "lead over it": f"{lead.over_single:+.4f}",
+            "less best of each": f"{lead.over_best:+.4f}",
+            "far below": f"{len(lead.far_below)} of {len(overall.data)}",
+        }
+        for lead in overall.leads
+    ]  # fmt: skip
+    far = ", ".join(dict.fromkeys(name for lead in overall.leads for name in lead.far_below))
+    note = f"far below: data sets more than {FAR:g} below their best peer{far and ': '}{far}"
+    if rows:
+        yield Table(f"beside the peers, {METRIC}", rows, note)

@@ -14,13 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+import ranktune
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.registry import standard
 from ranktune.studies.benchmarks.turnkey import peers
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, Budget
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, OWN, Budget
 from tests.support.turnkey_samples import queries
 
 
@@ -58,7 +60,7 @@ def test_threads_are_those_of_the_budget_and_ranktune_has_workers_of_one() -> No
     for rival in peers.PEERS:
         for threads in (1, 3):
             env = peers.environment_of(rival, threads)
-            assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == str(1 if rival == OURS else threads)
+            assert env["OMP_NUM_THREADS"] == env["OPENBLAS_NUM_THREADS"] == str(1 if rival in (OURS, OWN) else threads)
 
 
 def test_a_quarter_of_the_training_queries_validates_where_none_are_given() -> None:
@@ -85,9 +87,39 @@ def test_ranktune_gets_all_training_queries_where_no_others_validate(monkeypatch
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(subprocess, "run", process)
-    for rival in (OURS, "flaml"):
+    for rival in (OURS, OWN, "flaml"):
         peers.compete(rival, split, Budget(1.0))
-    assert seen == {OURS: {"train": 8, "test": 3}, "flaml": {"train": 6, "vali": 2, "test": 3}}
+    whole = {"train": 8, "test": 3}
+    assert seen == {OURS: whole, OWN: whole, "flaml": {"train": 6, "vali": 2, "test": 3}}
+
+
+def test_ranktune_competes_with_all_solvers_and_with_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Asked(Exception):
+        pass
+
+    def tune(*data: Any, solvers: list[str], **settings: Any) -> None:
+        raise Asked(*solvers)
+
+    monkeypatch.setattr(ranktune, "tune", tune)
+    asked = {}
+    for rival in (OURS, OWN):
+        with pytest.raises(Asked) as raised:
+            peers.PEERS[rival].run(Split("", queries(4, 1)), Budget(1.0), tmp_path)
+        asked[rival] = raised.value.args
+    assert asked == {OURS: (), OWN: tuple(name for name in standard() if name != "CatBoostRanker")}  # (): the standard
+
+
+@pytest.mark.parametrize(("rival", "loss"), [("catboost", "YetiRank"), ("catboost-queryrmse", "QueryRMSE")])
+def test_catboost_minimises_the_loss_of_its_name(rival: str, loss: str, tmp_path: Path) -> None:
+    pytest.importorskip("catboost")
+    train, vali = queries(25, 1), queries(15, 2)
+    result = peers.PEERS[rival].run(Split("", train, vali), Budget(600.0), tmp_path)
+    expected = peers.fitted_catboost(
+        {"loss_function": loss, "iterations": 10_000, "thread_count": 1, "random_seed": 0}, train, vali
+    )
+    assert np.array_equal(result.score(vali), expected.predict(vali.features))
+    assert expected.get_all_params()["loss_function"].startswith(loss)
+    assert result.detail == {"trees": expected.tree_count_, "cut_by_deadline": False}
 
 
 @pytest.fixture
@@ -150,6 +182,6 @@ def test_every_tool_learns(rival: str) -> None:
     known = metric.mean(np.asarray(split.test.features)[:, 0], split.test)
     assert metric.mean(scores, split.test) > 0.5 * (chance + known)
     assert 0.0 < report["estimate"] <= 1.0 and report["seconds"] > 0.0
-    if rival == OURS:
+    if rival in (OURS, OWN):
         assert sum(report["detail"]["stages"].values()) == pytest.approx(report["seconds"], abs=0.1)
         assert report["detail"]["solvers"] and report["detail"]["members"]

@@ -19,7 +19,7 @@ from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import append_result, stored_results
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
 from ranktune.studies.benchmarks.turnkey.data import Case
-from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, PEERS, Budget
+from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, OWN, PEERS, Budget
 from tests.support.turnkey_samples import finished, queries, write
 
 DETAIL = {
@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Tools that answer at once, in this process; the list holds those that were run."""
     asked: list[str] = []
-    weight = dict(zip(PEERS, (0.0, 0.3, 1.0, 2.0, 3.0), strict=True))
+    weight = dict(zip(PEERS, (0.0, 0.1, 0.3, 1.0, 2.0, 2.5, 3.0), strict=True))
 
     def compete(rival: str, split: Split, budget: Budget) -> tuple[Any, dict[str, Any]]:
         assert split.test is not None
@@ -81,7 +81,7 @@ def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[s
     (budget,) = report["reports"]
     ours = next(row for row in budget["rows"] if row["rival"] == OURS)
     assert ours["optimism"] == pytest.approx(0.9 - ours[METRIC]) and ours["inside_interval"] == 2
-    assert [pair["rival"] for pair in budget["comparisons"]] == ["lightgbm", "lightgbm-defaults", "catboost", "flaml"]
+    assert [pair["rival"] for pair in budget["comparisons"]] == [rival for rival in PEERS if rival != OURS]
     assert not any(">= 0." in verdict["wanted"] for verdict in budget["verdicts"])  # no target for a set without a name
     table = invoke(folder, "--seconds", 3, "--fold", "Fold2").stdout
     assert "ndcg@10:letor" in table and "better than flaml" in table and "1 of 1" in table
@@ -94,7 +94,7 @@ def test_each_budget_has_a_report(folder: Path, first_feature: list[str]) -> Non
     assert [budget["seconds"] for budget in report["reports"]] == [3.0, 5.0] and report["threads"] == 2
     for budget in report["reports"]:
         assert [row["seconds"] for row in budget["rows"]] == [budget["seconds"]] * len(PEERS)
-        assert [row["trees"] for row in budget["rows"]] == [None, 2.0, 2.0, 2.0, 2.0]
+        assert [row["trees"] for row in budget["rows"]] == [None, *[2.0] * (len(PEERS) - 1)]
     assert {cell["cell"]["threads"] for cell in report["cells"]} == {2}
     text = invoke(*options).stdout
     assert "wanted of ranktune (3 s)" in text and "wanted of ranktune (5 s)" in text and "2 threads" in text
@@ -128,12 +128,28 @@ def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
     report = json.loads(invoke(tmp_path / "n", file, "--json").stdout)
     assert first_feature == [f"{rival} {split}" for split in ("given", "dealt") for rival in PEERS]
     (budget,) = report["reports"]
-    assert [(pair["data"], pair["letor"]) for pair in budget["comparisons"][::4]] == [("n", False), ("whole", False)]
+    others = len(PEERS) - 1
+    assert [(pair["data"], pair["letor"]) for pair in budget["comparisons"][::others]] == [
+        ("n", False), ("whole", False),
+    ]  # fmt: skip
     results = {verdict["what"]: verdict for verdict in budget["verdicts"]}
-    verdict, difference = results["n: not behind flaml"], budget["comparisons"][3]["difference"]
+    verdict, difference = results["n: not behind flaml"], budget["comparisons"][others - 1]["difference"]
     assert verdict["wanted"] == ">= -0.002" and verdict["met"] == (difference >= -0.002)
     assert results["whole: shortest run, seconds"]["wanted"] == ">= 54.0"
     assert results["whole: longest run, seconds"]["wanted"] == "<= 62.2"
+
+
+def test_columns_of_a_table_are_named(tmp_path: Path, first_feature: list[str]) -> None:
+    rows = [f"{k % 2},{k // 4},{0.5 * k},title {k},{k % 3}" for k in range(40)]
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["grade,query_id,first,title,second", *rows]) + "\n")
+    options = (tmp_path / "a.csv", tmp_path / "b.csv", "--qid", "query_id", "--drop", "title")
+    text = invoke(*options, "--rival", OURS, "--rival", OWN, "--rival", "flaml").stdout
+    assert first_feature == [f"{rival} dealt" for _ in "ab" for rival in (OURS, OWN, "flaml")]
+    assert "2 data sets: ndcg@10" in text and "Critical difference" in text and "beside the peers" in text
+    assert max(map(len, text.splitlines())) <= 80
+    report = json.loads(invoke(*options, "--rival", OURS, "--json").stdout)
+    assert report["reports"][0]["overall"] is None  # of one tool
 
 
 def test_stored_results_are_not_rerun(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
@@ -141,18 +157,19 @@ def test_stored_results_are_not_rerun(folder: Path, first_feature: list[str], tm
     options = (folder, "--seconds", 3, "--keep", file, "--json")
     invoke(*options, "--rival", OURS, "--fold", "Fold1")
     first = json.loads(invoke(*options).stdout)
-    assert len(first_feature) == 10  # 1 and the 9 that were missing
-    assert json.loads(invoke(*options).stdout) == first and len(first_feature) == 10
+    every = 2 * len(PEERS)
+    assert len(first_feature) == every  # the first, and those that were missing
+    assert json.loads(invoke(*options).stdout) == first and len(first_feature) == every
     invoke(folder, "--seconds", 4, "--keep", file)
     invoke(*options, "--seed", 1)
     invoke(*options, "--threads", 2)
-    assert len(first_feature) == 40
+    assert len(first_feature) == 4 * every
     file.write_bytes(file.read_bytes()[:-20])  # an interrupt cut the last line short
     rerun = json.loads(invoke(*options, "--threads", 2).stdout)
-    assert first_feature[40:] == ["flaml Fold2"]
-    assert len(list(stored_results(file, cells.Finished.from_json))) == 40 and len(rerun["cells"]) == 10
+    assert first_feature[4 * every :] == ["flaml Fold2"]
+    assert len(list(stored_results(file, cells.Finished.from_json))) == 4 * every and len(rerun["cells"]) == every
     invoke(*options, "--threads", 2)
-    assert len(first_feature) == 41
+    assert len(first_feature) == 4 * every + 1
 
 
 def test_a_tool_that_fails_does_not_stop_the_others(
@@ -169,12 +186,12 @@ def test_a_tool_that_fails_does_not_stop_the_others(
     options = (folder, "--keep", tmp_path / "k", "--json")
     ended = invoke(*options)
     report = json.loads(ended.stdout)
-    assert ended.exit_code == 1 and len(report["failures"]) == 3 and "3 of 10 cells failed" in ended.stderr
+    assert ended.exit_code == 1 and len(report["failures"]) == 3 and "3 of 14 cells failed" in ended.stderr
     assert report["failures"][0] == f"{folder.name} Fold1 lightgbm 60 s seed 0: lightgbm found no model."
     runs = {row["rival"]: row["runs"] for row in report["reports"][0]["rows"]}
-    assert runs == {"ranktune": 2, "lightgbm-defaults": 2, "catboost": 2, "flaml": 1}
+    assert runs == {rival: 1 if rival == "flaml" else 2 for rival in PEERS if rival != "lightgbm"}
     monkeypatch.setattr(cells, "compete", others)
-    assert invoke(*options).exit_code == 0 and len(first_feature) == 7 + 3
+    assert invoke(*options).exit_code == 0 and len(first_feature) == 11 + 3
 
 
 def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
@@ -199,7 +216,7 @@ def test_quality_is_compared_on_all_published_folds_only(
     monkeypatch: pytest.MonkeyPatch, first_feature: list[str]
 ) -> None:
     folds = tuple(Split(f"Fold{k}", queries(3, 3 * k), queries(3, 3 * k + 1), queries(3, 3 * k + 2)) for k in range(5))
-    monkeypatch.setattr(command, "load_cases", lambda data, seed: [Case("OHSUMED", folds, seed, letor=True)])
+    monkeypatch.setattr(command, "load_cases", lambda data, seed, **options: [Case("OHSUMED", folds, seed, letor=True)])
     line = "OHSUMED: mean test ndcg@10"
     assert line in invoke("any", "--rival", "ranktune").stdout
     for options in (("--fold", "Fold1"), ("--split-seed", 0)):

@@ -14,6 +14,7 @@ import pytest
 
 from ranktune.solvers.core.errors import WorkerLost
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
 from ranktune.tuner.storage.leases import LEASED, WAITING, Lease, Leases
 from ranktune.tuner.storage.record import Record
@@ -158,24 +159,29 @@ def test_what_nobody_took_is_taken_by_a_lane_that_is_free(place: Place) -> None:
 
 
 def test_what_runs_elsewhere_is_raced_too_also_when_it_was_lost_or_left_over(place: Place) -> None:
-    dispatcher, incumbent = place.dispatcher(1), np.array([0.5, 0.75])
-    raced = [Running(one.number, one.params, replace(one.task, incumbent=incumbent)) for one in map(requested, (0, 1))]
+    dispatcher, incumbent, race = place.dispatcher(1), np.array([0.5, 0.75]), Race(level=0.2)
+    raced = [
+        Running(one.number, one.params, replace(one.task, incumbent=incumbent, race=race))
+        for one in map(requested, (0, 1))
+    ]
     place.join()
     for one in raced:
         dispatcher.start(one)
     offered = place.claim()
-    assert offered.number == 1
+    assert offered.number == 1 and offered.race == race
     assert offered.incumbent is not None and offered.incumbent.tolist() == incumbent.tolist()
     place.lanes.futures[0].set_exception(WorkerLost("it died"))
     assert dispatcher.completed() == []
     lost = place.claim()
-    assert lost.number == 0
+    assert lost.number == 0 and lost.race == race
     assert lost.incumbent is not None and lost.incumbent.tolist() == incumbent.tolist()
     place.theirs.give_back([lost.token])
     later = place.dispatcher(1)
     assert list(later.unfinished([0, 1])) == [0, 1]
-    later.resume(Running(0, raced[0].params, replace(raced[0].task, incumbent=incumbent + 1.0)))
+    other = Race(min_orders=1)
+    later.resume(Running(0, raced[0].params, replace(raced[0].task, incumbent=incumbent + 1.0, race=other)))
     again = place.claim()
+    assert again.race == other
     assert again.incumbent is not None and again.incumbent.tolist() == [1.5, 1.75]
 
 

@@ -11,6 +11,8 @@ import pytest
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.policy.policy import POLICY, Race
+from ranktune.tuner.storage.lease_tables import RACES
 from ranktune.tuner.storage.leases import Leases
 from ranktune.tuner.storage.record import Record
 from tests.tuner.storage.test_record import DISTRIBUTIONS
@@ -79,7 +81,7 @@ def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leas
     leases.give_back([first.token])
     taken = leases.claim("c")
     assert taken is not None and taken.incumbent is not None and taken.incumbent.tobytes() == incumbent.tobytes()
-    leases.set_incumbent(1, incumbent[::-1])
+    leases.set_race(1, incumbent[::-1])
     leases.give_back([second.token])
     other = leases.claim("d")
     assert other is not None and other.incumbent is not None and other.incumbent.tolist()[0] == incumbent[2]
@@ -88,6 +90,41 @@ def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leas
         leases.offer(number, PARAMS)
         fresh = leases.claim("e")
         assert fresh is not None and fresh.incumbent is None
+
+
+def test_a_trial_carries_when_it_is_stopped(leases: Leases) -> None:
+    races = [Race(level=0.1 + 0.2, min_queries=3), POLICY.race]
+    for number, race in enumerate(races):
+        leases.offer(number, PARAMS, race=race)
+    leases.offer(1, PARAMS, race=races[0])  # again: nothing happens
+    claimed = [leases.claim(worker) for worker in "ab"]
+    assert [lease.race for lease in claimed if lease] == races
+    leases.give_back([lease.token for lease in claimed if lease])
+    for number, race in enumerate(races[::-1]):
+        leases.set_race(number, None, race)
+    assert [lease.race for lease in map(leases.claim, "cd") if lease] == races[::-1]
+    leases.close(1)
+    leases.offer(1, PARAMS)
+    fresh = leases.claim("e")
+    assert fresh is not None and fresh.race == POLICY.race
+
+
+def test_a_database_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """It has no table of races; thresholds that are not stored are the default ones."""
+    record = Record(tmp_path, "s", "map")
+    earlier = Leases(record.storage, "s")
+    for number in (0, 1):
+        earlier.offer(number, PARAMS, race=Race(min_queries=3))
+    with earlier.engine.begin() as connection:
+        RACES.drop(connection)
+    later = Leases(record.storage, "s")
+    with later.engine.begin() as connection:
+        connection.execute(RACES.insert().values(study="s", number=1, thresholds='{"min_queries": 5}'))
+    claimed = [later.claim(worker) for worker in "ab"]
+    assert [lease.race for lease in claimed if lease] == [POLICY.race, Race(min_queries=5)]
+    for leases in (earlier, later):
+        leases.disconnect()
+    record.close()
 
 
 def test_the_owner_takes_back_what_it_offered_but_not_what_is_claimed(leases: Leases) -> None:
