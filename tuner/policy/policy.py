@@ -35,7 +35,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Searching:
-    """Which trial is next (`ranktune.tuner.policy.turns`, `ranktune.tuner.search`).
+    """Which trial is next (`ranktune.tuner.policy.next_trial`, `ranktune.tuner.policy.turns`).
 
     Attributes
     ----------
@@ -53,6 +53,12 @@ class Searching:
     cut : float
         Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds.
         Set by hand.
+    usual : float
+        What a longer trial of a solver still counts after a shorter one, as the time that the next may take. Set by
+        hand.
+    finer, finer_cost : float
+        Factor from the learning rate of the best configuration to that of its finer version, and from the seconds of
+        its trial to those that this must have. Set by hand.
     expensive : float
         Share of the time from which a trial is first compared on a sample, after a first look. Set by hand.
     sample : int
@@ -70,6 +76,9 @@ class Searching:
     poor: int = 3
     min_trials: int = 20
     cut: float = 0.3
+    usual: float = 0.9
+    finer: float = 0.5
+    finer_cost: float = 2.0
     expensive: float = 0.05
     sample: int = 8
     bulk: float = 2.0 / 3.0
