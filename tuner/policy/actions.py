@@ -128,3 +128,36 @@ class Finish:
 
 Next = Fit | Grow | Suggest | Finish
 """What a search does next."""
+
+
+@dataclass(frozen=True)
+class Rescore:
+    """Score the candidates at these places again, on fresh folds."""
+
+    places: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Blend the candidates at these places by the scores that their trials left."""
+
+    places: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Bag:
+    """Refit candidates on all queries, trees of few queries with several seeds.
+
+    Attributes
+    ----------
+    places : sequence of int
+        The candidates that are refitted.
+    seeds : mapping of int to int
+        The seeds of those that are refitted as a bag.
+    kept : sequence of int
+        Those whose trials' models are used as they are.
+    """
+
+    places: Sequence[int]
+    seeds: Mapping[int, int]
+    kept: Sequence[int]
