@@ -34,8 +34,9 @@ from ranktune.studies.laboratory.known import KnownTask
 from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row, mean_value
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.actions import Finish
-from ranktune.tuner.policy.next_trial import next_action, time_limit
+from ranktune.tuner.policy.next_trial import next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.racing import time_limit
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.requests import Budget, FinishedTrials, with_chosen

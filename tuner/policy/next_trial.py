@@ -1,4 +1,4 @@
-"""The order of a search: its next trial, when it ends, and how a trial is run.
+"""The order of a search: its next trial, when it ends, and for which solvers time is reserved.
 
 The first configurations come first, one of each solver, as the level that the search has to beat. Then unfinished
 models continue before other configurations begin: the rest of the first ones, on large data a finer version of the best
@@ -7,7 +7,6 @@ and what a first look found promising, and what the samplers suggest.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 
 from ranktune.tuner.policy.actions import Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
@@ -88,31 +87,6 @@ def _expected(known: Known, untried: Untried) -> float:
 def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:
     """Return the seconds that a trial needs to begin: boosting counts where it is cut."""
     return policy.search.cut * seconds if known.is_cut and solver in known.boosting else seconds
-
-
-def time_limit(known: Known, solver: str, left: float, jobs: int) -> float:
-    """Return the seconds that a trial may take of those left for trials.
-
-    The first configurations of boosting that have not finished get their shares, as far as there is time for a whole
-    fit of each: another kind of trees gains more than the last rounds of one.
-    """
-    if known.has_looked or left == math.inf or solver not in known.boosting:
-        return left
-    fits = int(min(left * jobs / known.fit_seconds, 1 + known.to_grow)) if known.fit_seconds > 0.0 else 1
-    return min(left, left * jobs / max(fits, 1))
-
-
-def is_expensive(seconds: float, total: float, policy: Policy = POLICY) -> bool:
-    """Return whether a trial takes so much of all the time that it is raced on a sample, with all threads."""
-    return seconds >= policy.search.expensive * total
-
-
-def is_raced(earlier: int, finer: bool) -> bool:
-    """Return whether an expensive trial is raced, given the earlier trials of its solver.
-
-    The first trial of a solver may help in a blend, and a finer version of the best is expected to be better.
-    """
-    return earlier > 0 and not finer
 
 
 def with_reserve(known: Known, seconds: Mapping[str, float], policy: Policy = POLICY) -> dict[str, float]:

@@ -107,6 +107,10 @@ class Durations:
         """Return the seconds that a refit with one seed may take, of what took so many in its trial."""
         return self.policy.time.margin * seconds * self.refit_ratio
 
+    def refit_limit(self, left: float) -> float:
+        """Return the seconds after which a refit ends, of so many seconds left."""
+        return left - self.policy.time.late * self.reporting
+
     def after_search(self, candidates: Sequence[Tried], seed: int, jobs: int, left: float) -> Rescore | Blend:
         """Return which candidates are rescored; without a deadline or time for two, those blended by their trials.
 
@@ -189,4 +193,6 @@ class Durations:
 def explaining(elapsed: float, left: float, policy: Policy = POLICY) -> float:
     """Return the seconds for explanations after so many seconds of a study, with so many left; 0 for none."""
     time = policy.time
-    return min(max(time.explained * elapsed, time.explained_least), time.explained_most, max(left, 0.0) / 4.0)
+    return min(
+        max(time.explained * elapsed, time.explained_least), time.explained_most, time.explained_left * max(left, 0.0)
+    )

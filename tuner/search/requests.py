@@ -16,9 +16,16 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
 from ranktune.tuner.policy.actions import Fit, Grow, Suggest
-from ranktune.tuner.policy.next_trial import is_expensive, is_raced, time_limit, with_reserve
+from ranktune.tuner.policy.next_trial import with_reserve
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.racing import Estimate, estimate_by_sample, estimate_in_full
+from ranktune.tuner.policy.racing import (
+    Estimate,
+    estimate_by_sample,
+    estimate_in_full,
+    is_expensive,
+    is_raced,
+    time_limit,
+)
 from ranktune.tuner.samplers.first import is_first
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.dispatcher import Dispatcher, Running

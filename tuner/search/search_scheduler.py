@@ -23,8 +23,7 @@ from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
-from ranktune.tuner.search.first_trials import FirstTrials
-from ranktune.tuner.search.searches import Search, SearchOptions
+from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
 from ranktune.tuner.storage.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE, seconds_of
 from ranktune.tuner.study.declaration import Study
 

@@ -15,13 +15,11 @@ from ranktune.tuner.policy.next_trial import (
     LITTLE_GAIN,
     NO_TIME,
     NOTHING_LEFT,
-    is_expensive,
-    is_raced,
     next_action,
-    time_limit,
     with_reserve,
 )
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.policy.racing import is_expensive, is_raced, time_limit
 from ranktune.tuner.policy.turns import Account
 
 RANDOM = np.random.default_rng(0).random(50)
