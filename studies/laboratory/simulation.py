@@ -33,7 +33,10 @@ from ranktune.studies.laboratory.configurations import Configuration, name_of
 from ranktune.studies.laboratory.known import KnownTask
 from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row, mean_value
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.actions import Finish
+from ranktune.tuner.policy.next_trial import next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.racing import time_limit
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.requests import Budget, FinishedTrials, with_chosen
@@ -147,6 +150,7 @@ class Simulation:
     def __init__(self, task: KnownTask, study: Study, known: Known | None = None, policy: Policy = POLICY) -> None:
         assert study.timeout is not None
         self._task, self._study, self._known = task, study, {} if known is None else known
+        self._policy = policy
         self._problem, self._clock = task.scored(study.timeout), VirtualClock()
         assert isinstance(self._problem.plan, tuple)
         self._parts, self._tasks = len(self._problem.plan), Tasks(study, self._problem.folder)
@@ -161,7 +165,7 @@ class Simulation:
         )
         self._finished = FinishedTrials(study, task.space)
         deadline = Deadline(study.timeout, self._clock)
-        self._budget = Budget(deadline, self._problem.durations.reserve, 1, self._finished, self._scheduler)
+        self._budget = Budget(deadline, self._problem.durations.reserve, 1, self._finished, self._scheduler, policy)
         self._unused = list(range(len(task.rows)))
         self._told: dict[str, list[object]] = {}
         self._seen: Counter[str] = Counter()
@@ -173,8 +177,10 @@ class Simulation:
         for number in range(self._study.n_trials):
             left = self._budget.left() if self.result.finished else float("inf")
             self._asked = False
-            params = self._scheduler.next(number, left) if left > 0.0 and self._unused else None
-            if params is None or not self._try(number, params, left):
+            action = next_action(self._scheduler.known, left, self._policy)
+            if not self._unused or isinstance(action, Finish):
+                break
+            if not self._try(number, self._scheduler.begin(number, action), left):
                 break
         self.result.ended, self.result.exhausted = self._clock.now, not self._unused
         self.result.used = self._clock.now + self._budget.ending()
@@ -209,7 +215,7 @@ class Simulation:
     def _try(self, number: int, params: Configuration, left: float) -> bool:
         """Run a trial of a row, and return whether it came to an end."""
         place, search = self._task.places[name_of(params)], self._search_of(params)
-        limit = left if left == float("inf") else self._scheduler.first.limit(params, left, 1)
+        limit = time_limit(self._scheduler.known, self._task.solvers[place], left, 1)
         around = A_TRIAL + (A_SUGGESTION if self._asked and self._seen[search] >= self._startup else 0.0)
         self._clock.now += around
         task = self._tasks.of(params)

@@ -1,15 +1,19 @@
-"""Whole studies that decide by another policy than that of every study."""
+"""Whole studies that decide by another policy than that of every study, and single decisions."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.split import Split
+from ranktune.tuner.policy.actions import Finish
+from ranktune.tuner.policy.next_trial import next_action
 from ranktune.tuner.policy.policy import Policy
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import prepare
 from ranktune.tuner.search.progress import Progress, Silent, TrialReport
+from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Events
@@ -31,3 +35,9 @@ def run_by(policy: Policy, folder: Path, split: Split, progress: Progress | None
     with home.owned(), Events(folder) as events, InProcess() as executor:
         run = StudyRun(study, home, executor, progress=progress or Silent(), events=events, policy=policy)
         return run.run(prepare(study, [split], home))
+
+
+def begun(scheduler: SearchScheduler, number: int, left: float) -> dict[str, Value] | None:
+    """Begin the trial that is next, and return its parameters, None where the search ends."""
+    action = next_action(scheduler.known, left)
+    return None if isinstance(action, Finish) else scheduler.begin(number, action)

@@ -17,6 +17,7 @@ import numpy as np
 
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.actions import Fit, Grow, Suggest
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.storage.record import Record
@@ -59,15 +60,15 @@ def main(folder: Path, trials: int, sampler: str) -> None:
     watching = Watching(folder)
     with InProcess() as executor:
         loop = TrialLoop(study, "", record, task_of, executor, watching, nothing)
-        suggest = loop.scheduler.next
+        suggest = loop.scheduler.begin
 
-        def timed(number: int, left: float) -> object:
+        def timed(number: int, action: Fit | Grow | Suggest) -> dict[str, Value]:
             begun = time.thread_time()
-            result = suggest(number, left)
+            result = suggest(number, action)
             asks.append(time.thread_time() - begun)
             return result
 
-        loop.scheduler.next = timed  # type: ignore[method-assign, assignment]
+        loop.scheduler.begin = timed  # type: ignore[method-assign]
         begun = time.perf_counter()
         loop.run()
         seconds = time.perf_counter() - begun

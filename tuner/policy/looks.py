@@ -68,14 +68,15 @@ def is_hopeless(arm: Arm, others: Sequence[Arm], queries: int, policy: Policy = 
 
 
 def promising(arms: Sequence[Arm], queries: int, policy: Policy = POLICY) -> list[Arm]:
-    """Return those that may still win, the best first; after two samples at most half of them."""
+    """Return those that may still win, the best first; after two samples at most a share of them."""
     ordered = sorted(arms, key=lambda arm: arm.rank)
     may_win = [arm for arm in ordered if not is_hopeless(arm, ordered, queries, policy)]
-    return may_win if len(ordered[0].sizes) < 2 else may_win[: max(2, len(arms) // 2)]
+    most = max(policy.look.fewest, int(policy.look.kept * len(arms)))
+    return may_win if len(ordered[0].sizes) < 2 else may_win[:most]
 
 
 def affordable(arms: Sequence[Arm], left: float, policy: Policy = POLICY) -> list[Arm]:
-    """Return the first arms whose fits to the next sample fit into the seconds left; none unless at least two do."""
+    """Return the first arms whose fits to the next sample fit into the seconds left; none where too few do."""
     kept = []
     for arm in arms:
         known = arm.seconds or next(
@@ -84,7 +85,7 @@ def affordable(arms: Sequence[Arm], left: float, policy: Policy = POLICY) -> lis
         left -= policy.look.growth_of_cost * known[-1]
         if left >= 0.0:
             kept.append(arm)
-    return kept if len(kept) > 1 else []
+    return kept if len(kept) >= policy.look.fewest else []
 
 
 def parts_of_trials(longest: float, parts: int, seconds: float, policy: Policy = POLICY) -> int:

@@ -35,7 +35,7 @@ class Race:
 
 @dataclass(frozen=True)
 class Searching:
-    """Which trial is next (`ranktune.tuner.policy.turns`, `ranktune.tuner.search`).
+    """Which trial is next (`ranktune.tuner.policy.next_trial`, `ranktune.tuner.policy.turns`).
 
     Attributes
     ----------
@@ -53,6 +53,12 @@ class Searching:
     cut : float
         Share of its expected time from which a trial of boosting is begun; at the deadline it counts with its rounds.
         Set by hand.
+    usual : float
+        What a longer trial of a solver still counts after a shorter one, as the time that the next may take. Set by
+        hand.
+    finer, finer_cost : float
+        Factor from the learning rate of the best configuration to that of its finer version, and from the seconds of
+        its trial to those that this must have. Set by hand.
     expensive : float
         Share of the time from which a trial is first compared on a sample, after a first look. Set by hand.
     sample : int
@@ -70,6 +76,9 @@ class Searching:
     poor: int = 3
     min_trials: int = 20
     cut: float = 0.3
+    usual: float = 0.9
+    finer: float = 0.5
+    finer_cost: float = 2.0
     expensive: float = 0.05
     sample: int = 8
     bulk: float = 2.0 / 3.0
@@ -95,6 +104,13 @@ class Looking:
         The smallest sample of training queries, and of validation queries where there are as many. Set by hand.
     rounds, patience : int
         Rounds of boosting on a sample, and those without improvement after which it ends. Set by hand.
+    longest : float
+        Multiple of the time of the look that one fit may take, which would not be comparable if it were cut. Set by
+        hand.
+    kept : float
+        Share of the configurations that go on at most after two samples. Set by hand.
+    fewest : int
+        Configurations that go on at least; a single one has nothing to be compared with.
     growth_of_cost : float
         Factor of the time of a fit to a sample of twice the size; validation costs the same. Set by hand.
     cheap : float
@@ -113,6 +129,9 @@ class Looking:
     min_vali: int = 300
     rounds: int = 100
     patience: int = 15
+    longest: float = 2.0
+    kept: float = 0.5
+    fewest: int = 2
     growth_of_cost: float = 1.6
     cheap: float = 0.05
     one_part: float = 0.1
@@ -147,9 +166,13 @@ class Time:
         The most seeds, which time that nothing else has used pays for. Set by hand.
     copy_passes : int
         Times that all development documents are scored to make a copy and to measure its loss. Set by hand.
+    late : float
+        Share of the seconds of the reports that is left when a refit ends at the latest. Set by hand.
     explained, explained_least, explained_most : float
         Share of the time of a study that explanations take, and the seconds that they take at least and at most. Set by
         hand.
+    explained_left : float
+        Share of the seconds left that explanations take at most. Set by hand.
     unused : float
         Share of the given time that may be left without a reason in the report. Set by hand.
     """
@@ -167,9 +190,11 @@ class Time:
     untimed_bag: int = 3
     max_bag: int = 10
     copy_passes: int = 6
+    late: float = 0.5
     explained: float = 0.03
     explained_least: float = 0.5
     explained_most: float = 20.0
+    explained_left: float = 0.25
     unused: float = 0.1
 
 

@@ -10,10 +10,14 @@ a unit is not known yet, or is skipped by the metric.
 weights           (n,) how often each query counts, None if each counts once. A weighted mean has the standard error of
 the linearised differences, and the degrees of freedom of the effective number of queries
 (`ranktune.solvers.metrics.means`); orders have no weights.
+
+A trial is stopped at its time limit too. Which limit it has, and whether an expensive one is raced, is decided when it
+begins.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,7 +26,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import effective_count, linearised
-from ranktune.tuner.policy.policy import POLICY, Race
+from ranktune.tuner.policy.actions import Known
+from ranktune.tuner.policy.policy import POLICY, Policy, Race
 
 
 def is_significantly_worse(
@@ -172,3 +177,28 @@ def t_quantile(level: float, degrees: float) -> float:
     from scipy.special import stdtrit  # scipy.stats takes a third of a second to import
 
     return float(-stdtrit(degrees, level))
+
+
+def time_limit(known: Known, solver: str, left: float, jobs: int) -> float:
+    """Return the seconds that a trial may take of those left for trials.
+
+    The first configurations of boosting that have not finished get their shares, as far as there is time for a whole
+    fit of each: another kind of trees gains more than the last rounds of one.
+    """
+    if known.has_looked or left == math.inf or solver not in known.boosting:
+        return left
+    fits = int(min(left * jobs / known.fit_seconds, 1 + known.to_grow)) if known.fit_seconds > 0.0 else 1
+    return min(left, left * jobs / max(fits, 1))
+
+
+def is_expensive(seconds: float, total: float, policy: Policy = POLICY) -> bool:
+    """Return whether a trial takes so much of all the time that it is raced on a sample, with all threads."""
+    return seconds >= policy.search.expensive * total
+
+
+def is_raced(earlier: int, finer: bool) -> bool:
+    """Return whether an expensive trial is raced, given the earlier trials of its solver.
+
+    The first trial of a solver may help in a blend, and a finer version of the best is expected to be better.
+    """
+    return earlier > 0 and not finer

@@ -1,4 +1,4 @@
-"""The estimated duration of the end of a study, and which parts of it fit into the time that is left.
+"""The estimated duration of the end of a study, and its actions, those that fit into the time that is left.
 
 In its full form the candidates that may still win are rescored on fresh folds, which takes as long as their trials did,
 and refitted on all queries, trees with several seeds. In its cheapest form, that of expensive trials, the models and
@@ -10,15 +10,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.policy.actions import Bag, Blend, Rescore
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.trials import Tried, is_behind
-
-T = TypeVar("T", bound=Tried)
+from ranktune.tuner.policy.trials import Tried, finalists, is_behind
 
 
 @dataclass(frozen=True)
@@ -109,6 +107,22 @@ class Durations:
         """Return the seconds that a refit with one seed may take, of what took so many in its trial."""
         return self.policy.time.margin * seconds * self.refit_ratio
 
+    def refit_limit(self, left: float) -> float:
+        """Return the seconds after which a refit ends, of so many seconds left."""
+        return left - self.policy.time.late * self.reporting
+
+    def after_search(self, candidates: Sequence[Tried], seed: int, jobs: int, left: float) -> Rescore | Blend:
+        """Return which candidates are rescored; without a deadline or time for two, those blended by their trials.
+
+        Those of trials cost nothing more, so that significantly worse ones are among them.
+        """
+        places = finalists(candidates, np.random.default_rng([seed, 4]), policy=self.policy)
+        if self.fresh_parts and left < float("inf"):
+            places = self.fit_in_time(places, candidates, jobs, left)
+            if len(places) > 1:
+                return Rescore(places)
+        return Blend(finalists(candidates, np.random.default_rng([seed, 4]), worse=True, policy=self.policy))
+
     def fit_in_time(self, places: list[int], candidates: Sequence[Tried], jobs: int, left: float) -> list[int]:
         """Return those of places that can be rescored and refitted in the seconds left, in their order.
 
@@ -128,31 +142,33 @@ class Durations:
                 return []
         return sorted(kept, key=places.index)
 
-    def fit_for_use(
-        self, plain: Sequence[T], needed: int, has_model: Sequence[bool], jobs: int, left: float
-    ) -> tuple[list[T], list[T], int]:
-        """Return the candidates to refit, those whose trials' models are used as they are, and the seeds of a bag.
+    def after_blending(
+        self, plain: Sequence[Tried], needed: int, has_model: Sequence[bool], jobs: int, left: float
+    ) -> Bag:
+        """Return which candidates are refitted, with how many seeds, and which models of trials are used as they are.
 
         The first `needed` of plain are the parts of the chosen candidate. They are refitted in their order while there
         is time, and the others after them, unless they are significantly worse. A part whose trial left no model is
         refitted in any case; has_model says of each whether it did. That model replaces a refit that takes too long, so
         that parts with one need no margin.
         """
-        free = self.free(left, jobs)
-        refitted, as_left = [], []
+        free, refitted, kept = self.free(left, jobs), list[int](), list[int]()
+        is_worse = [place >= needed and is_behind(own, plain[0], self.policy) for place, own in enumerate(plain)]
         for place, (candidate, has_fit) in enumerate(zip(plain, has_model, strict=True)):
             part, cost = place < needed, self.refit(candidate.seconds)
             if part and has_fit:
                 cost /= self.policy.time.margin
-            behind = not part and has_fit and is_behind(candidate, plain[0], self.policy)
-            if cost * jobs <= free and not behind:  # a fit cannot be divided among the jobs
+            # A fit cannot be divided among the jobs.
+            if cost * jobs <= free and not (has_fit and is_worse[place]):
                 free -= cost
-                refitted.append(candidate)
+                refitted.append(place)
             elif has_fit:
-                as_left.append(candidate)
+                kept.append(place)
             elif part:
-                refitted.append(candidate)
-        return refitted, as_left, self.bag_size(refitted, jobs, left)
+                refitted.append(place)
+        size = self.bag_size([plain[place] for place in refitted], jobs, left)
+        bags = [place for place in refitted if self.is_bagged(plain[place].solver) and not is_worse[place]]
+        return Bag(refitted, dict.fromkeys(bags, size), kept)
 
     def bag_size(self, plain: Sequence[Tried], jobs: int, left: float) -> int:
         """Return the number of seeds of a bag with which all of plain can be refitted in the seconds left.
@@ -177,4 +193,6 @@ class Durations:
 def explaining(elapsed: float, left: float, policy: Policy = POLICY) -> float:
     """Return the seconds for explanations after so many seconds of a study, with so many left; 0 for none."""
     time = policy.time
-    return min(max(time.explained * elapsed, time.explained_least), time.explained_most, max(left, 0.0) / 4.0)
+    return min(
+        max(time.explained * elapsed, time.explained_least), time.explained_most, time.explained_left * max(left, 0.0)
+    )

@@ -53,11 +53,11 @@ class Account:
         """The seconds that the search has used, with those that its running trials are expected to take."""
         return self.seconds + self.running * (self.seconds / self.trials if self.trials else 0.0)
 
-    def spend(self, solver: str, seconds: float) -> None:
+    def spend(self, solver: str, seconds: float, policy: Policy = POLICY) -> None:
         """Count the seconds of a finished trial."""
         self.trials += 1
         self.seconds += seconds
-        self.usual[solver] = max(0.9 * self.usual.get(solver, 0.0), seconds)
+        self.usual[solver] = max(policy.search.usual * self.usual.get(solver, 0.0), seconds)
 
     def suggested(self, gain: float | None, until: float, policy: Policy = POLICY) -> None:
         """Count a suggestion with its expected gain, None where the sampler expects none, which should be `until`."""

@@ -223,7 +223,7 @@ class _Looking:
             path=(),
             bound=rounds,
             keep=False,
-            limit=2.0 * self._budget,  # a fit that is cut would not be comparable
+            limit=self._policy.look.longest * self._budget,
         )
 
 

@@ -27,6 +27,8 @@ from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.actions import Finish
+from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
 from ranktune.tuner.search.progress import Progress, TrialReport
@@ -176,11 +178,11 @@ class TrialLoop:
         timed = deadline.left < float("inf")
         options = replace(options, per_solver=options.per_solver and timed)
         self.scheduler = SearchScheduler(study, space, options, timed=timed, weights=record.weights, policy=policy)
-        self._record, self._check, self._most_failures = record, check, policy.search.failures
+        self._record, self._check, self._policy = record, check, policy
         record.settle()
         self._dispatcher = Dispatcher(executor, record.leases, objective, events, clock, split)
         self._finished = FinishedTrials(study, space, record.weights)
-        budget = Budget(deadline, reserve, max(executor.jobs, 1), self._finished, self.scheduler)
+        budget = Budget(deadline, reserve, max(executor.jobs, 1), self._finished, self.scheduler, policy)
         trials = record.trials()
         for trial in trials:
             complete = trial.state == TrialState.COMPLETE
@@ -188,12 +190,10 @@ class TrialLoop:
         done = {number_of(trial) for trial in trials}
         self._missing = [number for number in range(study.n_trials) if number not in done]
         self._reports = Reports(study, split, progress, events, budget, clock, len(done))
-        self._requests = Requests(
-            study, space, task_of, options.looked, self.scheduler, self._dispatcher, budget, trials, policy
-        )
+        self._requests = Requests(study, space, task_of, options.looked, self._dispatcher, budget)
         self._failed_in_a_row = 0
         self._waiting: Running | None = None
-        self.ended = "all trials were run"
+        self.ended = ALL_RUN
 
     def _remember(self, trial: FrozenTrial, per_query: Floats | None) -> None:
         self._finished.add(self.scheduler.search_of(trial.params), trial, per_query)
@@ -234,7 +234,7 @@ class TrialLoop:
             for trial, outcome in self._dispatcher.completed():
                 self._complete(trial, outcome)
             if self._dispatcher.is_overdue:  # between two steps of the running trials there was no end
-                self._missing.clear()
+                self._finish(GIVEN_UP)
                 self._stop(0.0)
         if interrupts.requested:
             self._reports.stage("stopping: running trials have a few seconds to finish; Ctrl-C again ends at once")
@@ -250,15 +250,19 @@ class TrialLoop:
         return self._requests.budget.left() if self._reports.done else float("inf")
 
     def _request(self, number: int) -> None:
-        """Request the trial of that number, or end the search if none fits into the time left."""
+        """Carry out the next action: the trial of that number, or the end of the search."""
         left = self._time_left()
-        self._waiting = self._requests.next(number, left)
-        if self._waiting is not None:
-            self._reports.asked(self._waiting)
-            return
+        match next_action(self.scheduler.known, left, self._policy):
+            case Finish(reason):
+                self._finish(reason)
+            case action:
+                self._waiting = self._requests.begin(number, action, left)
+                self._reports.asked(self._waiting)
+
+    def _finish(self, reason: str) -> None:
+        """Request no more trials."""
         self._missing.clear()
-        has_time = left >= self._requests.budget.total / 2
-        self.ended = "nothing is left to try" if has_time else "no further trial fits into the time"
+        self.ended = reason
 
     def _start(self) -> bool:
         """Start the trial that waits, unless it needs more of the workers than are free; return whether none waits."""
@@ -272,7 +276,7 @@ class TrialLoop:
         record, finished, task = self._record, self._finished, trial.task
         outcome = comparable_outcome(outcome, record.metric, finished.counted, record.weights)
         if outcome.given_up:  # it gave up at the deadline, and is not recorded
-            self._missing.clear()
+            self._finish(GIVEN_UP)
             self._reports.given_up(trial, outcome)
             self._dispatcher.recorded(trial.number)
             return
@@ -286,8 +290,8 @@ class TrialLoop:
         self.scheduler.tell(trial.number, written, outcome.ended - outcome.begun, per_query)
         self._reports.show(trial, written)
         self._failed_in_a_row = self._failed_in_a_row + 1 if written.state == TrialState.FAIL else 0
-        if self._failed_in_a_row >= self._most_failures:
+        if self._failed_in_a_row >= self._policy.search.failures:
             raise AllFailed(
-                f"the last {self._most_failures} trials failed, the last with: {written.user_attrs[ERROR]}. "
+                f"the last {self._failed_in_a_row} trials failed, the last with: {written.user_attrs[ERROR]}. "
                 "What had finished is in the record; `ranktune resume` goes on."
             )

@@ -1,9 +1,8 @@
-"""From a suggestion to a trial: its time, what it has to beat, and on large data the sample it is raced on first."""
+"""From an action to a trial: its time, what it has to beat, and on large data the sample it is raced on first."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -16,8 +15,17 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.task import Outcome, Task, chosen_parameters
+from ranktune.tuner.policy.actions import Fit, Grow, Suggest
+from ranktune.tuner.policy.next_trial import with_reserve
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.racing import Estimate, estimate_by_sample, estimate_in_full
+from ranktune.tuner.policy.racing import (
+    Estimate,
+    estimate_by_sample,
+    estimate_in_full,
+    is_expensive,
+    is_raced,
+    time_limit,
+)
 from ranktune.tuner.samplers.first import is_first
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.dispatcher import Dispatcher, Running
@@ -120,6 +128,7 @@ class Budget:
     jobs: int
     finished: FinishedTrials
     scheduler: SearchScheduler
+    policy: Policy = POLICY
     total: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -131,20 +140,14 @@ class Budget:
         return float("inf") if self.deadline.left == float("inf") else self.deadline.left - self.ending()
 
     def ending(self) -> float:
-        """Return the seconds that selection and refit take.
-
-        Solvers that are significantly worse have no share of them: they are rescored only if there is time.
-        """
-        known = self.finished.seconds().items()
-        seconds = {solver: took for solver, took in known if not self.scheduler.is_significantly_worse(solver)}
-        expected = self.scheduler.first.untried_leader()
-        if expected is not None:
-            seconds = dict([expected]) | seconds
-        return self.reserve(self.total * self.jobs, seconds, self.scheduler.first.to_grow > 0) / self.jobs
+        """Return the seconds that selection and refit take."""
+        known = self.scheduler.known
+        seconds = with_reserve(known, self.finished.seconds(), self.policy)
+        return self.reserve(self.total * self.jobs, seconds, known.to_grow > 0) / self.jobs
 
 
 class Requests:
-    """Makes the trials of a split of what the scheduler suggests."""
+    """Makes the trials of a split of actions."""
 
     def __init__(
         self,
@@ -152,58 +155,51 @@ class Requests:
         space: UnionSpace,
         task_of: Callable[[str, Mapping[str, Value]], Task],
         looked: Look | None,
-        scheduler: SearchScheduler,
         dispatcher: Dispatcher,
         budget: Budget,
-        begun: Iterable[FrozenTrial],
-        policy: Policy = POLICY,
     ) -> None:
         self._study, self._space, self._task_of, self._looked = study, space, task_of, looked
-        self._scheduler, self._dispatcher, self.budget, self._policy = scheduler, dispatcher, budget, policy
-        self._begun = Counter(str(trial.params[SOLVER]) for trial in begun)
+        self._scheduler, self._dispatcher, self.budget = budget.scheduler, dispatcher, budget
 
     def resumed(self, number: int, params: Mapping[str, Value], left: float) -> Running:
         """Return a trial that an earlier run did not finish."""
         return self._trial(number, self._scheduler.resume(number, params), left)
 
-    def next(self, number: int, left: float) -> Running | None:
-        """Return the trial of that number, None if none fits into the seconds left."""
-        params = self._scheduler.next(number, left) if left > 0.0 else None
-        return None if params is None else self._trial(number, params, left)
+    def begin(self, number: int, action: Fit | Grow | Suggest, left: float) -> Running:
+        """Return the trial of that number by an action."""
+        finer = isinstance(action, Fit) and action.finer
+        return self._trial(number, self._scheduler.begin(number, action), left, finer=finer)
 
     def chosen(self, trial: Running, outcome: Outcome) -> tuple[dict[str, Value], Mapping[str, BaseDistribution]]:
         """Return the parameters of a trial by flat name, with the best value of its path, and distributions of them."""
         params = with_chosen(trial.params, trial.task, outcome)
         return params, widened(self._space.distributions, params)
 
-    def _trial(self, number: int, params: Mapping[str, Value], left: float) -> Running:
+    def _trial(self, number: int, params: Mapping[str, Value], left: float, *, finer: bool = False) -> Running:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
         known = None if self._study.full else finished.incumbent(search, solver)
-        limit = self._scheduler.first.limit(params, left, self.budget.jobs)
+        limit = time_limit(self._scheduler.known, solver, left, self.budget.jobs)
         task = self._task_of(solver, parameters)
         incumbent = None if known is None else known.scores
-        task = replace(task, limit=limit, incumbent=incumbent, race=self._policy.race)
-        if solver_class(solver).path_expensive and self._begun[solver] != 1:
+        task = replace(task, limit=limit, incumbent=incumbent, race=self.budget.policy.race)
+        earlier = self._scheduler.known.begun[solver] - 1
+        if solver_class(solver).path_expensive and earlier != 1:
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)
         if self._looked is not None and self._looked.parts == 1 and not self._study.full:
-            task = self._economical(task, search, self._looked, number)
-        self._begun[solver] += 1
+            task = self._economical(task, search, self._looked, is_raced=is_raced(earlier, finer))
         return Running(number, params, task)
 
-    def _economical(self, task: Task, search: str, looked: Look, number: int) -> Task:
-        """Return a task of large data: an expensive one is raced on a sample first, and has the threads of all workers.
-
-        The first trial of a solver is not raced, since it may help in a blend, nor is a finer version of the best.
-        """
-        size = looked.sample(self._policy)
+    def _economical(self, task: Task, search: str, looked: Look, *, is_raced: bool) -> Task:
+        """Return a task of large data: an expensive one is raced on a sample, and has all threads."""
+        size = looked.sample(self.budget.policy)
         task = replace(task, samples=(size,))
-        if looked.cost(task.solver) < self._policy.search.expensive * self.budget.total:
+        if not is_expensive(looked.cost(task.solver), self.budget.total, self.budget.policy):
             return task
         task = replace(task, threads=self.budget.jobs if self._dispatcher.in_processes else 1)
         known = self.budget.finished.incumbent(search)
-        if self._begun[task.solver] == 0 or number == self._scheduler.first.finer or known is None:
+        if not is_raced or known is None:
             return replace(task, incumbent=None)
         gain = looked.allowance(task.solver, known.solver, size)
         return replace(task, incumbent=known.scores, incumbent_samples=tuple(scores - gain for scores in known.samples))

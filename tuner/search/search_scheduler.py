@@ -1,4 +1,4 @@
-"""What to try next: from one search over all solvers, or from one search for each solver, which share the time.
+"""The searches of a study: one over all solvers, or one for each solver, which share the time.
 
 One search compares the solvers and soon stays with the one or two that lead. On few queries, with a given time, that
 follows the noise. Then each solver is searched by itself, and the next trial belongs to the search that has used the
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 
 from optuna.samplers import BaseSampler, RandomSampler
 from optuna.trial import FrozenTrial, Trial, create_trial
@@ -18,8 +19,8 @@ from optuna.trial import FrozenTrial, Trial, create_trial
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
+from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.turns import is_open, is_significantly_worse, time_used
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
@@ -33,7 +34,7 @@ ALL_SOLVERS = ""
 
 
 class SearchScheduler:
-    """The searches of a study: which of them is next, and what it tries.
+    """The searches of a study: what is known of them, and what they suggest.
 
     Parameters
     ----------
@@ -50,11 +51,6 @@ class SearchScheduler:
         What decides.
     sampler : callable
         Makes the sampler of a trial.
-
-    Attributes
-    ----------
-    first : FirstTrials
-        What is tried before the samplers suggest.
     """
 
     def __init__(
@@ -71,47 +67,41 @@ class SearchScheduler:
     ) -> None:
         options = options or SearchOptions()
         self._study, self._timed, self._weights, self._clock = study, timed, weights, clock
-        self._policy, self._sampler, self.first = policy, sampler, FirstTrials(space, options, policy)
-        self._per_solver, space = options.per_solver, self.first.space
+        self._policy, self._sampler, self._first = policy, sampler, FirstTrials(space, options, policy)
+        self._per_solver, space = options.per_solver, self._first.space
         names = [str(params[SOLVER]) for params in space.defaults()] if options.per_solver else [ALL_SOLVERS]
         self._searches = {
             name: Search(name, space.restricted({SOLVER: name}) if name else space, learns=study.sampler != RANDOM)
             for name in names
         }
+        share = -(-study.n_trials // len(names)) if options.per_solver else float("inf")
+        self._first.known = replace(self._first.known, accounts=self._searches, share=share, weights=weights)
         self._asked: dict[int, tuple[Trial, float]] = {}
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
         """Add finished trials of an earlier run, each with its values by query, None where it failed or was stopped."""
         for trial, per_query in trials:
-            self.first.begin(trial.params)
+            self._first.begin(trial.params)
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
                 self._finish(search, trial, seconds_of(trial), per_query)
                 search.add(observations(trial, timed=self._timed, policy=self._policy))
-                search.spend(solver, seconds_of(trial))
+                search.spend(solver, seconds_of(trial), self._policy)
 
     def resume(self, number: int, params: Mapping[str, Value]) -> dict[str, Value]:
         """Begin a trial that an earlier run did not finish, with the parameters that it had, and return them."""
         search = self._searches[self.search_of(params)]
         return self._ask(number, search, RandomSampler(seed=0), self._clock(), params)  # all parameters are given
 
-    def next(self, number: int, left: float) -> dict[str, Value] | None:
-        """Return the parameters to try as trial `number`, None if no search fits into the seconds left.
+    @property
+    def known(self) -> Known:
+        """What is known, of which the policy decides what is next."""
+        return self._first.known
 
-        The first configuration of each solver, its defaults unless a look has found a better one, comes first, as the
-        level that the search has to beat.
-        """
-        begun = self._clock()
-        first = self.first.next(number, left)
-        if first is not None:
-            search = self._searches[self.search_of(first)]
-        else:
-            every = self._searches.values()
-            share = -(-self._study.n_trials // len(every)) if self._per_solver else float("inf")
-            searches = [s for s in every if is_open(s, share, self._policy) and self._fits(s, left)]
-            if not searches:
-                return None
-            search = min(searches, key=lambda own: time_used(own, every, self._weights, self._policy))
+    def begin(self, number: int, action: Fit | Grow | Suggest) -> dict[str, Value]:
+        """Begin trial `number`, and return its parameters."""
+        begun, given = self._clock(), None if isinstance(action, Suggest) else action.params
+        search = self._searches[action.search if isinstance(action, Suggest) else self.search_of(action.params)]
         sampler = self._sampler(
             self._study.sampler,
             seed=self._study.seed,
@@ -121,7 +111,9 @@ class SearchScheduler:
             costs=True,
             acquisition=self._study.acquisition,
         )
-        params = self._ask(number, search, sampler, begun, first)
+        params = self._ask(number, search, sampler, begun, given)
+        if isinstance(action, Fit) and action.finer:
+            self._first.refine(params)
         if self._study.until is not None:
             search.suggested(getattr(sampler, "expected_gain", None), self._study.until, self._policy)
         return params
@@ -132,16 +124,11 @@ class SearchScheduler:
         search = self._searches[self.search_of(written.params)]
         self._finish(search, written, seconds, per_query)
         search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
-        search.spend(str(written.params[SOLVER]), suggesting + seconds)
+        search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
 
     def end(self, name: str) -> None:
         """Request no more trials of a search, which has nothing left to try."""
         self._searches[name].poor = self._policy.search.poor
-
-    def is_significantly_worse(self, solver: str) -> bool:
-        """Return whether the best of a solver is significantly worse than that of all; False in a search over all."""
-        every, search = self._searches.values(), self._searches.get(solver)
-        return search is not None and is_significantly_worse(search, every, self._weights, self._policy)
 
     def search_of(self, params: Mapping[str, Value]) -> str:
         """Return the name of the search that a configuration belongs to."""
@@ -151,7 +138,7 @@ class SearchScheduler:
         self, number: int, search: Search, sampler: BaseSampler, begun: float, given: Mapping[str, Value] | None
     ) -> dict[str, Value]:
         trial, params = search.ask(sampler, given)
-        self.first.begin(params)
+        self._first.begin(params)
         self._asked[number] = trial, self._clock() - begun
         return params
 
@@ -159,12 +146,7 @@ class SearchScheduler:
         """Note the best trial of a search, and of all of them."""
         if per_query is not None and (search.best is None or self._mean(per_query) > self._mean(search.best)):
             search.best = per_query
-        self.first.finish(trial, seconds)
-
-    def _fits(self, search: Search, left: float) -> bool:
-        """Return whether a trial of some solver of a search fits into the seconds left, by what its trials took."""
-        least = (self.first.least(solver, seconds) for solver, seconds in search.usual.items())
-        return min(least, default=0.0) <= left
+        self._first.finish(trial, seconds)
 
     def _mean(self, per_query: Floats) -> float:
         return mean_or_zero(per_query, self._weights)

@@ -1,10 +1,10 @@
-"""The searches of a study in memory, and what is tried before their samplers suggest."""
+"""The searches of a study in memory, and what is known before their samplers suggest."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import optuna
@@ -14,7 +14,7 @@ from optuna.storages import InMemoryStorage
 from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.policy.growth import Growing, continued
+from ranktune.tuner.policy.actions import Growing, Known, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.turns import Account
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
@@ -46,131 +46,98 @@ class SearchOptions:
 
 
 class FirstTrials:
-    """The first configurations of each solver that are still to come, as the level that the search has to beat.
+    """Keeps what is known of a study up to date, as trials begin and finish.
+
+    Parameters
+    ----------
+    space : UnionSpace
+    options : SearchOptions
+    policy : Policy
 
     Attributes
     ----------
     space : UnionSpace
         What is searched: without the solvers that the look has shown to be hopeless.
-    finer : int
-        The number of the last trial that has half of the learning rate of the best.
+    known : Known
+        What is known now, but for the searches.
     """
 
     def __init__(self, space: UnionSpace, options: SearchOptions, policy: Policy = POLICY) -> None:
-        self._options, self.space, self._policy, looked = options, space, policy, options.looked
-        self._untried = first_configurations(space)
-        self._then: list[dict[str, Value]] = []
+        first, further, looked = first_configurations(space), list[dict[str, Value]](), options.looked
+        boosting = frozenset(solver for params in first if grows(solver := str(params[SOLVER])))
         if looked is not None:
-            promising = [params for params in self._untried if params[SOLVER] not in looked.hopeless]
-            self.space = space.restricted({SOLVER: [str(params[SOLVER]) for params in promising]})
+            promising = [params for params in first if params[SOLVER] not in looked.hopeless]
+            space = space.restricted({SOLVER: [str(params[SOLVER]) for params in promising]})
             seen = {standing.solver for standing in looked.standings}
-            self._untried = [*looked.first(policy), *(params for params in promising if params[SOLVER] not in seen)]
-            self._then = looked.then(policy)
-        self._first, self._unfinished = list(self._untried), list[Growing]()
-        self._begun, self._finished = set[str](), set[str]()
-        self._leader: tuple[dict[str, Value], float, float] | None = None
-        self._finer_rates: set[float] = set()
-        self.finer = -1
-
-    def next(self, number: int, left: float) -> dict[str, Value] | None:
-        """Return what to try as trial `number` before the search goes on, of what fits into the seconds left.
-
-        The first configuration of each solver comes first. Then unfinished models continue, the best first, before
-        other configurations begin.
-        """
-        new = [params for params in self._untried if params[SOLVER] not in self._begun]
-        growing = continued(self._unfinished, -math.inf if self._leader is None else self._leader[2])
-        return (
-            self._next_of(new, left)
-            or (None if growing is None else dict(growing.params))
-            or self._next_of(self._untried, left)
-            or self._finer(number, left)
-            or self._next_of(self._then, left)
+            first = [*looked.first(policy), *(params for params in promising if params[SOLVER] not in seen)]
+            further = looked.then(policy)
+        self.space, self._policy, self._looked, self._first = space, policy, looked, first
+        self._leader: tuple[dict[str, Value], float] | None = None
+        self._refined: set[Value] = set()
+        self.known = Known(
+            first=[self._untried(params) for params in first],
+            further=[self._untried(params) for params in further],
+            leader=self._untried(looked.standings[0].params) if looked is not None and looked.standings else None,
+            boosting=boosting,
+            is_cut=options.one_part,
+            fit_seconds=options.fit_seconds,
+            has_looked=looked is not None,
         )
 
     def begin(self, params: Mapping[str, Value]) -> None:
         """Note that a configuration was requested: it is not tried first again, whatever its rounds of boosting."""
-        self._then = [configuration for configuration in self._then if not alike(configuration, params)]
-        self._untried = [configuration for configuration in self._untried if not alike(configuration, params)]
-        self._unfinished = [growing for growing in self._unfinished if not alike(growing.params, params)]
-        self._begun.add(str(params[SOLVER]))
+        known, solver = self.known, str(params[SOLVER])
+        self.known = replace(
+            known,
+            first=[one for one in known.first if not alike(one.params, params)],
+            further=[one for one in known.further if not alike(one.params, params)],
+            unfinished=[growing for growing in known.unfinished if not alike(growing.params, params)],
+            begun={**known.begun, solver: known.begun.get(solver, 0) + 1},
+        )
+
+    def refine(self, params: Mapping[str, Value]) -> None:
+        """Note that a finer version of the best configuration was requested."""
+        self._refined.add(params[_rate_of(params)])
+        self.known = replace(self.known, finer=self._finer())
 
     def finish(self, trial: FrozenTrial, seconds: float) -> None:
         """Note that a trial has finished."""
-        self._finished.add(str(trial.params[SOLVER]))
-        if trial.user_attrs.get(UNFINISHED) and trial.state == TrialState.COMPLETE and trial.value is not None:
+        known, unfinished = self.known, list(self.known.unfinished)
+        complete, value = trial.state == TrialState.COMPLETE, -math.inf if trial.value is None else trial.value
+        if complete and trial.user_attrs.get(UNFINISHED):
             first = any(alike(params, trial.params) for params in self._first)
-            self._unfinished.append(Growing(trial.params, trial.value, first))
-        better = self._leader is None or (trial.value is not None and trial.value > self._leader[2])
-        if trial.state == TrialState.COMPLETE and trial.value is not None and better:
-            self._leader = dict(trial.params), seconds, trial.value
+            unfinished.append(Growing(trial.params, value, first))
+        if complete and (self._leader is None or value > known.best):
+            self._leader, known = (dict(trial.params), seconds), replace(known, best=value)
+        finished = known.finished | {str(trial.params[SOLVER])}
+        self.known = replace(known, unfinished=unfinished, finished=finished, finer=self._finer())
 
-    def untried_leader(self) -> tuple[str, float] | None:
-        """Return the leader of the look and the expected seconds of its trial, None once it has finished one."""
-        looked = self._options.looked
-        if looked is None or not looked.standings or looked.standings[0].solver in self._finished:
-            return None
-        leader = looked.standings[0].solver
-        return leader, looked.cost(leader)
+    def _untried(self, params: Mapping[str, Value]) -> Untried:
+        solver = str(params[SOLVER])
+        return Untried(solver, params, 0.0 if self._looked is None else self._looked.cost(solver))
 
-    def least(self, solver: str, seconds: float) -> float:
-        """Return the seconds that a trial of a solver needs to begin: boosting counts where it is cut."""
-        return self._policy.search.cut * seconds if self._options.one_part and grows(solver) else seconds
-
-    @property
-    def to_grow(self) -> int:
-        """How many first configurations of boosting have not finished, where boosting counts when it is cut."""
-        untried = sum(grows(str(params[SOLVER])) for params in self._untried)
-        return untried + sum(growing.first for growing in self._unfinished) if self._options.one_part else 0
-
-    def limit(self, params: Mapping[str, Value], left: float, jobs: int) -> float:
-        """Return the seconds that a trial may take of those left for trials.
-
-        The first configurations of boosting that have not finished get their shares, as far as there is time for a
-        whole fit of each: another kind of trees gains more than the last rounds of one.
-        """
-        seconds = self._options.fit_seconds
-        if self._options.looked is not None or left == math.inf or not grows(str(params[SOLVER])):
-            return left
-        fits = int(min(left * jobs / seconds, 1 + self.to_grow)) if seconds > 0.0 else 1
-        return min(left, left * jobs / max(fits, 1))
-
-    def _next_of(self, configurations: Sequence[dict[str, Value]], left: float) -> dict[str, Value] | None:
-        """Return the first of configurations that fits into the seconds left."""
-        for params in configurations:
-            solver = str(params[SOLVER])
-            if self.least(solver, self._expected(solver)) <= left:
-                return params
-        return None
-
-    def _expected(self, solver: str) -> float:
-        """Return the expected seconds of a solver's first trial, 0 where it is tried in any case.
-
-        Once a model has grown, another begins only where a good part of its fit has room.
-        """
-        options = self._options
-        if options.looked is not None:
-            return options.looked.cost(solver)
-        return options.fit_seconds if options.one_part and grows(solver) and any(map(grows, self._finished)) else 0.0
-
-    def _finer(self, number: int, left: float) -> dict[str, Value] | None:
-        """Return the best configuration with half of its learning rate, where there is time for twice its trial.
+    def _finer(self) -> Untried | None:
+        """Return the best configuration with a smaller learning rate, None where it has been tried.
 
         Boosting with smaller steps takes more rounds, and generalises better as a rule. It is tried on large data only,
         where a search has few trials, and once of each configuration.
         """
-        if self._options.looked is None or self._leader is None:
+        if self._looked is None or self._leader is None:
             return None
-        params, seconds, _ = self._leader
-        name = f"{params[SOLVER]}.learning_rate"
-        rate, known = params.get(name), self.space.distributions.get(name)
-        if not grows(str(params[SOLVER])) or not isinstance(rate, float) or not isinstance(known, FloatDistribution):
+        params, seconds = self._leader
+        solver, name = str(params[SOLVER]), _rate_of(params)
+        rate, bounds = params.get(name), self.space.distributions.get(name)
+        if not grows(solver) or not isinstance(rate, float) or not isinstance(bounds, FloatDistribution):
             return None
-        if rate / 2.0 < known.low or 2.0 * seconds > left or rate / 2.0 in self._finer_rates:
+        rate *= self._policy.search.finer
+        if rate < bounds.low or rate in self._refined:
             return None
-        self._finer_rates.add(rate / 2.0)
-        self.finer = number
-        return clipped(self.space.distributions, {**params, name: rate / 2.0})
+        return Untried(solver, clipped(self.space.distributions, {**params, name: rate}), seconds)
+
+
+def _rate_of(params: Mapping[str, Value]) -> str:
+    """Return the flat name of the learning rate of a configuration's solver."""
+    return f"{params[SOLVER]}.learning_rate"
 
 
 class _CompactStorage(InMemoryStorage):

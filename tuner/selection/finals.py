@@ -20,7 +20,6 @@ from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model, microseconds_a_document
 from ranktune.tuner.evaluation.plans import Delivered, Final
 from ranktune.tuner.policy.blends import choose_blend, first_unless_better, nested_choice, scale
-from ranktune.tuner.policy.trials import is_behind
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.splits.plans import Fold, query_folds
@@ -166,14 +165,15 @@ def refit_all(
     needed = chosen[0].members or chosen[:1]
     left, durations = {part: task_of(study, problem, part, study.seed) for part in plain}, problem.durations
     fits = [has_model(left[part]) for part in plain]
-    refitted, as_left, seeds = durations.fit_for_use(plain, len(needed), fits, executor.jobs, deadline.left)
+    bag = durations.after_blending(plain, len(needed), fits, executor.jobs, deadline.left)
+    refitted, as_left = ([plain[place] for place in places] for places in (bag.places, bag.kept))
     used = {part: part for part in plain}
-    for part in refitted if study.refit else ():
-        bagged = "seeds" not in part.params and durations.is_bagged(part.solver)  # unless its seeds were tuned
-        if bagged and (part in needed or not is_behind(part, needed[0], problem.policy)):
+    for place, seeds in bag.seeds.items() if study.refit else ():
+        part = plain[place]
+        if "seeds" not in part.params:  # unless its seeds were tuned
             used[part] = replace(part, params={**part.params, "seeds": seeds})
     on_everything = study.refit or not problem.given_split
-    limit, threads = deadline.left - durations.reporting / 2.0, 1
+    limit, threads = durations.refit_limit(deadline.left), 1
     if deadline.left < float("inf"):
         threads = max(1, executor.jobs // max(len(refitted), 1))
     jobs: dict[Candidate, Future[Delivered]] = {}

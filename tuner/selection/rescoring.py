@@ -12,7 +12,7 @@ import numpy as np
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.policy.trials import finalists
+from ranktune.tuner.policy.actions import Blend, Rescore
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.splits.plans import FRESH
 from ranktune.tuner.splits.proof import Damaged, read_archive
@@ -37,13 +37,11 @@ def rescored(
     """
     if study.strict or not isinstance(problem.plan, tuple):
         return candidates
-    places = finalists(candidates, np.random.default_rng([study.seed, 4]), policy=problem.policy)
-    if problem.fresh and deadline.left < float("inf"):
-        affordable = problem.durations.fit_in_time(places, candidates, executor.jobs, deadline.left)
-        if len(affordable) > 1:
-            return _on_fresh_folds(study, problem, candidates, affordable, executor)
-    every = finalists(candidates, np.random.default_rng([study.seed, 4]), worse=True, policy=problem.policy)
-    return _of_trials(study, problem, candidates, every, executor, deadline)
+    match problem.durations.after_search(candidates, study.seed, executor.jobs, deadline.left):
+        case Rescore(places):
+            return _on_fresh_folds(study, problem, candidates, places, executor)
+        case Blend(places):
+            return _of_trials(study, problem, candidates, places, executor, deadline)
 
 
 def _evaluated(executor: Executor, tasks: Mapping[int, Task]) -> Iterator[tuple[int, Outcome]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ranktune.tuner.policy.actions import Bag, Blend, Rescore
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.reserve import Durations, explaining
 from ranktune.tuner.selection.candidates import Candidate
@@ -83,18 +84,35 @@ def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_le
     plain = [FOUND[0], FOUND[1], FOUND[3]]
     cost = [1.1 * 1.25 / 5 * one.seconds for one in plain]
 
-    def chosen(left: float, *, kept: bool = True) -> tuple[list[Candidate], list[Candidate]]:
-        return END.fit_for_use(plain, 2, [kept] * 3, 1, left + REPORTING + 1e-9)[:2]
+    def chosen(left: float, *, kept: bool = True) -> tuple[list[int], list[int]]:
+        bag = END.after_blending(plain, 2, [kept] * 3, 1, left + REPORTING + 1e-9)
+        return [*bag.places], [*bag.kept]
 
-    assert chosen(0.0, kept=False) == (plain[:2], [])  # without models the parts of the chosen are refitted in any case
-    assert chosen(0.0) == ([], plain)
-    assert chosen(cost[1] / 1.1) == ([plain[1]], [plain[0], plain[2]])  # if it takes longer, its trial's model is used
-    assert chosen(cost[1] / 1.1 - 0.01) == ([], plain)
-    assert chosen(sum(cost[:2])) == (plain[:2], plain[2:])
-    assert chosen(sum(cost)) == (plain, [])
+    assert chosen(0.0, kept=False) == ([0, 1], [])  # without models the parts of the chosen are refitted in any case
+    assert chosen(0.0) == ([], [0, 1, 2])
+    assert chosen(cost[1] / 1.1) == ([1], [0, 2])  # if it takes longer, its trial's model is used
+    assert chosen(cost[1] / 1.1 - 0.01) == ([], [0, 1, 2])
+    assert chosen(sum(cost[:2])) == ([0, 1], [2])
+    assert chosen(sum(cost)) == ([0, 1, 2], [])
     worse = replace(plain[2], vali=np.full(40, 0.1) + np.linspace(0.0, 0.01, 40))
-    assert END.fit_for_use([*plain[:2], worse], 2, [True] * 3, 1, np.inf)[:2] == (plain[:2], [worse])
-    assert END.fit_for_use([*plain[:2], worse], 2, [True, True, False], 1, np.inf)[:2] == ([*plain[:2], worse], [])
+    assert END.after_blending([*plain[:2], worse], 2, [True] * 3, 1, np.inf).kept == [2]
+    assert END.after_blending([*plain[:2], worse], 2, [True, True, False], 1, np.inf).places == [0, 1, 2]
+
+
+def test_bags_of_seeds_are_of_trees_that_are_parts_of_the_chosen_or_as_good() -> None:
+    worse = replace(FOUND[0], vali=np.full(40, 0.1) + np.linspace(0.0, 0.01, 40))
+    bag = END.after_blending([FOUND[0], FOUND[1], FOUND[0], worse], 1, [False] * 4, 1, 1e6)
+    assert bag == Bag([0, 1, 2, 3], {0: POLICY.time.max_bag, 2: POLICY.time.max_bag}, [])
+    assert set(END.after_blending([FOUND[1], worse], 2, [True] * 2, 1, 1e6).seeds) == {1}
+
+
+def test_finalists_are_rescored_where_a_deadline_leaves_time_for_two() -> None:
+    worse = replace(FOUND[3], vali=np.full(40, 0.1) + np.linspace(0.0, 0.01, 40))
+    candidates = [*FOUND[:3], worse]
+    assert END.after_search(candidates, 0, 1, 1e6) == Rescore([0, 1, 2])
+    for end, left in ((END, np.inf), (END, 1.0), (replace(END, fresh_parts=0), 1e6)):
+        assert end.after_search(candidates, 0, 1, left) == Blend([0, 1, 3, 2])
+    assert END.after_search(candidates[:1], 0, 1, 1e6) == Blend([0])
 
 
 def test_bags_are_of_trees_of_few_queries() -> None:

@@ -19,6 +19,7 @@ from ranktune.tuner.samplers.history import History, read, seen_distributions
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.study.declaration import Study
+from tests.support.policies import begun
 
 SEED = 7
 
@@ -127,7 +128,7 @@ def test_a_study_passes_the_acquisition_on() -> None:
     scheduler = SearchScheduler(study, space, SearchOptions(per_solver=False), clock=lambda: 0.0)
     finished: list[FrozenTrial] = []
     for number in range(14):
-        params = scheduler.next(number, float("inf"))
+        params = begun(scheduler, number, float("inf"))
         assert params is not None
         if len(finished) >= 10:  # compare with the sampler itself, on the same trials
             plain = optuna.create_study(direction="maximize")

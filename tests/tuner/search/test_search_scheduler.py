@@ -12,11 +12,10 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.policy.growth import Growing, continued
-from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.study.declaration import Study
+from tests.support.policies import begun
 
 STUDY = Study(solvers=("RankSVM", "RidgeRanker", "BestFeature"), trials=60, sampler="random", seed=4)
 SECONDS = {"RankSVM": 8.0, "RidgeRanker": 1.0, "BestFeature": 1.0}
@@ -34,18 +33,15 @@ def finished(params: dict[str, Value], value: float = 0.5) -> FrozenTrial:
     return create_trial(state=TrialState.COMPLETE, value=value, params=params, distributions=by_name)
 
 
-def taken(
-    scheduler: SearchScheduler, count: int, left: float = float("inf"), first: int = 0, behind: str = ""
-) -> list[dict[str, Value]]:
-    """Suggestions one after the other, each run in the seconds that its solver takes; one may be plainly worse."""
+def taken(scheduler: SearchScheduler, count: int, left: float = float("inf"), first: int = 0) -> list[dict[str, Value]]:
+    """Suggestions one after the other, each run in the seconds that its solver takes."""
     results = []
     for number in range(first, first + count):
-        params = scheduler.next(number, left)
+        params = begun(scheduler, number, left)
         if params is None:
             break
         results.append(params)
-        solver = str(params["solver"])
-        scheduler.tell(number, finished(params), SECONDS[solver], ALIKE - 0.1 * (solver == behind))
+        scheduler.tell(number, finished(params), SECONDS[str(params["solver"])], ALIKE)
     return results
 
 
@@ -62,25 +58,11 @@ def test_solvers_share_the_time_not_the_trials() -> None:
     assert abs(counts["RankSVM"] * 8.0 - counts["RidgeRanker"]) <= 8.0
 
 
-def test_who_is_for_sure_behind_keeps_a_tenth_of_the_turns() -> None:
-    scheduler = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), clock=standing)
-    counts = Counter(solvers(taken(scheduler, 103, behind="RidgeRanker")))
-    assert counts["RankSVM"] * 8.0 == pytest.approx(counts["RidgeRanker"] * 10.0, abs=10.0)
-    assert counts["RankSVM"] > counts["RidgeRanker"]
-
-
-def test_by_a_policy_that_spares_nobody_solvers_share_the_time_equally() -> None:
-    policy = replace(POLICY, search=replace(POLICY.search, worse_cost=1.0))
-    scheduler = SearchScheduler(replace(STUDY, trials=600), STUDY.union_space(), clock=standing, policy=policy)
-    counts = Counter(solvers(taken(scheduler, 103, behind="RidgeRanker")))
-    assert counts["RankSVM"] * 8.0 == pytest.approx(counts["RidgeRanker"], abs=10.0)
-
-
 def test_what_takes_too_long_is_left_to_what_fits() -> None:
     scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
     taken(scheduler, 3)
     assert set(solvers(taken(scheduler, 5, left=4.0, first=3))) == {"RidgeRanker"}
-    assert scheduler.next(8, 0.5) is None
+    assert begun(scheduler, 8, 0.5) is None
 
 
 def test_no_search_has_more_than_its_part_of_the_trials() -> None:
@@ -92,7 +74,7 @@ def test_no_search_has_more_than_its_part_of_the_trials() -> None:
 def test_running_trials_count_as_long_as_is_usual() -> None:
     scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
     taken(scheduler, 3)
-    running = [scheduler.next(number, float("inf")) for number in range(3, 12)]
+    running = [begun(scheduler, number, float("inf")) for number in range(3, 12)]
     assert [one["solver"] for one in running if one] == ["RidgeRanker"] * 7 + ["RankSVM", "RidgeRanker"]
 
 
@@ -114,7 +96,7 @@ def test_remembered_trials_are_those_of_their_solver(sampler: str) -> None:
     ]
     again = SearchScheduler(study, space, clock=standing)
     again.remember((trial, ALIKE) for trial in past)
-    one, other = (scheduler.next(9, float("inf")) for scheduler in (whole, again))
+    one, other = (begun(scheduler, 9, float("inf")) for scheduler in (whole, again))
     assert one is not None
     assert other is not None
     assert one == other
@@ -139,29 +121,9 @@ def test_parameters_are_the_solvers_own() -> None:
 GROWING = replace(STUDY, solvers=("RidgeRanker", "GBDTRanker", "LambdaMART"))
 
 
-def shared(fit_seconds: float, *, one_part: bool = True) -> SearchScheduler:
+def shared(fit_seconds: float) -> SearchScheduler:
     space = GROWING.union_space()
-    return SearchScheduler(GROWING, space, SearchOptions(one_part=one_part, fit_seconds=fit_seconds), clock=standing)
-
-
-def test_the_first_that_grow_share_the_time_as_far_as_it_is_enough_for_whole_fits() -> None:
-    for fit_seconds, share in ((1.0, 12.0), (20.0, 20.0), (35.0, 60.0), (500.0, 60.0)):
-        scheduler = shared(fit_seconds)
-        linear, boosted = scheduler.next(0, 60.0), scheduler.next(1, 60.0)
-        assert linear is not None and boosted is not None
-        assert scheduler.first.to_grow == 4  # of five
-        assert scheduler.first.limit(linear, 60.0, 1) == 60.0
-        assert scheduler.first.limit(boosted, 60.0, 1) == pytest.approx(share)
-        assert scheduler.first.limit(boosted, 60.0, 5) == 60.0  # each has a worker of its own
-        assert scheduler.first.limit(boosted, float("inf"), 1) == float("inf")
-
-
-def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
-    scheduler = shared(1.0, one_part=False)
-    scheduler.next(0, 60.0)
-    boosted = scheduler.next(1, 60.0)
-    assert boosted is not None and scheduler.first.to_grow == 0
-    assert scheduler.first.limit(boosted, 60.0, 1) == 60.0
+    return SearchScheduler(GROWING, space, SearchOptions(one_part=True, fit_seconds=fit_seconds), clock=standing)
 
 
 def grown(params: dict[str, Value], rounds: int, value: float, *, unfinished: bool) -> FrozenTrial:
@@ -177,7 +139,7 @@ def grown(params: dict[str, Value], rounds: int, value: float, *, unfinished: bo
 
 def test_of_the_unfinished_models_the_best_continues_before_others_begin() -> None:
     scheduler, again = shared(1.0), shared(1.0)
-    linear, squared, pairs = (dict(scheduler.next(number, 60.0) or {}) for number in range(3))
+    linear, squared, pairs = (dict(begun(scheduler, number, 60.0) or {}) for number in range(3))
     assert [params["solver"] for params in (linear, squared, pairs)] == ["RidgeRanker", "GBDTRanker", "LambdaMART"]
     trials = [
         grown(squared, 40, 0.4, unfinished=True),
@@ -185,28 +147,20 @@ def test_of_the_unfinished_models_the_best_continues_before_others_begin() -> No
         grown(pairs, 70, 0.6, unfinished=False),
     ]
     again.remember((trial, None) for trial in trials[:2])
-    assert again.next(2, 60.0) == linear
-    assert again.next(3, 60.0) == trials[1].params  # with the rounds that it has
-    assert again.next(4, 60.0) == trials[0].params
-    assert again.next(5, 60.0) not in [trial.params for trial in trials]
+    assert begun(again, 2, 60.0) == linear
+    assert begun(again, 3, 60.0) == trials[1].params  # with the rounds that it has
+    assert begun(again, 4, 60.0) == trials[0].params
+    assert begun(again, 5, 60.0) not in [trial.params for trial in trials]
     finished = shared(1.0)
     finished.remember((trial, None) for trial in trials)
-    finished.next(3, 60.0)
-    assert finished.next(4, 60.0) == trials[0].params
-    assert finished.first.to_grow == 3  # others of both solvers have not begun
-
-
-def test_a_suggested_model_continues_only_where_it_is_the_best() -> None:
-    best, other = Growing({"C": 1}, 0.5, first=False), Growing({"C": 2}, 0.4, first=False)
-    assert continued([other, best], 0.5) is best
-    assert continued([other], 0.5) is None
-    assert continued([other, Growing({"C": 3}, 0.1, first=True)], 0.5) == Growing({"C": 3}, 0.1, first=True)
-    assert continued([], 0.0) is None
+    begun(finished, 3, 60.0)
+    assert begun(finished, 4, 60.0) == trials[0].params
+    assert finished.known.to_grow == 3  # others of both solvers have not begun
 
 
 def test_rounds_outside_of_the_space_are_continued_as_they_are() -> None:
     scheduler = shared(1.0)
-    _, squared = scheduler.next(0, 60.0), scheduler.next(1, 60.0)
+    _, squared = begun(scheduler, 0, 60.0), begun(scheduler, 1, 60.0)
     assert squared is not None
     again = shared(1.0)
     params = {**squared, "GBDTRanker.trees": 4_321}
@@ -215,8 +169,7 @@ def test_rounds_outside_of_the_space_are_continued_as_they_are() -> None:
 
 
 def test_what_was_tried_first_is_not_tried_again_after_an_interruption() -> None:
-    begun = shared(1.0)
-    result = taken_of(begun, 6)
+    result = taken_of(shared(1.0), 6)
     scheduler = shared(1.0)
     scheduler.remember((finished_of(params), None) for params in result[:4])
     assert taken_of(scheduler, 2) == result[4:]
@@ -228,7 +181,7 @@ def finished_of(params: dict[str, Value]) -> FrozenTrial:
 
 
 def taken_of(scheduler: SearchScheduler, count: int) -> list[dict[str, Value]]:
-    results = [scheduler.next(number, float("inf")) for number in range(count)]
+    results = [begun(scheduler, number, float("inf")) for number in range(count)]
     return [params for params in results if params is not None]
 
 
@@ -238,7 +191,7 @@ def test_a_search_that_is_ended_gets_no_more_trials() -> None:
     scheduler.end("RidgeRanker")
     assert set(solvers(taken(scheduler, 6, first=6))) == {"RankSVM"}
     scheduler.end("RankSVM")
-    assert scheduler.next(12, float("inf")) is None
+    assert begun(scheduler, 12, float("inf")) is None
 
 
 def test_another_maker_of_samplers_makes_the_suggestions() -> None:

@@ -1,0 +1,181 @@
+"""The order of a search, by what is known: first configurations, unfinished models, then the searches in turn."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ranktune.tuner.policy.actions import Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
+from ranktune.tuner.policy.next_trial import (
+    LITTLE_GAIN,
+    NO_TIME,
+    NOTHING_LEFT,
+    next_action,
+    with_reserve,
+)
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.policy.racing import is_expensive, is_raced, time_limit
+from ranktune.tuner.policy.turns import Account
+
+RANDOM = np.random.default_rng(0).random(50)
+LINEAR, TREES = Untried("RankSVM", {"C": 1.0}, 2.0), Untried("GBDTRanker", {"leaves": 8}, 40.0)
+OTHER, FURTHER = Untried("RankSVM", {"C": 2.0}, 2.0), Untried("LambdaMART", {"leaves": 4}, 30.0)
+FINER = Untried("GBDTRanker", {"learning_rate": 0.05}, 40.0)
+FIRST, SECOND = Growing({"leaves": 16}, 0.4, first=True), Growing({"leaves": 32}, 0.5, first=False)
+EVERYTHING = Known(
+    {"RankSVM": Account(), "GBDTRanker": Account()},
+    first=[LINEAR, TREES, OTHER],
+    further=[FURTHER],
+    unfinished=[FIRST, SECOND],
+    best=0.5,
+    finer=FINER,
+    boosting=frozenset({"GBDTRanker", "LambdaMART"}),
+    has_looked=True,
+)
+
+
+def after(known: Known, action: Next) -> Known:
+    """What is known once the trial of an action has begun."""
+    if not isinstance(action, Fit | Grow):
+        return known
+    untried = [*known.first, *known.further]
+    begun = {one.solver: 1 for one in untried if one.params == action.params}
+    return replace(
+        known,
+        first=[one for one in known.first if one.params != action.params],
+        further=[one for one in known.further if one.params != action.params],
+        unfinished=[one for one in known.unfinished if one.params != action.params],
+        finer=None if known.finer is None or known.finer.params == action.params else known.finer,
+        begun={**known.begun, **begun},
+    )
+
+
+def actions(known: Known, left: float) -> Iterator[Next]:
+    """The actions one after the other, the first suggestion or the end being the last."""
+    while True:
+        action = next_action(known, left)
+        yield action
+        if isinstance(action, Suggest | Finish):
+            return
+        known = after(known, action)
+
+
+def test_one_first_configuration_of_each_solver_then_unfinished_models_then_the_rest() -> None:
+    assert list(actions(EVERYTHING, math.inf)) == [
+        Fit(LINEAR.params),
+        Fit(TREES.params),
+        Grow(SECOND.params),  # the better one
+        Grow(FIRST.params),
+        Fit(OTHER.params),
+        Fit(FINER.params, finer=True),
+        Fit(FURTHER.params),
+        Suggest("RankSVM"),
+    ]
+
+
+def test_of_models_that_were_suggested_only_those_as_good_as_the_best_continue() -> None:
+    known = Known({"": Account()}, unfinished=[SECOND], best=0.5)
+    assert next_action(known, 1.0) == Grow(SECOND.params)
+    assert next_action(replace(known, best=0.51), 1.0) == Suggest("")
+    assert next_action(replace(known, unfinished=[FIRST], best=0.9), 1.0) == Grow(FIRST.params)
+
+
+@pytest.mark.parametrize("left", [-1.0, 0.0, 1.0, 2.0, 30.0, 40.0, 79.0, 80.0, 1e9])
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_no_action_needs_more_than_the_time_left(left: float, is_cut: bool) -> None:
+    usual = {"RankSVM": Account(usual={"RankSVM": 3.0}), "GBDTRanker": Account(usual={"GBDTRanker": 50.0})}
+    known = replace(EVERYTHING, accounts=usual, is_cut=is_cut)
+    share = POLICY.search.cut if is_cut else 1.0
+    needed = {id(one.params): one.seconds for one in (LINEAR, OTHER)}
+    needed |= {id(one.params): one.seconds * share for one in (TREES, FURTHER)}
+    needed |= {id(FINER.params): 2.0 * FINER.seconds, id(FIRST.params): 0.0, id(SECOND.params): 0.0}
+    searches = {"RankSVM": 3.0, "GBDTRanker": 50.0 * share}
+    done = list(actions(known, left))
+    for action in done:
+        if isinstance(action, Fit | Grow):
+            assert needed[id(action.params)] <= left and left > 0.0
+        elif isinstance(action, Suggest):
+            assert searches[action.search] <= left
+    assert isinstance(done[-1], Finish) == (left < 3.0)
+    assert len(done) == 1 or left > 0.0
+
+
+def test_a_search_ends_where_nothing_is_left_to_try() -> None:
+    used = Account(size=3.0, trials=2, running=1)
+    assert next_action(Known({"BestFeature": used}), 9.0) == Finish(NOTHING_LEFT)
+    assert next_action(Known({"BestFeature": replace(used, running=0)}), 9.0) == Suggest("BestFeature")
+    assert next_action(Known({"RankSVM": Account(trials=4)}, share=4), 9.0) == Finish(NOTHING_LEFT)
+    poor = Account(poor=POLICY.search.poor)
+    assert next_action(Known({"BestFeature": used, "RankSVM": poor}), 9.0) == Finish(LITTLE_GAIN)
+    assert next_action(Known(), 9.0) == Finish(NOTHING_LEFT)
+
+
+def test_a_search_that_has_no_time_says_so() -> None:
+    slow = Known({"": Account(usual={"LambdaMART": 9.0, "RankSVM": 8.0})})
+    assert next_action(slow, 8.0) == Suggest("")
+    assert next_action(slow, 7.9) == next_action(slow, 0.0) == next_action(EVERYTHING, 0.0) == Finish(NO_TIME)
+    assert next_action(Known(first=[TREES], has_looked=True), 39.0) == Finish(NO_TIME)
+
+
+@pytest.mark.parametrize("cost", [1.0, POLICY.search.worse_cost])
+def test_a_search_that_is_significantly_worse_gets_a_tenth_of_the_time(cost: float) -> None:
+    accounts = {"RankSVM": Account(best=RANDOM), "RidgeRanker": Account(best=RANDOM - 0.1)}
+    seconds = {"RankSVM": 8.0, "RidgeRanker": 1.0}
+    policy = replace(POLICY, search=replace(POLICY.search, worse_cost=cost))
+    for _ in range(400):
+        action = next_action(Known(accounts), math.inf, policy)
+        assert isinstance(action, Suggest)
+        accounts[action.search].spend(action.search, seconds[action.search])
+    assert accounts["RankSVM"].seconds == pytest.approx(cost * accounts["RidgeRanker"].seconds, rel=0.1)
+
+
+def test_once_a_model_has_grown_another_begins_only_where_a_good_part_of_it_has_room() -> None:
+    known = replace(EVERYTHING, first=[TREES], unfinished=[], has_looked=False, is_cut=True, fit_seconds=100.0)
+    least = POLICY.search.cut * 100.0
+    assert next_action(known, 1.0) == Fit(TREES.params)  # the first is begun in any case
+    grown = replace(known, finished=frozenset({"LambdaMART"}), finer=None, further=[])
+    assert next_action(grown, least) == Fit(TREES.params)
+    assert next_action(grown, 0.99 * least) == Suggest("RankSVM")
+    assert next_action(replace(grown, finished=frozenset({"RankSVM"})), 1.0) == Fit(TREES.params)
+
+
+def test_the_first_that_grow_share_the_time_as_far_as_it_is_enough_for_whole_fits() -> None:
+    known = Known(
+        first=[LINEAR, TREES, TREES, TREES], unfinished=[FIRST, SECOND], boosting=EVERYTHING.boosting, is_cut=True
+    )
+    assert known.to_grow == 4
+    for fit_seconds, share in ((1.0, 12.0), (20.0, 20.0), (35.0, 60.0), (500.0, 60.0), (0.0, 60.0)):
+        growing = replace(known, fit_seconds=fit_seconds)
+        assert time_limit(growing, "RankSVM", 60.0, 1) == 60.0
+        assert time_limit(growing, "GBDTRanker", 60.0, 1) == pytest.approx(share)
+        assert time_limit(growing, "GBDTRanker", 60.0, 5) == 60.0  # each has a worker of its own
+        assert time_limit(growing, "GBDTRanker", math.inf, 1) == math.inf
+        assert time_limit(replace(growing, has_looked=True), "GBDTRanker", 60.0, 1) == 60.0
+
+
+def test_on_folds_nothing_is_cut_before_the_time_is_over() -> None:
+    known = Known(first=[TREES], boosting=EVERYTHING.boosting, fit_seconds=1.0)
+    assert known.to_grow == 0
+    assert time_limit(known, "GBDTRanker", 60.0, 1) == 60.0
+
+
+def test_an_expensive_trial_is_raced_unless_it_is_the_first_of_its_solver_or_finer() -> None:
+    assert not is_expensive(0.99 * POLICY.search.expensive * 60.0, 60.0)
+    assert is_expensive(POLICY.search.expensive * 60.0, 60.0)
+    assert not is_expensive(1e9, math.inf)
+    raced = {given for given in itertools.product((0, 1, 2), (False, True)) if is_raced(*given)}
+    assert raced == {(1, False), (2, False)}
+
+
+def test_time_is_reserved_for_the_leader_of_a_look_and_not_for_those_that_are_worse() -> None:
+    accounts = {"RankSVM": Account(best=RANDOM), "RidgeRanker": Account(best=RANDOM - 0.1)}
+    seconds = {"RankSVM": 2.0, "RidgeRanker": 1.0}
+    known = Known(accounts, leader=TREES)
+    assert list(with_reserve(known, seconds).items()) == [("GBDTRanker", 40.0), ("RankSVM", 2.0)]
+    assert with_reserve(replace(known, finished=frozenset({"GBDTRanker"})), seconds) == {"RankSVM": 2.0}
+    assert with_reserve(Known({"": Account(best=RANDOM)}), seconds) == seconds  # one search compares by itself

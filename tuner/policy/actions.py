@@ -1,0 +1,163 @@
+"""What a study knows, and the actions that a policy decides on by it and the runner carries out.
+
+Parameters are by flat name.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.policy.turns import Account
+
+
+@dataclass(frozen=True)
+class Untried:
+    """A configuration that has not begun, and the expected seconds of its trial, 0 where nothing is known."""
+
+    solver: str
+    params: Mapping[str, Value]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Growing:
+    """A boosted model that its limit ended: its parameters, what it scored, and whether a study tries it first."""
+
+    params: Mapping[str, Value]
+    value: float
+    first: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a search knows.
+
+    Attributes
+    ----------
+    accounts : mapping of str to Account
+        The searches by name.
+    share : float
+        The most trials of a search.
+    first, further : sequence of Untried
+        The first configurations, and others that a first look found promising, in their order.
+    unfinished : sequence of Growing
+        Boosted models that their limits ended.
+    best : float
+        What the best trial scored.
+    finer : Untried or None
+        The best configuration with a smaller learning rate, after a first look.
+    leader : Untried or None
+        The leader of the first look.
+    begun : mapping of str to int
+        How many trials of a solver have begun.
+    finished : frozenset of str
+        Solvers of which a trial has finished.
+    boosting : frozenset of str
+        Solvers that boost.
+    is_cut : bool
+        Whether boosting that is cut at its limit counts with the rounds that it has.
+    fit_seconds : float
+        The rough seconds of a boosted fit until it stops.
+    has_looked : bool
+        Whether a first look was taken.
+    weights : array of shape (n_queries,) or None
+        Weights of the validation queries.
+    """
+
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    share: float = math.inf
+    first: Sequence[Untried] = ()
+    further: Sequence[Untried] = ()
+    unfinished: Sequence[Growing] = ()
+    best: float = -math.inf
+    finer: Untried | None = None
+    leader: Untried | None = None
+    begun: Mapping[str, int] = field(default_factory=dict)
+    finished: frozenset[str] = frozenset()
+    boosting: frozenset[str] = frozenset()
+    is_cut: bool = False
+    fit_seconds: float = 0.0
+    has_looked: bool = False
+    weights: Floats | None = None
+
+    @property
+    def to_grow(self) -> int:
+        """How many first configurations of boosting have not finished, where boosting counts when it is cut."""
+        untried = sum(one.solver in self.boosting for one in self.first)
+        return untried + sum(growing.first for growing in self.unfinished) if self.is_cut else 0
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Fit a configuration from its beginning.
+
+    Attributes
+    ----------
+    finer : bool
+        Whether it is the best one with a smaller learning rate.
+    """
+
+    params: Mapping[str, Value]
+    finer: bool = False
+
+
+@dataclass(frozen=True)
+class Grow:
+    """Continue an unfinished model."""
+
+    params: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Suggest:
+    """Fit the configuration that the sampler of a search suggests."""
+
+    search: str
+
+
+@dataclass(frozen=True)
+class Finish:
+    """Begin no more trials, for a reason in words."""
+
+    reason: str
+
+
+Next = Fit | Grow | Suggest | Finish
+"""What a search does next."""
+
+
+@dataclass(frozen=True)
+class Rescore:
+    """Score the candidates at these places again, on fresh folds."""
+
+    places: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Blend:
+    """Blend the candidates at these places by the scores that their trials left."""
+
+    places: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Bag:
+    """Refit candidates on all queries, trees of few queries with several seeds.
+
+    Attributes
+    ----------
+    places : sequence of int
+        The candidates that are refitted.
+    seeds : mapping of int to int
+        The seeds of those that are refitted as a bag.
+    kept : sequence of int
+        Those whose trials' models are used as they are.
+    """
+
+    places: Sequence[int]
+    seeds: Mapping[int, int]
+    kept: Sequence[int]
