@@ -74,14 +74,15 @@ def _fitting(known: Known, untried: Iterable[Untried], left: float, policy: Poli
 
 
 def _expected(known: Known, untried: Untried) -> float:
-    """Return the expected seconds of a trial, 0 where it is begun in any case.
+    """Return the expected seconds of a trial, 0 where it is begun in any case: as the first one of its solver.
 
     Once a model has grown, another begins only where a good part of its fit has room.
     """
     if known.has_looked:
         return untried.seconds
     has_grown = known.is_cut and untried.solver in known.boosting and bool(known.boosting & known.finished)
-    return known.fit_seconds if has_grown else 0.0
+    took = max((account.usual.get(untried.solver, 0.0) for account in known.accounts.values()), default=0.0)
+    return known.fit_seconds if has_grown else took
 
 
 def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:

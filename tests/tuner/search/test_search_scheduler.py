@@ -73,9 +73,9 @@ def test_no_search_has_more_than_its_part_of_the_trials() -> None:
 
 def test_running_trials_count_as_long_as_is_usual() -> None:
     scheduler = SearchScheduler(STUDY, STUDY.union_space(), clock=standing)
-    taken(scheduler, 3)
-    running = [begun(scheduler, number, float("inf")) for number in range(3, 12)]
-    assert [one["solver"] for one in running if one] == ["RidgeRanker"] * 7 + ["RankSVM", "RidgeRanker"]
+    taken(scheduler, 5)
+    running = [begun(scheduler, number, float("inf")) for number in range(5, 21)]
+    assert [one["solver"] for one in running if one] == ["RidgeRanker"] * 14 + ["RankSVM", "RidgeRanker"]
 
 
 @pytest.mark.parametrize("sampler", ["random", "thompson", "tpe"])
@@ -201,7 +201,7 @@ def test_another_maker_of_samplers_makes_the_suggestions() -> None:
         return RandomSampler(seed=3)
 
     def regularisation(found: list[dict[str, Value]]) -> set[object]:
-        return {params["RankSVM.C"] for params in found[3:] if params["solver"] == "RankSVM"}
+        return {params["RankSVM.C"] for params in found[5:] if params["solver"] == "RankSVM"}
 
     space = STUDY.union_space()
     assert len(regularisation(taken(SearchScheduler(STUDY, space, clock=standing, sampler=alike), 40))) == 1
