@@ -208,8 +208,8 @@ class Choosing:
         Standard errors of the paired difference by which a trial must be ahead of the first configuration of its
         solver. Chosen on many drawn tasks, and confirmed on others (docs/explanation/tasks.md).
     close : float
-        Standard errors of the paired difference within which a trial is close to the best of its solver. Such trials are
-        further candidates, whose models a blend averages. Decided on generated tasks, and confirmed on others
+        Standard errors of the paired difference within which a trial is close to the best of its solver. Such trials
+        are further candidates, whose models a blend averages. Decided on generated tasks, and confirmed on others
         (docs/explanation/tasks.md).
     averaged : int
         The most such trials of a solver. Averages of three, five and eight were equally good.
