@@ -96,8 +96,9 @@ def with_reserve(known: Known, seconds: Mapping[str, float], policy: Policy = PO
     Solvers that are significantly worse have no share of it: they are rescored only if there is time. The leader of the
     first look has one before its first trial.
     """
-    accounts, every = known.accounts, known.accounts.values()
-    worse = {name for name in accounts if is_significantly_worse(accounts[name], every, known.weights, policy)}
+    accounts, weights = known.accounts, known.weights
+    own = {solver: accounts[solver] for solver in seconds if solver in accounts}
+    worse = {name for name in own if is_significantly_worse(own[name], accounts.values(), weights, policy)}
     kept = {solver: took for solver, took in seconds.items() if solver not in worse}
     if known.leader is None or known.leader.solver in known.finished:
         return kept
