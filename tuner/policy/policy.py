@@ -208,11 +208,11 @@ class Choosing:
         Standard errors of the paired difference by which a trial must be ahead of the first configuration of its
         solver. Chosen on many drawn tasks, and confirmed on others (docs/explanation/tasks.md).
     close : float
-        Standard errors of the paired difference within which a trial is close to the best of its solver. Such trials
-        are further candidates, whose models a blend averages. Decided on generated tasks, and confirmed on others
-        (docs/explanation/tasks.md).
+        Standard errors of the paired difference within which a trial of a linear model is close to the best. Such
+        trials are further candidates, whose models a blend averages. Decided on generated tasks, and confirmed on
+        others (docs/explanation/tasks.md).
     averaged : int
-        The most such trials of a solver. Averages of three, five and eight were equally good.
+        The most such trials. Averages of three, five and eight were equally good.
     per_solver, finalists : int
         Candidates of each solver, and the largest number of those scored on fresh folds. Set by hand.
     alpha : float
@@ -224,9 +224,9 @@ class Choosing:
 
     ahead: float = 1.0
     close: float = 1.0
-    averaged: int = 5
+    averaged: int = 8
     per_solver: int = 3
-    finalists: int = 40
+    finalists: int = 16
     alpha: float = 0.05
     many_queries: int = 400
 

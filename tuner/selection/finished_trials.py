@@ -16,6 +16,8 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import AllFailed, RankTuneWarning, StudyError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.models.base import LINEAR
+from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.trials import ahead, close
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
@@ -82,7 +84,7 @@ def best_candidates(
         whole, seconds = _whole(succeeded)
         ranked = sorted(whole, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
         eligible = (_believed(ranked, first, record, policy) if believed else ranked)[: policy.choice.per_solver]
-        if believed:
+        if believed and _is_linear(solver):
             eligible += [trial for trial in _close(ranked, record, policy) if trial not in eligible]
         for place, trial in enumerate(eligible):
             assert trial.value is not None
@@ -137,6 +139,11 @@ def _believed(
 def _close(ranked: list[FrozenTrial], record: Trials, policy: Policy) -> list[FrozenTrial]:
     values = [record.per_query(trial)[record.metric] for trial in ranked]
     return [ranked[place] for place in close(values, record.weights, policy)]
+
+
+def _is_linear(solver: str) -> bool:
+    """Return whether models of a solver are linear, so that their average is one linear model."""
+    return solver_class(solver).model_parts({}) == {LINEAR}
 
 
 def best_default(record: Trials, space: UnionSpace) -> Candidate | None:
