@@ -22,16 +22,18 @@ from ranktune.solvers.core.arrays import Floats
 def mean_of(values: Floats, weights: Floats | None = None) -> float:
     """Return the mean of values, (n,), over the queries that count; NaN without any."""
     known = ~np.isnan(values)
-    if not known.any():
+    count = np.count_nonzero(known)
+    if count == 0:
         return float("nan")
     if weights is None:
-        return float(values[known].mean())
+        return float(np.add.reduce(values[known]) / count)
     return float(np.average(values[known], weights=weights[known] / weights.max()))  # whose sum is finite
 
 
 def mean_or_zero(per_query: Floats, weights: Floats | None = None) -> float:
     """Return the mean over the queries that count; 0 without any."""
-    return 0.0 if np.isnan(per_query).all() else mean_of(per_query, weights)
+    mean = mean_of(per_query, weights)
+    return 0.0 if np.isnan(mean) else mean
 
 
 def linearised(values: Floats, weights: Floats | None = None) -> Floats:

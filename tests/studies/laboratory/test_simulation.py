@@ -18,7 +18,7 @@ from ranktune.studies.laboratory.analysis import by_task
 from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary
 from ranktune.studies.laboratory.known import KnownTask, known_task
-from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row
+from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row, task_of
 from ranktune.studies.laboratory.simulating import Plan, Rules, simulated
 from ranktune.studies.laboratory.simulation import (
     A_SUGGESTION,
@@ -32,7 +32,6 @@ from ranktune.studies.laboratory.simulation import (
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.tasks import Tasks
 
 SOLVERS = ("RidgeRanker", "RankSVM", "GBDTRanker")
 SPACE = Study(solvers=SOLVERS).union_space()
@@ -120,30 +119,10 @@ def test_a_configuration_that_dominates_is_found_and_chosen(best: int) -> None:
     assert plain.regret > 0.1 and plain.is_first and plain.gain == 0.0
 
 
-def test_the_nearest_row_is_nearest() -> None:
-    task = known(draws=12)
-    places = [place for place, solver in enumerate(task.solvers) if solver == "RidgeRanker"]
-    for place in places:
-        assert task.nearest(task.params[place], places) == place
-    fixed = task.params[places[0]]
-    varied = [{**fixed, "RidgeRanker.alpha": value} for value in (1e-3, 1e-1, 1e3)]
-    axis = replace(task, params=tuple(varied), rows=task.rows[:3])
-    for value, expected in ((2e-3, 0), (2e-2, 1), (9.0, 1), (11.0, 2), (500.0, 2)):
-        assert axis.nearest({**fixed, "RidgeRanker.alpha": value}, [0, 1, 2]) == expected
-        assert axis.nearest({**fixed, "RidgeRanker.alpha": value}, [2]) == 2
-
-
-def test_rounds_do_not_count_as_a_distance() -> None:
-    task = known(draws=4)
-    places = [place for place, solver in enumerate(task.solvers) if solver == "GBDTRanker"]
-    for place in places:
-        assert task.nearest({**task.params[place], "GBDTRanker.trees": 900}, places) == place
-
-
 def test_boosting_that_is_cut_counts_with_its_best_checkpoint_before() -> None:
-    task, tasks = known(), Tasks(study(10.0), Path())
+    task = known()
     place = task.solvers.index("GBDTRanker")
-    whole, boosted = task.rows[place], tasks.of(task.params[place])
+    whole, boosted = task.rows[place], task_of(task.rows[place].configuration)
     assert whole.vali is not None
     for limit, share in ((0.3, 0.25), (0.5, 0.5), (0.99, 0.5), (1.0, 1.0), (5.0, 1.0)):
         reached = reached_by(whole, boosted, 1, FACTOR * limit)
@@ -155,7 +134,7 @@ def test_boosting_that_is_cut_counts_with_its_best_checkpoint_before() -> None:
     assert reached_by(whole, boosted, 5, FACTOR * 4.9) is None
     assert reached_by(whole, boosted, 5, FACTOR * 5.0) is not None
     linear = task.solvers.index("RankSVM")
-    assert reached_by(task.rows[linear], tasks.of(task.params[linear]), 1, 0.001) is None
+    assert reached_by(task.rows[linear], task_of(task.rows[linear].configuration), 1, 0.001) is None
 
 
 @pytest.mark.parametrize("seconds", [1.0, 2.0, 4.0, 40.0])
