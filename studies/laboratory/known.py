@@ -17,6 +17,7 @@ from ranktune.studies.benchmarks.tasks import sizes
 from ranktune.studies.laboratory.analysis import ByTask
 from ranktune.studies.laboratory.configurations import Configuration, name_of
 from ranktune.studies.laboratory.rows import Row
+from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import fresh_plan
@@ -65,12 +66,12 @@ class KnownTask:
         """The mean of the metric on test queries of each row, (n_rows,)."""
         return np.array([float(np.nanmean(row.test)) for row in self.rows if row.test is not None])
 
-    def scored(self, seconds: float) -> Problem:
+    def scored(self, seconds: float, policy: Policy = POLICY) -> Problem:
         """Return the problem as a study of so many seconds scores its trials: by folds, or once."""
-        if not self.problem.durations.is_scored_once(seconds, given=True):
-            return self.problem
-        queries = self.problem.development
-        return replace(self.problem, plan=as_given(Development(queries, self.vali_queries)), fresh=())
+        problem = replace(self.problem, policy=policy)
+        if not problem.durations.is_scored_once(seconds, given=True):
+            return problem
+        return replace(problem, plan=as_given(Development(problem.development, self.vali_queries)), fresh=())
 
 
 def _without_rounds(params: Configuration) -> str:

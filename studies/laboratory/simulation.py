@@ -133,7 +133,7 @@ class Simulation:
     def __init__(self, task: KnownTask, study: Study, known: Known | None = None, policy: Policy = POLICY) -> None:
         assert study.timeout is not None
         self._task, self._study, self._known = task, study, {} if known is None else known
-        self._problem, self._clock = task.scored(study.timeout), VirtualClock()
+        self._problem, self._clock = task.scored(study.timeout, policy), VirtualClock()
         assert isinstance(self._problem.plan, tuple)
         self._parts = len(self._problem.plan)
         options = SearchOptions(
