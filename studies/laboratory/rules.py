@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies.laboratory.suggestions import SIMULATED, THOMPSON
@@ -63,11 +63,11 @@ def _varied(policy: Policy, name: str, text: str) -> Policy:
     part = getattr(policy, group) if group else policy
     is_whole = isinstance(getattr(part, own), int)
     try:
-        part = replace(part, **{own: int(text) if is_whole else float(text)})
+        changed: dict[str, Any] = {own: int(text) if is_whole else float(text)}
     except ValueError:
         kind = "a whole number" if is_whole else "a number, or inf"
         raise ParameterError(f"{name}={text}: it must be {kind}.") from None
-    return replace(policy, **{group: part}) if group else part
+    return replace(policy, **({group: replace(part, **changed)} if group else changed))
 
 
 def _known(name: str, known: Sequence[str], kind: str) -> str:
