@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import replace
+from functools import lru_cache
 from html import escape
 from typing import Any, ClassVar, Final, Self, TypeAlias
 
@@ -53,8 +54,13 @@ class _OfInit:
     """The signature of a class: that of its __init__, not that of __new__, which older Pythons show for subclasses."""
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
-        return signature.replace(parameters=list(signature.parameters.values())[1:])
+        return _signature(owner)
+
+
+@lru_cache(maxsize=256)
+def _signature(owner: type) -> inspect.Signature:
+    signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+    return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
 class Estimator:

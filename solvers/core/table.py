@@ -128,6 +128,8 @@ class Table(MutableMapping[str, T]):
 
         What an installed package offers is imported and added. Raises ParameterError where that fails.
         """
+        if name in self._rows:
+            return name
         wanted = _plain(name)
         known = next((known for known in self._rows if _plain(known) == wanted), None)
         point = None

@@ -13,6 +13,8 @@ Swensson & Wretman 1992, section 5.7.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,6 +23,10 @@ from ranktune.solvers.core.arrays import Floats
 
 def mean_of(values: Floats, weights: Floats | None = None) -> float:
     """Return the mean of values, (n,), over the queries that count; NaN without any."""
+    if weights is None:
+        total = float(np.add.reduce(values))
+        if len(values) and not math.isnan(total):  # all count
+            return total / len(values)
     known = ~np.isnan(values)
     if not known.any():
         return float("nan")
@@ -31,7 +37,8 @@ def mean_of(values: Floats, weights: Floats | None = None) -> float:
 
 def mean_or_zero(per_query: Floats, weights: Floats | None = None) -> float:
     """Return the mean over the queries that count; 0 without any."""
-    return 0.0 if np.isnan(per_query).all() else mean_of(per_query, weights)
+    mean = mean_of(per_query, weights)
+    return 0.0 if math.isnan(mean) else mean
 
 
 def linearised(values: Floats, weights: Floats | None = None) -> Floats:

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 
 from ranktune.solvers.core.errors import ParameterError, RankTuneError
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.results import Measurement
@@ -38,10 +39,10 @@ from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
 from ranktune.studies.laboratory.packing import pack
 from ranktune.studies.laboratory.portfolios import addition, error_of, shown, taken, written
 from ranktune.studies.laboratory.rows import SHARES
+from ranktune.studies.laboratory.rules import Rules
 from ranktune.studies.laboratory.simulating import (
     CONFIRM,
     Plan,
-    Rules,
     compared,
     figures,
     known_tasks,
@@ -67,6 +68,8 @@ Kept: TypeAlias = Annotated[Path, typer.Option("--keep", help="The file of the r
 def table(
     keep: Kept,
     data: Data = None,
+    qid: Annotated[str | None, typer.Option(help="The column of query ids of a table.")] = None,
+    drop: Annotated[list[str] | None, typer.Option(help="A column that is left out of a table. Repeatable.")] = None,
     seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
     draws: Annotated[int, typer.Option(help="Configurations drawn from the space of each solver.", min=0)] = 8,
     shares: Annotated[
@@ -77,7 +80,10 @@ def table(
 ) -> None:
     """Measure what configurations reach on tasks, by checkpoints, at shares of the training queries."""
     tasks = {f"{DRAWN}-{seed}": partial(_drawn, seed) for seed in _range(seeds)}
-    for case in cases_of(data, None) if data else ():
+    options: ReadOptions = {} if qid is None else {"qid": qid}
+    if drop:
+        options["drop"] = drop
+    for case in cases_of(data, None, **options) if data else ():
         for split in case.splits:
             tasks[f"{case.name} {split.name}"] = partial(_usable, split, f"{case.name} {split.name}")
     every = configurations(SOLVERS, draws)
@@ -164,6 +170,8 @@ def choices(keep: Kept, draws: Annotated[int, typer.Option(help="As of the table
         _print(Table(f"gain on test over the first configuration, on tasks {title}", rows, note))
 
 
+_RULES = "Constants of the policy, such as choice.ahead=1 choice.ahead=0,search.startup_apart=3: with the first."
+
 Seconds: TypeAlias = Annotated[
     list[float] | None, typer.Option(help="Seconds of a study. Repeatable. (default: 10, 60)", min=1.0)
 ]
@@ -179,7 +187,7 @@ def simulate(
     seeds: Seeds = "0:1",
     half: Half = CONFIRM,
     studies: Most = None,
-    rules: Annotated[str, typer.Option(help="Such as ahead=0.5,sampler=random.")] = "ahead=1",
+    rules: Annotated[str, typer.Option(help="Such as choice.ahead=0.5,sampler=random.")] = "sampler=thompson",
     composition: Annotated[bool, typer.Option(help="Also simulate studies of the solver Ranker alone.")] = True,
     figures_in: Annotated[Path | None, typer.Option("--figures", help="Write the figures to this file, JSON.")] = None,
 ) -> None:
@@ -202,7 +210,7 @@ def simulate(
 
 @app.command()
 def compare(
-    rules: Annotated[list[str], typer.Argument(help="Such as ahead=1 ahead=0,sampler=random: with the first.")],
+    rules: Annotated[list[str], typer.Argument(help=_RULES)],
     keep: Kept,
     seconds: Seconds = None,
     seeds: Seeds = "0:1",

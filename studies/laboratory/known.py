@@ -15,10 +15,10 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.benchmarks.tasks import sizes
 from ranktune.studies.laboratory.analysis import ByTask
-from ranktune.studies.laboratory.configurations import Configuration
+from ranktune.studies.laboratory.configurations import Configuration, name_of
 from ranktune.studies.laboratory.rows import Row
+from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.samplers.first import grows
-from ranktune.tuner.samplers.history import arranged
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.splits.plans import fresh_plan
 from ranktune.tuner.splits.split import Development, as_given, validation_plan
@@ -49,9 +49,12 @@ class KnownTask:
     test_queries: int
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
-        """The place of each row by the name of its configuration."""
-        return {row.configuration: place for place, row in enumerate(self.rows)}
+    def _places(self) -> Mapping[str, int]:
+        return {_without_rounds(params): place for place, params in enumerate(self.params)}
+
+    def place(self, params: Configuration) -> int:
+        """Return the place of the row of a configuration, whatever its rounds of boosting."""
+        return self._places[_without_rounds(params)]
 
     @cached_property
     def solvers(self) -> tuple[str, ...]:
@@ -63,32 +66,19 @@ class KnownTask:
         """The mean of the metric on test queries of each row, (n_rows,)."""
         return np.array([float(np.nanmean(row.test)) for row in self.rows if row.test is not None])
 
-    @cached_property
-    def _embedded(self) -> Floats:
-        encoding, rows = arranged(self.space, [self._comparable(params) for params in self.params])
-        return encoding.embed(rows)
-
-    def nearest(self, params: Configuration, places: Sequence[int]) -> int:
-        """Return which of the rows at these places is nearest to a configuration, the first of equally near ones.
-
-        The distance is that of the Gaussian process without its length scales. Rounds of boosting do not count, since
-        validation queries find them.
-        """
-        encoding, rows = arranged(self.space, [self._comparable(params)])
-        distances = np.linalg.norm(self._embedded[list(places)] - encoding.embed(rows), axis=1)
-        return places[int(np.argmin(distances))]
-
-    def _comparable(self, params: Configuration) -> Configuration:
-        solver = str(params[SOLVER])
-        rounds = f"{solver}.{solver_class(solver).path_parameter}"
-        return {**params, rounds: 1} if grows(solver) and rounds in params else params
-
-    def scored(self, seconds: float) -> Problem:
+    def scored(self, seconds: float, policy: Policy = POLICY) -> Problem:
         """Return the problem as a study of so many seconds scores its trials: by folds, or once."""
-        if not self.problem.durations.is_scored_once(seconds, given=True):
-            return self.problem
-        queries = self.problem.development
-        return replace(self.problem, plan=as_given(Development(queries, self.vali_queries)), fresh=())
+        problem = replace(self.problem, policy=policy)
+        if not problem.durations.is_scored_once(seconds, given=True):
+            return problem
+        return replace(problem, plan=as_given(Development(problem.development, self.vali_queries)), fresh=())
+
+
+def _without_rounds(params: Configuration) -> str:
+    """Return the name of a configuration, of boosting without its rounds."""
+    solver = str(params[SOLVER])
+    rounds = f"{solver}.{solver_class(solver).path_parameter}" if grows(solver) else ""
+    return name_of({name: value for name, value in params.items() if name != rounds})
 
 
 def known_task(table: ByTask, name: str, space: UnionSpace) -> KnownTask:

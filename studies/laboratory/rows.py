@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import json
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -116,12 +118,15 @@ def row_of(split: Split, params: Configuration, share: float, seed: int = 0, lim
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return replace(row, **_measured(_task(params, seed), train, split.vali, split.test, limit))
+            return replace(row, **_measured(task_of(row.configuration, seed), train, split.vali, split.test, limit))
     except (RankTuneError, ValueError, ArithmeticError) as error:
         return replace(row, error=f"{type(error).__name__}: {error}")
 
 
-def _task(params: Configuration, seed: int) -> Task:
+@cache
+def task_of(configuration: str, seed: int = 0) -> Task:
+    """Return what a trial of the configuration of that name fits."""
+    params: Configuration = json.loads(configuration)
     return Tasks(Study(solvers=[str(params[SOLVER])], metric=METRIC, seed=seed), Path()).of(params)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 import numpy as np
 
@@ -19,8 +18,8 @@ from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary
 from ranktune.studies.laboratory.known import KnownTask, known_task
 from ranktune.studies.laboratory.making import read_rows
 from ranktune.studies.laboratory.rows import METRIC
-from ranktune.studies.laboratory.simulation import Known, Simulation
-from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.studies.laboratory.rules import Rules
+from ranktune.studies.laboratory.simulation import Known, Simulated, Simulation
 from ranktune.tuner.statistics.comparisons import signed_rank
 from ranktune.tuner.study.declaration import Study
 
@@ -28,39 +27,6 @@ LEARN, CONFIRM = "learn", "confirm"
 """The halves of the tasks."""
 EVERY = 5.0
 """Seconds between two lines of progress."""
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What a study decides by, as far as it is varied.
-
-    Attributes
-    ----------
-    ahead : float
-        Standard errors by which a trial must be ahead of the first configuration of its solver; inf: none replaces it.
-    sampler : str
-    """
-
-    ahead: float = POLICY.choice.ahead
-    sampler: str = "thompson"
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Return the rules of a text such as ahead=0.5,sampler=random. Raises ParameterError for any other."""
-        known = [each.name for each in fields(cls)]
-        given = dict(part.partition("=")[::2] for part in text.split(","))
-        for name in given:
-            if name not in known:
-                raise ParameterError(f"there is no rule '{name}'. {nearest(name, known)}")
-        try:
-            return cls(float(given.get("ahead", cls.ahead)), given.get("sampler", cls.sampler))
-        except ValueError:
-            raise ParameterError(f"ahead={given['ahead']}: it must be a number, or inf.") from None
-
-    @property
-    def policy(self) -> Policy:
-        """The policy of a study."""
-        return replace(POLICY, choice=replace(POLICY.choice, ahead=self.ahead))
 
 
 @dataclass(frozen=True)
@@ -113,7 +79,7 @@ def simulated(
 ) -> list[list[Delivered]]:
     """Return what the studies of a plan deliver by each of some rules, in the same order.
 
-    Rules that differ in the choice alone share their trials.
+    Rules with the same trials (`Rules.of_trials`) share them.
     """
     studies = plan.of(tasks)
     results: list[list[Delivered]] = [[] for _ in rules]
@@ -121,16 +87,14 @@ def simulated(
     progress = _Progress([(seconds, task.name) for seconds, _, task in studies], on_line)
     for seconds, seed, task in studies:
         solvers = list(dict.fromkeys(task.solvers))
-        runs = {
-            sampler: Simulation(
-                task,
-                Study(solvers=solvers, metric=METRIC, seed=seed, timeout=seconds, sampler=sampler),
-                known.setdefault(seed, {}),
-            ).run()
-            for sampler in {each.sampler: None for each in rules}
-        }
+        runs: dict[Rules, Simulated] = {}
         for place, each in enumerate(rules):
-            results[place].append(delivered(runs[each.sampler], each.policy))
+            of_trials = each.of_trials
+            if of_trials not in runs:
+                declared = Study(solvers=solvers, metric=METRIC, seed=seed, timeout=seconds, sampler=each.sampler)
+                answers = known.setdefault(seed, {})
+                runs[of_trials] = Simulation(task, declared, answers, of_trials.policy).run()
+            results[place].append(delivered(runs[of_trials], each.policy))
         progress.next()
     return results
 

@@ -3,41 +3,40 @@
 The code that decides is that of a study: the scheduler with its first configurations and its samplers, the time that is
 reserved for the end, and where trials are scored. Only what fits models is replaced:
 
-suggestions  one that a sampler makes is answered by the nearest row of the same solver that the study has not used, and
-             the sampler observes that row. It then knows no more than the study has measured, and nothing is measured
-             twice. A search whose rows are used up ends; the search over all solvers takes any row then.
+suggestions  are rows of the table that the study has not used (`ranktune.studies.laboratory.suggestions`). A search
+             whose rows are used up ends.
 seconds      of a trial are the processor seconds of the row, for each fold, times a factor; those of a suggestion are
              constants. All were measured on studies of the same tasks.
-boosting     that runs into the deadline counts with its best checkpoint before, where trials are scored once.
+boosting     that runs into its limit counts with its best checkpoint before, where trials are scored once. Where the
+             scheduler lets it continue, it takes the seconds that it has not taken yet.
 
 Not simulated: folds have the values of the given validation queries alone, which are fewer; trials are not stopped for
-being worse; unfinished models do not continue; nothing is scored again, blended, or fitted with other seeds.
+being worse; nothing is scored again, blended, or fitted with other seeds.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
-from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
 from optuna.study import Study as OptunaStudy
 from optuna.trial import FrozenTrial
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.space import Value
-from ranktune.studies.laboratory.configurations import Configuration, name_of
+from ranktune.studies.laboratory.configurations import Configuration
 from ranktune.studies.laboratory.known import KnownTask
-from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row, mean_value
+from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row, mean_value, task_of
+from ranktune.studies.laboratory.suggestions import RANDOM, Answering, Suggested, suggested
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import time_limit
-from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.requests import Budget, FinishedTrials, with_chosen
 from ranktune.tuner.search.search_scheduler import SearchScheduler, observations
@@ -45,14 +44,10 @@ from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.storage.record import finished_trial, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.tasks import Tasks
 
 START, A_TRIAL, A_SUGGESTION, FACTOR = 0.5, 0.05, 0.1, 1.5
 """Seconds before the first trial, around a trial, and of a suggestion of the Gaussian process; and the factor from the
 processor seconds of a row to the seconds of a fold."""
-
-
-Suggest = Callable[[], Configuration]
 
 
 @dataclass
@@ -102,36 +97,27 @@ class Simulated:
         return {self.metric: self.values[number_of(trial)]}
 
 
-Known = dict[tuple[object, ...], int]
+Known = dict[tuple[object, ...], Suggested]
 """The row that answered a suggestion, by all that the suggestion depends on: studies that begin alike share them."""
 
 
-class _Answering(BaseSampler):
-    """A sampler whose suggestions are answered by rows of the table."""
+class _Scheduler(SearchScheduler):
+    """A scheduler that compares solvers once after each trial, which takes a good part of the time of a simulation."""
 
-    def __init__(self, sampler: BaseSampler, space: UnionSpace, answer: Callable[[Suggest], Configuration]) -> None:
-        self._sampler, self._space, self._answer = sampler, space, answer
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._worse: dict[str, bool] = {}
 
-    def infer_relative_search_space(self, study: OptunaStudy, trial: FrozenTrial) -> dict[str, BaseDistribution]:
-        """Return all parameters, since a row has a value of each that is active."""
-        return dict(self._space.distributions)
+    def tell(self, number: int, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
+        """Add a finished trial."""
+        self._worse.clear()
+        super().tell(number, written, seconds, per_query)
 
-    def sample_relative(
-        self, study: OptunaStudy, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Value]:
-        """Return the parameters of the row that answers the suggestion."""
-
-        def suggested() -> Configuration:
-            space = self._sampler.infer_relative_search_space(study, trial)
-            return {name: value for name, value in self._sampler.sample_relative(study, trial, space).items()}
-
-        return self._answer(suggested)
-
-    def sample_independent(
-        self, study: OptunaStudy, trial: FrozenTrial, param_name: str, param_distribution: BaseDistribution
-    ) -> Value:
-        """Raise AssertionError: a row has all parameters."""
-        raise AssertionError(f"the row has no {param_name}")
+    def is_significantly_worse(self, solver: str) -> bool:
+        """Return whether the best of a solver is significantly worse than that of all."""
+        if solver not in self._worse:
+            self._worse[solver] = super().is_significantly_worse(solver)
+        return self._worse[solver]
 
 
 class Simulation:
@@ -151,22 +137,24 @@ class Simulation:
         assert study.timeout is not None
         self._task, self._study, self._known = task, study, {} if known is None else known
         self._policy = policy
-        self._problem, self._clock = task.scored(study.timeout), VirtualClock()
+        self._problem, self._clock = task.scored(study.timeout, policy), VirtualClock()
         assert isinstance(self._problem.plan, tuple)
-        self._parts, self._tasks = len(self._problem.plan), Tasks(study, self._problem.folder)
+        self._parts = len(self._problem.plan)
         options = SearchOptions(
             one_part=self._problem.given_split,
             fit_seconds=self._problem.durations.a_fit,
             per_solver=self._problem.development.n_queries < policy.few_queries,
         )
         self._startup = policy.search.startup_apart if options.per_solver else policy.search.startup
-        self._scheduler = SearchScheduler(
+        self._scheduler = _Scheduler(
             study, task.space, options, timed=True, clock=self._clock, policy=policy, sampler=self._sampler
         )
         self._finished = FinishedTrials(study, task.space)
         deadline = Deadline(study.timeout, self._clock)
         self._budget = Budget(deadline, self._problem.durations.reserve, 1, self._finished, self._scheduler, policy)
         self._unused = list(range(len(task.rows)))
+        self._paid: dict[int, float] = {}
+        self._last: dict[str, Suggested] = {}
         self._told: dict[str, list[object]] = {}
         self._seen: Counter[str] = Counter()
         self._asked = False
@@ -178,48 +166,44 @@ class Simulation:
             left = self._budget.left() if self.result.finished else float("inf")
             self._asked = False
             action = next_action(self._scheduler.known, left, self._policy)
-            if not self._unused or isinstance(action, Finish):
-                break
-            if not self._try(number, self._scheduler.begin(number, action), left):
+            if isinstance(action, Finish) or not self._try(number, self._scheduler.begin(number, action), left):
                 break
         self.result.ended, self.result.exhausted = self._clock.now, not self._unused
         self.result.used = self._clock.now + self._budget.ending()
         return self.result
 
-    def _sampler(
-        self, name: str, *, seed: int, number: int, space: UnionSpace, startup: int, costs: bool, acquisition: str
-    ) -> BaseSampler:
-        sampler = make_sampler(
-            name, seed=seed, number=number, space=space, startup=startup, costs=costs, acquisition=acquisition
-        )
-        solvers = [str(params[SOLVER]) for params in space.defaults()]
-        return _Answering(sampler, space, partial(self._answer, number, solvers))
+    def _sampler(self, name: str, *, number: int, space: UnionSpace, **others: object) -> BaseSampler:
+        return Answering(space, partial(self._answer, name, number, space))
 
-    def _answer(self, number: int, solvers: Sequence[str], suggested: Suggest) -> Configuration:
-        """Return the parameters of the row that answers a suggestion for a search over these solvers."""
+    def _answer(
+        self, sampler: str, number: int, space: UnionSpace, study: OptunaStudy, trial: FrozenTrial
+    ) -> Configuration:
+        """Return the parameters of the row that is suggested in a search."""
         self._asked = True
-        search = self._search_of({SOLVER: solvers[0]})
-        key = (self._task.name, self._problem.given_split, self._study.seed, self._study.sampler, number, *solvers)
+        solvers = [str(params[SOLVER]) for params in space.defaults()]
+        search, seed = self._search_of({SOLVER: solvers[0]}), self._study.seed
+        key = (self._task.name, self._problem.given_split, self._startup, seed, sampler, number, *solvers)
         key += tuple(self._told.get(search, ()))
         if key not in self._known:
-            self._known[key] = self._nearest(suggested(), number, solvers)
-        return self._task.params[self._known[key]]
-
-    def _nearest(self, params: Configuration, number: int, solvers: Sequence[str]) -> int:
-        wanted = [str(params[SOLVER])] if SOLVER in params else solvers
-        places = [place for place in self._unused if self._task.solvers[place] in wanted] or self._unused
-        if SOLVER in params:
-            return self._task.nearest(params, places)
-        return places[int(np.random.default_rng([self._study.seed, number]).integers(len(places)))]
+            places = [place for place in self._unused if self._task.solvers[place] in solvers]
+            generator = np.random.default_rng([seed, number])
+            if sampler == RANDOM or self._seen[search] < self._startup:
+                self._known[key] = Suggested(int(generator.choice(places)))
+            else:
+                last = self._last.get(search)
+                self._known[key] = suggested(self._task, places, space, study, trial, generator, last)
+        self._last[search] = self._known[key]
+        return self._task.params[self._known[key].place]
 
     def _try(self, number: int, params: Configuration, left: float) -> bool:
         """Run a trial of a row, and return whether it came to an end."""
-        place, search = self._task.places[name_of(params)], self._search_of(params)
+        place, search = self._task.place(params), self._search_of(params)
         limit = time_limit(self._scheduler.known, self._task.solvers[place], left, 1)
         around = A_TRIAL + (A_SUGGESTION if self._asked and self._seen[search] >= self._startup else 0.0)
         self._clock.now += around
-        task = self._tasks.of(params)
-        reached = reached_by(self._task.rows[place], task, self._parts, limit)
+        row = self._task.rows[place]
+        task = task_of(row.configuration)
+        reached = reached_by(row, task, self._parts, limit, self._paid.get(place, 0.0))
         begun, self._clock.now = self._clock.now, self._clock.now + min(limit, reached.seconds if reached else limit)
         if reached is None:
             return False
@@ -227,9 +211,11 @@ class Simulation:
         params = with_chosen(params, task, outcome)
         trial = finished_trial(number, params, widened(self._task.space.distributions, params), outcome, METRIC)
         self._tell(number, search, trial, reached, around)
-        self._told.setdefault(search, []).append((place, reached.outcome.chosen))
-        self._unused.remove(place)
-        if search and all(self._search_of(self._task.params[other]) != search for other in self._unused):
+        self._told.setdefault(search, []).append((place, reached.outcome.chosen, reached.seconds))
+        self._paid[place] = self._paid.get(place, 0.0) + reached.seconds
+        if place in self._unused:
+            self._unused.remove(place)
+        if all(self._search_of(self._task.params[other]) != search for other in self._unused):
             self._scheduler.end(search)
         return True
 
@@ -254,26 +240,33 @@ class Reached:
     test: float
 
 
-def reached_by(row: Row, task: Task, parts: int, limit: float) -> Reached | None:
+def reached_by(row: Row, task: Task, parts: int, limit: float, paid: float = 0.0) -> Reached | None:
     """Return what a trial of a row on so many folds comes to within the limit; None where it is given up.
 
-    Boosting that is cut counts with its best checkpoint, whose values by query are those of the row, in proportion.
+    Boosting that is cut counts with its best checkpoint, whose values by query are those of the row, in proportion. It
+    is unfinished. If it continues, it takes the seconds beyond those already paid.
     """
     assert row.vali is not None
-    within = [point for point in row.checkpoints if FACTOR * parts * point.seconds <= limit]
+    within = [point for point in row.checkpoints if FACTOR * parts * point.seconds <= paid + limit]
     cut = len(within) < len(row.checkpoints)
     if cut and not (within and parts == 1 and task.bound):
         return None
     best = max(within, key=lambda point: point.vali)
-    values, test, seconds = row.vali, mean_value(row.test), FACTOR * parts * row.checkpoints[-1].seconds
+    values, test = row.vali, mean_value(row.test)
+    seconds = limit if cut else max(FACTOR * parts * row.checkpoints[-1].seconds - paid, 0.0)
     if cut:
         whole = mean_value(row.vali)
-        values, test, seconds = values * (best.vali / whole if whole > 0.0 else 1.0), best.test, limit
+        values, test = values * (best.vali / whole if whole > 0.0 else 1.0), best.test
     path = () if task.bound or not task.path else tuple((_value(point), point.vali) for point in row.checkpoints)
     # A row may have fewer rounds than the space, of which a study scores no model.
     chosen = max(_value(best), task.least) if task.bound else _value(best) if task.path else None
     outcome = Outcome(
-        {METRIC: values}, seconds=seconds / FACTOR, path_parameter=task.path_parameter, chosen=chosen, path=path
+        {METRIC: values},
+        seconds=seconds / FACTOR,
+        path_parameter=task.path_parameter,
+        chosen=chosen,
+        path=path,
+        unfinished=cut,
     )
     return Reached(outcome, seconds, test)
 

@@ -168,31 +168,72 @@ def propose(
     trials = trials.within(MAX_TRIALS)
     if acquisition == THOMPSON:
         return _thompson(encoding, trials, taken, generator)
-    E, pending = encoding.embed(trials.rows), encoding.embed(trials.pending)
-    improvement: ExpectedImprovement | PathwiseImprovement
-    closed_form = draws > 1 and trials.is_single_objective and generator.random() < CLOSED_FORM_PROBABILITY
-    if acquisition == EI or closed_form:
-        improvement, merits, posteriors = _expected_improvement(encoding, trials, E, pending, generator)
-    else:
-        improvement, merits, posteriors = _pathwise_improvement(encoding, trials, E, pending, generator, draws)
-    cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
-    acquisition_function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
-    centres = encoding.filled(_local_centres(encoding, trials, merits), generator)
+    decision = decide(encoding, trials, generator, acquisition, draws, power=power)
+    posteriors = decision.posteriors
+    centres = encoding.filled(_local_centres(encoding, trials, decision.merits), generator)
     region = None
-    may = acquisition == MIXED and trials.is_single_objective and cost is None and not encoding.is_small
+    costs = decision.function is not decision.improvement
+    may = acquisition == MIXED and trials.is_single_objective and not costs and not encoding.is_small
     if may and generator.random() < share_after(encoding, trials.rows, trials.gains):
         side = side_after(trials.gains, max(PATIENCE, len(encoding.varying) // 2))
         region = TrustRegion.around(encoding, centres[0], side, posteriors[0].hyperparameters.weights)
-    full = maximise(acquisition_function, encoding, centres, taken, generator, region)
+    full = maximise(decision.function, encoding, centres, taken, generator, region)
     row = encoding.masked(full[None])[0]
     unknown = trials.more or region is not None
-    gain = None if unknown else improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
+    gain = (
+        None if unknown else decision.improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
+    )
     if replicates and trials.is_single_objective:
         rows = np.vstack([trials.rows, trials.pending])
         place = best_replicate(posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
         if place is not None:
             return Proposal(rows[place], gain, rows[place])
     return Proposal(row, gain, full)
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a decision of "mixed" or "ei" maximises.
+
+    function     the logarithm of the improvement, divided by a power of the cost where that counts
+    improvement  the improvement alone
+    merits       (n,) the merit of each trial
+    posteriors   those of the first objective, one for each set of hyperparameters
+    theta        its fitted hyperparameters, as in ranktune.tuner.gp.hyperparameters
+    """
+
+    function: Acquisition
+    improvement: ExpectedImprovement | PathwiseImprovement
+    merits: Floats
+    posteriors: list[Posterior]
+    theta: Floats
+
+
+def decide(
+    encoding: Encoding,
+    trials: Trials,
+    generator: np.random.Generator,
+    acquisition: str = MIXED,
+    draws: int = DRAWS,
+    *,
+    power: float = 0.0,
+    theta: Floats | None = None,
+) -> Decision:
+    """Return what the configuration to try next should maximise, with parameters as in `propose`, but "thompson".
+
+    theta: the fitted hyperparameters of the first objective, from which they are sampled; None fits them.
+    """
+    E = encoding.embed(trials.rows)
+    output = _Output.of(encoding, trials, E, encoding.embed(trials.pending), theta)
+    improvement: ExpectedImprovement | PathwiseImprovement
+    closed_form = draws > 1 and trials.is_single_objective and generator.random() < CLOSED_FORM_PROBABILITY
+    if acquisition == EI or closed_form:
+        improvement, merits, posteriors = _expected_improvement(trials, output, generator)
+    else:
+        improvement, merits, posteriors = _pathwise_improvement(trials, output, generator, draws)
+    cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
+    function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
+    return Decision(function, improvement, merits, posteriors, output.fitted)
 
 
 def single_draw(
@@ -203,7 +244,7 @@ def single_draw(
     With one objective and no constraints it is increasing in objectives[0], the only sample path.
     """
     E = encoding.embed(trials.rows)
-    return _pathwise_improvement(encoding, trials, E, E[:0], generator, 1)
+    return _pathwise_improvement(trials, _Output.of(encoding, trials, E, E[:0]), generator, 1)
 
 
 def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generator: np.random.Generator) -> Proposal:
@@ -239,11 +280,12 @@ class _Output:
     level: float = 0.0
     extra: Floats | float = 0.0
     scaled: Callable[[Floats], Floats] = standardise
+    theta: Floats | None = None
 
     @classmethod
-    def of(cls, encoding: Encoding, trials: Trials, E: Floats, pending: Floats) -> Self:
+    def of(cls, encoding: Encoding, trials: Trials, E: Floats, pending: Floats, theta: Floats | None = None) -> Self:
         """Return the first objective of trials at E, (n, D), with pending, (q, D)."""
-        return cls(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
+        return cls(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra, theta=theta)
 
     @cached_property
     def y(self) -> Floats:
@@ -255,10 +297,18 @@ class _Output:
         """The additional noise variances, (n,), in units of y."""
         return relative_variances(self.gains, self.extra)
 
+    @cached_property
+    def fitted(self) -> Floats:
+        """The fitted hyperparameters: those given, if any."""
+        if self.theta is not None:
+            return self.theta
+        columns = self.encoding.axis_of_column
+        return fit(self.E, self.gains, self.noise, columns, self.scaled, self.level, self.extra)
+
     def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
         """Return posteriors, each with its y, fantasies last; hyperparameters are sampled while trials are few."""
         columns, noise = self.encoding.axis_of_column, self.noise
-        thetas = [fit(self.E, self.gains, noise, columns, self.scaled, self.level, self.extra)]
+        thetas = [self.fitted]
         if len(self.y) <= MAX_SAMPLED_TRIALS:
             level = float(relative_variances(self.gains, self.level))
             density = HyperparameterDensity(self.E, self.y, noise, columns, level, self.e)
@@ -283,21 +333,20 @@ def tie_margin(gains: Floats) -> float:
 
 
 def _expected_improvement(
-    encoding: Encoding, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator
+    trials: Trials, output: _Output, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
     """Return the closed-form acquisition function, the mean gain of each trial, (n,), and the posteriors."""
-    output = _Output.of(encoding, trials, E, pending)
     posteriors = [posterior for posterior, _ in output.posteriors(HYPERPARAMETER_SAMPLES, generator)]
-    margin = tie_margin(trials.gains)
-    improvement = ExpectedImprovement.over(tuple(posteriors), np.vstack([E, pending]), margin)
-    return improvement, posteriors[0].mean(E), posteriors
+    tried, margin = np.vstack([output.E, output.pending]), tie_margin(trials.gains)
+    improvement = ExpectedImprovement.over(tuple(posteriors), tried, margin)
+    return improvement, posteriors[0].mean(output.E), posteriors
 
 
 def _pathwise_improvement(
-    encoding: Encoding, trials: Trials, E: Floats, pending: Floats, generator: np.random.Generator, draws: int
+    trials: Trials, first: _Output, generator: np.random.Generator, draws: int
 ) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
     """Return the Monte Carlo acquisition function, each trial's merit, (n,), and the first objective's posteriors."""
-    first = _Output.of(encoding, trials, E, pending)
+    encoding, E, pending = first.encoding, first.E, first.pending
     outputs = (first, *(_Output(encoding, E, gains, trials.noise, pending) for gains in trials.more))
     objectives, means = zip(*(output.functions(draws, generator) for output in outputs), strict=True)
     constraints = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import zip_longest
 
@@ -36,18 +36,23 @@ def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
 
     A solver of which none does is tried with its defaults.
     """
+    return [dict(params) for params in _first(space)]
+
+
+@lru_cache
+def _first(space: UnionSpace) -> tuple[Mapping[str, Value], ...]:
     by_solver = []
     for defaults in space.defaults():
         solver = str(defaults[SOLVER])
         configurations = [space.configuration(solver, values) for values in portfolio(solver)]
         by_solver.append([params for params in configurations if params is not None] or [defaults])
     ranks = zip_longest(*by_solver)
-    return [params for rank in ranks for params in rank if params is not None]
+    return tuple(params for rank in ranks for params in rank if params is not None)
 
 
 def is_first(params: Mapping[str, Value], space: UnionSpace) -> bool:
     """Return whether a configuration, by flat name, is one that a study tries first."""
-    return any(alike(first, params) for first in first_configurations(space))
+    return any(alike(first, params) for first in _first(space))
 
 
 def grows(solver: str) -> bool:

@@ -186,11 +186,14 @@ def _rows(
     """Return configurations as rows, (n, d), NaN where a parameter is missing or has no place, and which they have."""
     rows = np.full((len(configurations), len(axes)), np.nan)
     asked = np.zeros(rows.shape, dtype=bool)
-    for j, (axis, (name, distribution)) in enumerate(zip(axes, distributions.items(), strict=True)):
-        for i, params in enumerate(configurations):
-            if name in params:
-                rows[i, j], asked[i, j] = _internal(distribution, params[name]), True
-        rows[:, j] = np.clip(axis.encode(rows[:, j]), -1.0, None if axis.choices else 2.0)  # ranges may have changed
+    places = {name: j for j, name in enumerate(distributions)}
+    for i, params in enumerate(configurations):
+        for name in params.keys() & places.keys():
+            j = places[name]
+            rows[i, j], asked[i, j] = _internal(distributions[name], params[name]), True
+    for j in np.flatnonzero(asked.any(axis=0)):
+        highest = None if axes[j].choices else 2.0  # ranges may have changed
+        rows[:, j] = np.clip(axes[j].encode(rows[:, j]), -1.0, highest)
     return rows, asked
 
 

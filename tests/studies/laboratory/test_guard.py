@@ -12,7 +12,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.studies.benchmarks.results import Result
 from ranktune.studies.laboratory.__main__ import SOLVERS
 from ranktune.studies.laboratory.deliveries import task_means, worst_decile
-from ranktune.studies.laboratory.simulating import CONFIRM, Plan, Rules, known_tasks, simulated
+from ranktune.studies.laboratory.rules import Rules
+from ranktune.studies.laboratory.simulating import CONFIRM, Plan, known_tasks, simulated
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "docs" / "benchmarks" / "results"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from optuna.trial import FrozenTrial
 from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import ParameterError
@@ -18,8 +20,9 @@ from ranktune.studies.laboratory.analysis import by_task
 from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary
 from ranktune.studies.laboratory.known import KnownTask, known_task
-from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row
-from ranktune.studies.laboratory.simulating import Plan, Rules, simulated
+from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row, task_of
+from ranktune.studies.laboratory.rules import Rules, constants
+from ranktune.studies.laboratory.simulating import Plan, simulated
 from ranktune.studies.laboratory.simulation import (
     A_SUGGESTION,
     A_TRIAL,
@@ -29,10 +32,11 @@ from ranktune.studies.laboratory.simulation import (
     Simulation,
     reached_by,
 )
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.storage.record import UNFINISHED, seconds_of
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.tasks import Tasks
 
 SOLVERS = ("RidgeRanker", "RankSVM", "GBDTRanker")
 SPACE = Study(solvers=SOLVERS).union_space()
@@ -116,34 +120,14 @@ def test_a_configuration_that_dominates_is_found_and_chosen(best: int) -> None:
     result = ran(known(best=best), 600.0)
     chosen = delivered(result)
     assert chosen.regret == 0.0 and not chosen.is_first and chosen.gain > 0.1
-    plain = delivered(result, Rules(ahead=float("inf")).policy)
+    plain = delivered(result, Rules.parse("choice.ahead=inf").policy)
     assert plain.regret > 0.1 and plain.is_first
 
 
-def test_the_nearest_row_is_nearest() -> None:
-    task = known(draws=12)
-    places = [place for place, solver in enumerate(task.solvers) if solver == "RidgeRanker"]
-    for place in places:
-        assert task.nearest(task.params[place], places) == place
-    fixed = task.params[places[0]]
-    varied = [{**fixed, "RidgeRanker.alpha": value} for value in (1e-3, 1e-1, 1e3)]
-    axis = replace(task, params=tuple(varied), rows=task.rows[:3])
-    for value, expected in ((2e-3, 0), (2e-2, 1), (9.0, 1), (11.0, 2), (500.0, 2)):
-        assert axis.nearest({**fixed, "RidgeRanker.alpha": value}, [0, 1, 2]) == expected
-        assert axis.nearest({**fixed, "RidgeRanker.alpha": value}, [2]) == 2
-
-
-def test_rounds_do_not_count_as_a_distance() -> None:
-    task = known(draws=4)
-    places = [place for place, solver in enumerate(task.solvers) if solver == "GBDTRanker"]
-    for place in places:
-        assert task.nearest({**task.params[place], "GBDTRanker.trees": 900}, places) == place
-
-
 def test_boosting_that_is_cut_counts_with_its_best_checkpoint_before() -> None:
-    task, tasks = known(), Tasks(study(10.0), Path())
+    task = known()
     place = task.solvers.index("GBDTRanker")
-    whole, boosted = task.rows[place], tasks.of(task.params[place])
+    whole, boosted = task.rows[place], task_of(task.rows[place].configuration)
     assert whole.vali is not None
     for limit, share in ((0.3, 0.25), (0.5, 0.5), (0.99, 0.5), (1.0, 1.0), (5.0, 1.0)):
         reached = reached_by(whole, boosted, 1, FACTOR * limit)
@@ -155,7 +139,65 @@ def test_boosting_that_is_cut_counts_with_its_best_checkpoint_before() -> None:
     assert reached_by(whole, boosted, 5, FACTOR * 4.9) is None
     assert reached_by(whole, boosted, 5, FACTOR * 5.0) is not None
     linear = task.solvers.index("RankSVM")
-    assert reached_by(task.rows[linear], tasks.of(task.params[linear]), 1, 0.001) is None
+    assert reached_by(task.rows[linear], task_of(task.rows[linear].configuration), 1, 0.001) is None
+
+
+def test_boosting_that_continues_pays_what_it_has_not_paid() -> None:
+    task = known()
+    place = task.solvers.index("GBDTRanker")
+    whole, boosted = task.rows[place], task_of(task.rows[place].configuration)
+    begun = reached_by(whole, boosted, 1, FACTOR * 0.6)
+    assert begun is not None and begun.outcome.unfinished and begun.seconds == pytest.approx(FACTOR * 0.6)
+    ended = reached_by(whole, boosted, 1, FACTOR * 5.0, begun.seconds)
+    assert ended is not None and not ended.outcome.unfinished and ended.seconds == pytest.approx(FACTOR * 0.4)
+    assert ended.test == pytest.approx(2.0 * begun.test)
+    assert reached_by(whole, boosted, 1, FACTOR * 0.3, begun.seconds) is not None
+
+
+@pytest.mark.parametrize("seconds", [6.0, 8.0, 9.0])
+def test_an_unfinished_model_continues_where_there_is_time(seconds: float) -> None:
+    """The trials of a model together take no more than its whole fit, and its value does not fall."""
+    task = known(draws=0, task="drawn-19")
+    rows = [replace(each, checkpoints=slow(each.checkpoints)) for each in task.rows]
+    result = ran(replace(task, rows=tuple(rows)), seconds)
+    by_model: dict[str, list[FrozenTrial]] = {}
+    for trial in result.trials():
+        if trial.params[SOLVER] == "GBDTRanker":
+            others = {name: value for name, value in trial.params.items() if name != "GBDTRanker.trees"}
+            by_model.setdefault(name_of(others), []).append(trial)
+    grown = [trials for trials in by_model.values() if len(trials) > 1]
+    assert grown
+    for trials in grown:
+        assert all(UNFINISHED in trial.user_attrs for trial in trials[:-1])
+        assert sum(seconds_of(trial) for trial in trials) <= FACTOR * 3.0 + 1e-6
+        values = [trial.value or 0.0 for trial in trials]
+        assert values == sorted(values)
+
+
+def slow(points: tuple[Checkpoint, ...]) -> tuple[Checkpoint, ...]:
+    return tuple(replace(each, seconds=3.0 * each.seconds) for each in points)
+
+
+def test_the_model_finds_good_rows_sooner_than_chance() -> None:
+    """The value is a smooth function of one parameter; the best of the first eight drawn rows counts."""
+    solvers, space = ("LogisticRanker",), Study(solvers=["LogisticRanker"]).union_space()
+    reached: dict[str, list[float]] = {"thompson": [], "random": []}
+    rows = [smooth(each) for each in rows_of("drawn-3", solvers, 60)]
+    task = known_task(by_task(rows), "drawn-3", space)
+    for seed in range(12):
+        for sampler, values in reached.items():
+            declared = Study(solvers=solvers, metric=METRIC, seed=seed, timeout=900.0, sampler=sampler)
+            tests = list(Simulation(task, declared).run().tests.values())
+            values.append(max(tests[: len(configurations(solvers, 0)) + 8]))
+    assert np.mean(reached["thompson"]) > np.mean(reached["random"]) + 0.002
+
+
+def smooth(each: Row) -> Row:
+    """The row whose value is highest where C is 3e-4."""
+    assert each.vali is not None
+    level = 0.6 - 0.03 * np.log10(json.loads(each.configuration)["LogisticRanker.C"] / 3e-4) ** 2
+    values = np.full(len(each.vali), level)
+    return replace(each.with_values(values, np.array([level])), checkpoints=(Checkpoint(1.0, 0.02, level, level),))
 
 
 @pytest.mark.parametrize("seconds", [1.0, 2.0, 4.0, 40.0])
@@ -184,9 +226,26 @@ def test_a_task_has_its_sizes_and_is_scored_by_folds_or_once() -> None:
 
 
 def test_rules_that_differ_in_the_choice_share_their_trials() -> None:
-    one, none = simulated([known()], Plan([30.0], range(2)), [Rules(), Rules(ahead=float("inf"))])
+    one, none = simulated([known()], Plan([30.0], range(2)), [Rules(), Rules.parse("choice.ahead=inf")])
     assert [each.trials for each in one] == [each.trials for each in none]
     assert all(each.is_first for each in none)
+
+
+def test_every_number_of_the_policy_can_be_varied() -> None:
+    for name in constants():
+        varied = Rules.parse(f"{name}=7").policy
+        group, _, own = name.rpartition(".")
+        value = getattr(getattr(varied, group) if group else varied, own)
+        assert value == 7 and type(value) is type(getattr(getattr(POLICY, group) if group else POLICY, own))
+        assert Rules.parse(f"{name}={getattr(getattr(POLICY, group) if group else POLICY, own)}") == Rules()
+    assert {"choice.ahead", "search.startup_apart", "few_queries", "significant"} <= set(constants())
+
+
+def test_rules_of_trials_change_the_trials() -> None:
+    few, many = simulated([known()], Plan([30.0], range(2)), [Rules(), Rules.parse("time.end_share=0.9,time.fixed=20")])
+    assert all(a.trials > b.trials for a, b in zip(few, many, strict=True))
+    assert Rules.parse("choice.ahead=3").of_trials == Rules()
+    assert Rules.parse("choice.per_solver=9").of_trials != Rules()
 
 
 def test_a_summary_has_tasks_as_units() -> None:
@@ -219,9 +278,9 @@ def test_the_commands_print_tables_in_eighty_columns(tmp_path: Path, monkeypatch
     stored = Result.read(tmp_path / "figures.json")
     assert [len(table.rows) for table in stored.tables] == [2, 2, 1]
     assert stored.command.startswith("python -m ranktune.studies.laboratory")
-    result = CliRunner().invoke(app, ["compare", "ahead=1", "ahead=inf", *place])
+    result = CliRunner().invoke(app, ["compare", "choice.ahead=1", "choice.ahead=inf", *place])
     assert result.exit_code == 0, result.output
-    assert "rules compared with ahead=1" in result.output
+    assert "rules compared with choice.ahead=1" in result.output
     assert max(map(len, result.output.splitlines())) <= 80
 
 
@@ -229,8 +288,11 @@ def test_the_commands_print_tables_in_eighty_columns(tmp_path: Path, monkeypatch
     ("words", "message"),
     [
         (["--half", "lern"], "no half 'lern'.*learn"),
-        (["--rules", "ahed=1"], "no rule 'ahed'.*ahead"),
-        (["--rules", "ahead=much"], "ahead=much: it must be a number"),
+        (["--rules", "choice.ahed=1"], "no rule 'choice.ahed'.*choice.ahead"),
+        (["--rules", "blend.equal=1"], "no rule 'blend.equal'"),
+        (["--rules", "choice.ahead=much"], "choice.ahead=much: it must be a number, or inf"),
+        (["--rules", "few_queries=1.5"], "few_queries=1.5: it must be a whole number"),
+        (["--rules", "sampler=tpe"], "no sampler 'tpe'.*random"),
         (["--half", "confirm"], "no task of the half 'confirm'"),
     ],
 )
