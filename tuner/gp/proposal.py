@@ -169,23 +169,20 @@ def propose(
     if acquisition == THOMPSON:
         return _thompson(encoding, trials, taken, generator)
     decision = decide(encoding, trials, generator, acquisition, draws, power=power)
-    posteriors = decision.posteriors
     centres = encoding.filled(_local_centres(encoding, trials, decision.merits), generator)
     region = None
-    costs = decision.function is not decision.improvement
-    may = acquisition == MIXED and trials.is_single_objective and not costs and not encoding.is_small
+    unpriced = acquisition == MIXED and decision.function is decision.improvement
+    may = unpriced and trials.is_single_objective and not encoding.is_small
     if may and generator.random() < share_after(encoding, trials.rows, trials.gains):
         side = side_after(trials.gains, max(PATIENCE, len(encoding.varying) // 2))
-        region = TrustRegion.around(encoding, centres[0], side, posteriors[0].hyperparameters.weights)
+        region = TrustRegion.around(encoding, centres[0], side, decision.posteriors[0].hyperparameters.weights)
     full = maximise(decision.function, encoding, centres, taken, generator, region)
     row = encoding.masked(full[None])[0]
-    unknown = trials.more or region is not None
-    gain = (
-        None if unknown else decision.improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
-    )
+    expected = decision.improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
+    gain = None if trials.more or region is not None else expected
     if replicates and trials.is_single_objective:
         rows = np.vstack([trials.rows, trials.pending])
-        place = best_replicate(posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
+        place = best_replicate(decision.posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
         if place is not None:
             return Proposal(rows[place], gain, rows[place])
     return Proposal(row, gain, full)
@@ -195,11 +192,9 @@ def propose(
 class Decision:
     """What a decision of "mixed" or "ei" maximises.
 
-    function     the logarithm of the improvement, divided by a power of the cost where that counts
-    improvement  the improvement alone
+    function     the log of the improvement, divided by a power of the cost where that counts; improvement: it alone
     merits       (n,) the merit of each trial
-    posteriors   those of the first objective, one for each set of hyperparameters
-    theta        its fitted hyperparameters, as in ranktune.tuner.gp.hyperparameters
+    posteriors   those of the first objective, one for each set of hyperparameters; theta: its fitted ones
     """
 
     function: Acquisition
@@ -219,12 +214,9 @@ def decide(
     power: float = 0.0,
     theta: Floats | None = None,
 ) -> Decision:
-    """Return what the configuration to try next should maximise, with parameters as in `propose`, but "thompson".
-
-    theta: the fitted hyperparameters of the first objective, from which they are sampled; None fits them.
-    """
+    """Return what `propose` maximises, but for "thompson"; theta: as in Decision, None fits it."""
     E = encoding.embed(trials.rows)
-    output = _Output.of(encoding, trials, E, encoding.embed(trials.pending), theta)
+    output = replace(_Output.of(encoding, trials, E, encoding.embed(trials.pending)), theta=theta)
     improvement: ExpectedImprovement | PathwiseImprovement
     closed_form = draws > 1 and trials.is_single_objective and generator.random() < CLOSED_FORM_PROBABILITY
     if acquisition == EI or closed_form:
@@ -283,9 +275,9 @@ class _Output:
     theta: Floats | None = None
 
     @classmethod
-    def of(cls, encoding: Encoding, trials: Trials, E: Floats, pending: Floats, theta: Floats | None = None) -> Self:
+    def of(cls, encoding: Encoding, trials: Trials, E: Floats, pending: Floats) -> Self:
         """Return the first objective of trials at E, (n, D), with pending, (q, D)."""
-        return cls(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra, theta=theta)
+        return cls(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
 
     @cached_property
     def y(self) -> Floats:
@@ -300,10 +292,8 @@ class _Output:
     @cached_property
     def fitted(self) -> Floats:
         """The fitted hyperparameters: those given, if any."""
-        if self.theta is not None:
-            return self.theta
-        columns = self.encoding.axis_of_column
-        return fit(self.E, self.gains, self.noise, columns, self.scaled, self.level, self.extra)
+        known = (self.encoding.axis_of_column, self.scaled, self.level, self.extra)
+        return fit(self.E, self.gains, self.noise, *known) if self.theta is None else self.theta
 
     def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
         """Return posteriors, each with its y, fantasies last; hyperparameters are sampled while trials are few."""
