@@ -191,7 +191,7 @@ def _rows(
         for name in params.keys() & places.keys():
             j = places[name]
             rows[i, j], asked[i, j] = _internal(distributions[name], params[name]), True
-    for j in np.flatnonzero(asked.any(axis=0)):
+    for j in np.flatnonzero(asked.any(axis=0)).tolist():
         highest = None if axes[j].choices else 2.0  # ranges may have changed
         rows[:, j] = np.clip(axes[j].encode(rows[:, j]), -1.0, highest)
     return rows, asked
