@@ -7,11 +7,13 @@ from typing import Any
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.split import Split
+from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import next_action
 from ranktune.tuner.policy.policy import Policy
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import prepare
+from ranktune.tuner.search.loop import Objective
 from ranktune.tuner.search.progress import Progress, Silent, TrialReport
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.selection.results import Result
@@ -29,11 +31,18 @@ class Interrupting(Silent):
             raise KeyboardInterrupt
 
 
-def run_by(policy: Policy, folder: Path, split: Split, progress: Progress | None = None, **settings: Any) -> Result:
+def run_by(
+    policy: Policy,
+    folder: Path,
+    split: Split,
+    progress: Progress | None = None,
+    objective: Objective = attempt,
+    **settings: Any,
+) -> Result:
     """Run a study of the split by a policy, in this process."""
     study, home = Study(name=folder.name, data="<Queries in memory>", **settings), StudyFolder(folder)
     with home.owned(), Events(folder) as events, InProcess() as executor:
-        run = StudyRun(study, home, executor, progress=progress or Silent(), events=events, policy=policy)
+        run = StudyRun(study, home, executor, progress or Silent(), objective, events=events, policy=policy)
         return run.run(prepare(study, [split], home))
 
 

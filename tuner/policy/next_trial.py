@@ -80,14 +80,14 @@ def _expected(known: Known, untried: Untried) -> float:
     """
     if known.has_looked:
         return untried.seconds
-    has_grown = known.is_cut and untried.solver in known.boosting and bool(known.boosting & known.finished)
+    has_grown = known.can_be_cut(untried.solver) and bool(known.boosting & known.finished)
     took = max((account.usual.get(untried.solver, 0.0) for account in known.accounts.values()), default=0.0)
     return known.fit_seconds if has_grown else took
 
 
 def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:
     """Return the seconds that a trial needs to begin: boosting counts where it is cut."""
-    return policy.search.cut * seconds if known.is_cut and solver in known.boosting else seconds
+    return policy.search.cut * seconds if known.can_be_cut(solver) else seconds
 
 
 def with_reserve(known: Known, seconds: Mapping[str, float], policy: Policy = POLICY) -> dict[str, float]:

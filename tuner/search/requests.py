@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -179,6 +180,8 @@ class Requests:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
         known = None if self._study.full else finished.incumbent(search, solver)
+        if left == math.inf and self._scheduler.known.can_be_cut(solver):
+            left = max(self.budget.left(), 0.0) or left  # the first trial runs in any case, and counts where it is cut
         limit = time_limit(self._scheduler.known, solver, left, self.budget.jobs)
         task = self._task_of(solver, parameters)
         incumbent = None if known is None else known.scores

@@ -11,8 +11,10 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.data.queries import concatenate
+from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.split import Split
+from ranktune.tuner.evaluation.evaluate import attempt
+from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.runner.search_stages import SCORED, scored_once
 from ranktune.tuner.study.declaration import Study
@@ -88,3 +90,18 @@ def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(tmp_p
     assert (tmp_path / "x" / SCORED).read_text() == "once"
     assert len(result.trials_frame()) == 4
     assert result.best_model.fingerprint == concatenate([TRAIN, VALI]).fingerprint
+
+
+@pytest.mark.parametrize("vali", [VALI, None])
+def test_the_first_trial_has_no_limit_unless_it_counts_where_it_is_cut(vali: Queries | None, tmp_path: Path) -> None:
+    limits: list[float] = []
+
+    def objective(task: Task) -> Outcome:
+        limits.append(task.limit)
+        return attempt(task)
+
+    policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9, min_fits_dealt=0))
+    settings: dict[str, Any] = {"solvers": ("GBDTRanker",), "trials": 1, "timeout": 60.0}
+    run_by(policy, tmp_path / "x", Split("", TRAIN, vali, TEST), objective=objective, **settings)
+    assert len(limits) == 1
+    assert limits[0] <= 60.0 if vali is not None else limits[0] == float("inf")
