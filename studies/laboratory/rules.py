@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from typing import Any, Self
+from typing import Self
 
+from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies.laboratory.suggestions import SIMULATED, THOMPSON
 from ranktune.tuner.policy.policy import POLICY, Policy
@@ -63,7 +64,7 @@ def _varied(policy: Policy, name: str, text: str) -> Policy:
     part = getattr(policy, group) if group else policy
     is_whole = isinstance(getattr(part, own), int)
     try:
-        changed: dict[str, Any] = {own: int(text) if is_whole else float(text)}
+        changed: Json = {own: int(text) if is_whole else float(text)}
     except ValueError:
         kind = "a whole number" if is_whole else "a number, or inf"
         raise ParameterError(f"{name}={text}: it must be {kind}.") from None

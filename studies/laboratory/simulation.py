@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 from optuna.samplers import BaseSampler
@@ -101,25 +100,6 @@ Known = dict[tuple[object, ...], Suggested]
 """The row that answered a suggestion, by all that the suggestion depends on: studies that begin alike share them."""
 
 
-class _Scheduler(SearchScheduler):
-    """A scheduler that compares solvers once after each trial, which takes a good part of the time of a simulation."""
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._worse: dict[str, bool] = {}
-
-    def tell(self, number: int, written: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
-        """Add a finished trial."""
-        self._worse.clear()
-        super().tell(number, written, seconds, per_query)
-
-    def is_significantly_worse(self, solver: str) -> bool:
-        """Return whether the best of a solver is significantly worse than that of all."""
-        if solver not in self._worse:
-            self._worse[solver] = super().is_significantly_worse(solver)
-        return self._worse[solver]
-
-
 class Simulation:
     """One simulated study of a task.
 
@@ -146,7 +126,7 @@ class Simulation:
             per_solver=self._problem.development.n_queries < policy.few_queries,
         )
         self._startup = policy.search.startup_apart if options.per_solver else policy.search.startup
-        self._scheduler = _Scheduler(
+        self._scheduler = SearchScheduler(
             study, task.space, options, timed=True, clock=self._clock, policy=policy, sampler=self._sampler
         )
         self._finished = FinishedTrials(study, task.space)

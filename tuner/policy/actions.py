@@ -84,10 +84,6 @@ class Known:
     has_looked: bool = False
     weights: Floats | None = None
 
-    def can_be_cut(self, solver: str) -> bool:
-        """Return whether a trial of a solver counts with the rounds that it has where its limit ends it."""
-        return self.is_cut and solver in self.boosting
-
     @property
     def to_grow(self) -> int:
         """How many first configurations of boosting have not finished, where boosting counts when it is cut."""

@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from ranktune.tuner.policy.actions import Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.policy.turns import Account, is_open, is_significantly_worse, time_used
+from ranktune.tuner.policy.racing import can_be_cut
+from ranktune.tuner.policy.turns import Account, is_open, significantly_worse, time_used
 
 ALL_RUN = "all trials were run"
 NO_TIME = "no further trial fits into the time"
@@ -52,11 +53,11 @@ def _continued(known: Known) -> Growing | None:
 
 def _next_search(known: Known, left: float, policy: Policy) -> Suggest | Finish:
     """Return the search that has used the least time of those that are open and fit into the seconds left."""
-    every = known.accounts.values()
+    every, worse = known.accounts.values(), significantly_worse(known.accounts, known.weights, policy)
     are_open = {name: account for name, account in known.accounts.items() if is_open(account, known.share, policy)}
     fitting = {name: account for name, account in are_open.items() if _fits(known, account, left, policy)}
     if fitting:
-        return Suggest(min(fitting, key=lambda name: time_used(fitting[name], every, known.weights, policy)))
+        return Suggest(min(fitting, key=lambda name: time_used(fitting[name], is_worse=name in worse, policy=policy)))
     if are_open or known.first or known.further:
         return Finish(NO_TIME)
     return Finish(LITTLE_GAIN if any(account.poor >= policy.search.poor for account in every) else NOTHING_LEFT)
@@ -80,14 +81,14 @@ def _expected(known: Known, untried: Untried) -> float:
     """
     if known.has_looked:
         return untried.seconds
-    has_grown = known.can_be_cut(untried.solver) and bool(known.boosting & known.finished)
+    has_grown = can_be_cut(known, untried.solver) and bool(known.boosting & known.finished)
     took = max((account.usual.get(untried.solver, 0.0) for account in known.accounts.values()), default=0.0)
     return known.fit_seconds if has_grown else took
 
 
 def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:
     """Return the seconds that a trial needs to begin: boosting counts where it is cut."""
-    return policy.search.cut * seconds if known.can_be_cut(solver) else seconds
+    return policy.search.cut * seconds if can_be_cut(known, solver) else seconds
 
 
 def with_reserve(known: Known, seconds: Mapping[str, float], policy: Policy = POLICY) -> dict[str, float]:
@@ -96,9 +97,7 @@ def with_reserve(known: Known, seconds: Mapping[str, float], policy: Policy = PO
     Solvers that are significantly worse have no share of it: they are rescored only if there is time. The leader of the
     first look has one before its first trial.
     """
-    accounts, weights = known.accounts, known.weights
-    own = {solver: accounts[solver] for solver in seconds if solver in accounts}
-    worse = {name for name in own if is_significantly_worse(own[name], accounts.values(), weights, policy)}
+    worse = significantly_worse(known.accounts, known.weights, policy)
     kept = {solver: took for solver, took in seconds.items() if solver not in worse}
     if known.leader is None or known.leader.solver in known.finished:
         return kept

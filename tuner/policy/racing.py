@@ -179,6 +179,11 @@ def t_quantile(level: float, degrees: float) -> float:
     return float(-stdtrit(degrees, level))
 
 
+def can_be_cut(known: Known, solver: str) -> bool:
+    """Return whether a trial of a solver counts with the rounds that it has where its limit ends it."""
+    return known.is_cut and solver in known.boosting
+
+
 def time_limit(known: Known, solver: str, left: float, jobs: int) -> float:
     """Return the seconds that a trial may take of those left for trials.
 

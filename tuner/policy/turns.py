@@ -6,7 +6,7 @@ recover, but it will hardly be selected or help a blend.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ranktune.solvers.core.arrays import Floats
@@ -70,20 +70,17 @@ def is_open(account: Account, share: float, policy: Policy = POLICY) -> bool:
     return account.poor < policy.search.poor and account.tried < min(account.size, share)
 
 
-def is_significantly_worse(
-    account: Account, accounts: Iterable[Account], weights: Floats | None = None, policy: Policy = POLICY
-) -> bool:
-    """Return whether the best of a search is significantly worse than that of all."""
-    if account.best is None:
-        return False
-    bests = [other.best for other in accounts if other.best is not None]
-    best = max(bests, key=lambda values: mean_or_zero(values, weights))
-    return z_score(best, account.best, weights) > policy.significant
+def significantly_worse(
+    accounts: Mapping[str, Account], weights: Floats | None = None, policy: Policy = POLICY
+) -> set[str]:
+    """Return the searches whose best trial is significantly worse than that of all."""
+    bests = {name: account.best for name, account in accounts.items() if account.best is not None}
+    if not bests:
+        return set()
+    best = max(bests.values(), key=lambda values: mean_or_zero(values, weights))
+    return {name for name, values in bests.items() if z_score(best, values, weights) > policy.significant}
 
 
-def time_used(
-    account: Account, accounts: Iterable[Account], weights: Floats | None = None, policy: Policy = POLICY
-) -> float:
-    """Return the seconds by which searches take turns."""
-    is_worse = is_significantly_worse(account, accounts, weights, policy)
+def time_used(account: Account, *, is_worse: bool, policy: Policy = POLICY) -> float:
+    """Return the seconds by which searches take turns; those of one that is significantly worse count many times."""
     return account.used * policy.search.worse_cost if is_worse else account.used

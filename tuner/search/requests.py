@@ -21,6 +21,7 @@ from ranktune.tuner.policy.next_trial import with_reserve
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import (
     Estimate,
+    can_be_cut,
     estimate_by_sample,
     estimate_in_full,
     is_expensive,
@@ -180,7 +181,7 @@ class Requests:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
         known = None if self._study.full else finished.incumbent(search, solver)
-        if left == math.inf and self._scheduler.known.can_be_cut(solver):
+        if left == math.inf and can_be_cut(self._scheduler.known, solver):
             left = max(self.budget.left(), 0.0) or left  # the first trial runs in any case, and counts where it is cut
         limit = time_limit(self._scheduler.known, solver, left, self.budget.jobs)
         task = self._task_of(solver, parameters)
