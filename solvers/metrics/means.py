@@ -13,8 +13,6 @@ Swensson & Wretman 1992, section 5.7.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,10 +21,6 @@ from ranktune.solvers.core.arrays import Floats
 
 def mean_of(values: Floats, weights: Floats | None = None) -> float:
     """Return the mean of values, (n,), over the queries that count; NaN without any."""
-    if weights is None:
-        total = float(np.add.reduce(values))
-        if len(values) and not math.isnan(total):  # all count
-            return total / len(values)
     known = ~np.isnan(values)
     if not known.any():
         return float("nan")
@@ -37,8 +31,7 @@ def mean_of(values: Floats, weights: Floats | None = None) -> float:
 
 def mean_or_zero(per_query: Floats, weights: Floats | None = None) -> float:
     """Return the mean over the queries that count; 0 without any."""
-    mean = mean_of(per_query, weights)
-    return 0.0 if math.isnan(mean) else mean
+    return 0.0 if np.isnan(per_query).all() else mean_of(per_query, weights)
 
 
 def linearised(values: Floats, weights: Floats | None = None) -> Floats:
