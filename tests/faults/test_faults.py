@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -190,7 +191,7 @@ def test_a_disk_that_is_full(begun: Path, small_disk: Path) -> None:
     with pytest.raises(StudyError, match=r"(full|No space left|I/O error).* `ranktune resume` goes on"):
         for trials in range(1, 100):
             run(folder, acknowledged, trials=trials, size=2000)
-            with ballast.open("ab") as file:
+            with suppress(OSError), ballast.open("ab") as file:  # what is left may be less
                 file.write(bytes(20_000))
     ballast.unlink(missing_ok=True)
     assert len(acknowledged) > 1
