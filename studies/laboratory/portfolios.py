@@ -31,6 +31,7 @@ BEGIN: Mapping[str, Sequence[Mapping[str, Value]]] = {
 }
 """The portfolios before the table; of other solvers the defaults. They are explained on the page on boosting."""
 LONGER = 0.2
+"""Share of the time of the portfolios before the table that additions may take. Set by hand."""
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ MOST_IMPORTS = 25
 TABLES_OF_NAMES = {("solvers",), ("face",)}
 """Modules that import names to give them on: how many they are is no matter."""
 
-BUDGET = {"solvers": 23013, "tuner": 16814, "studies": 7243, "dashboards": 5260, "tests": 42661}
+BUDGET = {"solvers": 23013, "tuner": 16814, "studies": 7244, "dashboards": 5260, "tests": 42661}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
