@@ -14,7 +14,7 @@ from ranktune.studies.laboratory.analysis import HARM
 from ranktune.studies.laboratory.known import KnownTask
 from ranktune.studies.laboratory.simulation import Simulated
 from ranktune.tuner.policy.policy import POLICY, Policy
-from ranktune.tuner.samplers.first import is_first
+from ranktune.tuner.samplers.first import alike, first_configurations
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.candidates import best_by_solver
 from ranktune.tuner.selection.estimate import estimate, for_few_queries
@@ -114,7 +114,7 @@ def delivered(result: Simulated, policy: Policy = POLICY) -> Delivered:
         regret=max(float(result.task.tests.max()) - test, 0.0),
         default=test if default is None else result.tests[default.number],
         leading=_leading(result.task),
-        is_first=is_first(trials[chosen.number].params, space),
+        is_first=any(alike(first, trials[chosen.number].params) for first in first_configurations(space)),
         trials=len(trials),
         used=result.used,
         ended=result.ended,

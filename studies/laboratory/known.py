@@ -82,7 +82,7 @@ def _without_rounds(params: Configuration) -> str:
 
 
 def known_task(table: ByTask, name: str, space: UnionSpace) -> KnownTask:
-    """Return the rows of a generated task for the solvers of a space, with its sizes; all rows have values."""
+    """Return the rows of a task for the solvers of a space, with its sizes; all rows have values."""
     names = [str(params[SOLVER]) for params in space.defaults()]
     rows, params = [], []
     for row in table[name].values():
@@ -90,17 +90,26 @@ def known_task(table: ByTask, name: str, space: UnionSpace) -> KnownTask:
         if configuration[SOLVER] in names:
             rows.append(row)
             params.append(configuration)
-    kind, _, seed = name.partition("-")
-    lengths, features = sizes(kind, int(seed))
+    lengths, features = _sizes(name, rows[0])
     problem = _problem(name, lengths, features)
     return KnownTask(name, tuple(rows), tuple(params), space, problem, len(lengths[1]), len(lengths[2]))
 
 
+def _sizes(name: str, row: Row) -> tuple[Sequence[Ints], int]:
+    """Return the documents of each query of the three parts of a task, and its features."""
+    if row.sizes is None:
+        kind, _, seed = name.partition("-")
+        return sizes(kind, int(seed))
+    known = zip(row.sizes.documents, row.sizes.queries, strict=True)
+    ends = [np.linspace(0, documents, queries + 1).astype(np.int64) for documents, queries in known]
+    return [np.diff(each) for each in ends], row.sizes.features
+
+
 def _problem(name: str, lengths: Sequence[Ints], features: int) -> Problem:
-    """Return the problem of a task of that many documents by query, without data: all features are 0."""
+    """Return the problem of a task of that many documents by query, without data: all features are 0, grades at random."""
     each = np.concatenate(lengths[:2])
     starts = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
-    grades = (np.arange(starts[-1]) % 2).astype(np.float64)
+    grades = np.random.default_rng(0).random(int(starts[-1]))  # no two queries are equal
     empty = np.zeros((int(starts[-1]), features), dtype=np.float32)
     queries = Queries(empty, grades, starts, np.arange(len(each)), features_checked=True)
     plan = validation_plan(Development(queries, len(lengths[1])), None, seed=0)

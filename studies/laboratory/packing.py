@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.studies.laboratory.rows import STEPS, Checkpoint, Row, mean_value
+from ranktune.studies.laboratory.rows import STEPS, Checkpoint, Row, Sizes, mean_value
 
 
 def pack(rows: Sequence[Row], path: Path) -> None:
@@ -25,10 +25,12 @@ def pack(rows: Sequence[Row], path: Path) -> None:
     names = [sorted({getattr(row, name) for row in kept}) for name in ("task", "configuration")]
     places = [{name: place for place, name in enumerate(each)} for each in names]
     vali = [np.where(np.isnan(row.vali), -1.0, np.round(row.vali * STEPS)) for row in kept if row.vali is not None]
+    sizes = {row.task: row.sizes for row in kept if row.sizes is not None}
     points = [astuple(point) for row in kept for point in row.checkpoints]
     np.savez_compressed(
         path,
         names=np.frombuffer(json.dumps(names).encode(), dtype=np.uint8),
+        sizes=np.array([(places[0][task], *s.queries, *s.documents, s.features) for task, s in sizes.items()]),
         task=np.array([places[0][row.task] for row in kept], dtype=np.int16),
         configuration=np.array([places[1][row.configuration] for row in kept], dtype=np.int16),
         share=np.array([row.share for row in kept]),
@@ -47,6 +49,7 @@ def unpack(path: Path) -> list[Row]:
         tasks, configurations = json.loads(table["names"].tobytes())
     except (OSError, ValueError, KeyError, AttributeError, BadZipFile) as error:
         raise DataError(f"{path}: not a packed table. Write it with the command pack.") from error
+    sizes = {place: Sizes(tuple(s[:3]), tuple(s[3:6]), s[6]) for place, *s in table["sizes"].tolist()}
     points = [Checkpoint(*map(float, point)) for point in table["checkpoints"].T]
     values = np.where(table["vali"] < 0, np.nan, table["vali"] / STEPS)
     ends = np.cumsum(table["lengths"], axis=0)
@@ -55,6 +58,7 @@ def unpack(path: Path) -> list[Row]:
         zip(table["task"], table["configuration"], table["share"], strict=True)
     ):
         (point, value), (n_points, n_values) = ends[place], table["lengths"][place]
-        row = Row(tasks[task], configurations[configuration], float(share), tuple(points[point - n_points : point]))
+        own = tuple(points[point - n_points : point])
+        row = Row(tasks[task], configurations[configuration], float(share), own, sizes=sizes.get(int(task)))
         rows.append(row.with_values(values[value - n_values : value], table["test"][place : place + 1]))
     return rows

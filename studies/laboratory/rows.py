@@ -21,6 +21,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.benchmarks.tasks import DRAWN
 from ranktune.studies.laboratory.configurations import Configuration, name_of
 from ranktune.tuner.evaluation.fitting import n_rounds, sample, unfitted
 from ranktune.tuner.evaluation.task import Task
@@ -50,6 +51,24 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """How many queries and documents a task has to train, to validate and to test, and how many features."""
+
+    queries: tuple[int, int, int]
+    documents: tuple[int, int, int]
+    features: int
+
+    @classmethod
+    def of(cls, split: Split) -> Self:
+        """Return the sizes of a split with validation and test queries."""
+        assert split.vali is not None
+        assert split.test is not None
+        train, vali, test = split.train, split.vali, split.test
+        documents = train.n_documents, vali.n_documents, test.n_documents
+        return cls((train.n_queries, vali.n_queries, test.n_queries), documents, train.n_features)
+
+
+@dataclass(frozen=True)
 class Row:
     """What a configuration reaches.
 
@@ -57,6 +76,7 @@ class Row:
     checkpoints    the models on the way, of which the best by validation counts
     vali, test     the metric of that model by query, NaN where the metric skips it; packed rows have the mean test
     error          why it failed, empty otherwise
+    sizes          of a task that is not drawn, whose seed tells them otherwise
     """
 
     task: str
@@ -66,6 +86,7 @@ class Row:
     vali: Floats | None = None
     test: Floats | None = None
     error: str = ""
+    sizes: Sizes | None = None
 
     @property
     def key(self) -> tuple[str, str, float]:
@@ -85,7 +106,10 @@ class Row:
     def from_json(cls, fields: Json) -> Self:
         """Return the row that as_json wrote."""
         values = {name: _values(fields[name]) for name in ("vali", "test")}
-        return cls(**fields | values | {"checkpoints": tuple(Checkpoint(**each) for each in fields["checkpoints"])})
+        points = tuple(Checkpoint(**each) for each in fields["checkpoints"])
+        known = fields.get("sizes")
+        sizes = None if known is None else Sizes(tuple(known["queries"]), tuple(known["documents"]), known["features"])
+        return cls(**fields | values | {"checkpoints": points, "sizes": sizes})
 
 
 def mean_value(values: Floats | None) -> float:
@@ -110,9 +134,10 @@ def _values(text: str) -> Floats | None:
 
 def row_of(split: Split, params: Configuration, share: float, seed: int = 0, limit: float = 30.0) -> Row:
     """Fit a configuration to a share of the training queries, for so many processor seconds at most, and score it."""
-    row = Row(split.name, name_of(params), share)
     assert split.vali is not None
     assert split.test is not None
+    sizes = None if split.name.startswith(f"{DRAWN}-") else Sizes.of(split)
+    row = Row(split.name, name_of(params), share, sizes=sizes)
     numbers = np.arange(split.train.n_queries)
     train = split.train.select(sample(numbers, max(round(share * len(numbers)), 2), seed))
     try:

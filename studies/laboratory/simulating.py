@@ -50,7 +50,9 @@ class Plan:
 
 
 def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask]:
-    """Return the generated tasks of a half that have a row of each first configuration of the solvers.
+    """Return the tasks of a half that have a row of each first configuration of the solvers.
+
+    Drawn tasks are in the order of their seeds; the others, which confirm, come after them.
 
     Raises ParameterError where there is none.
     """
@@ -65,13 +67,22 @@ def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask
     names = [
         name
         for name, rows in table.items()
-        if name.startswith(f"{DRAWN}-")
-        and confirms(int(name.partition("-")[2])) == (half == CONFIRM)
-        and all(each in rows for each in first)
+        if _confirms(name) == (half == CONFIRM) and all(each in rows for each in first)
     ]
     if not names:
         raise ParameterError(f"{path} has no task of the half '{half}' with all first configurations.")
-    return [known_task(table, name, space) for name in sorted(names, key=lambda name: int(name.partition("-")[2]))]
+    return [known_task(table, name, space) for name in sorted(names, key=lambda name: (_seed(name) or 10**9, name))]
+
+
+def _seed(task: str) -> int | None:
+    """Return the seed of a drawn task, None of another."""
+    kind, _, seed = task.partition("-")
+    return int(seed) if kind == DRAWN else None
+
+
+def _confirms(task: str) -> bool:
+    seed = _seed(task)
+    return seed is None or confirms(seed)
 
 
 def simulated(

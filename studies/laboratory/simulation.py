@@ -237,9 +237,10 @@ def reached_by(row: Row, task: Task, parts: int, limit: float, paid: float = 0.0
     if cut:
         whole = mean_value(row.vali)
         values, test = values * (best.vali / whole if whole > 0.0 else 1.0), best.test
-    path = () if task.bound or not task.path else tuple((_value(point), point.vali) for point in row.checkpoints)
     # A row may have fewer rounds than the space, of which a study scores no model.
     chosen = max(_value(best), task.least) if task.bound else _value(best) if task.path else None
+    scored = [(_value(point), point.vali) for point in row.checkpoints] if task.path and not task.bound else []
+    path = ((chosen, best.vali),) if chosen is not None and task.bound else tuple(scored)
     outcome = Outcome(
         {METRIC: values},
         seconds=seconds / FACTOR,

@@ -14,6 +14,7 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When, defaults, is_active, with_defaults
 from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.online.solar import SOLAR1
+from ranktune.tuner.policy.policy import POLICY
 
 RANKERS: Mapping[str, type[PassRanker]] = {"ElasticRank": ElasticRank, "SOLAR1": SOLAR1}
 
@@ -22,15 +23,6 @@ FIXED: Mapping[str, Mapping[str, Value]] = {
     "SOLAR1": {"passes": 1},
 }
 """What all configurations of a solver have in common: what learning together needs."""
-
-SHARES = (0.75, 0.25)
-"""The shares of the solvers, in the order of RANKERS, among the configurations that are drawn."""
-
-NEAR = 0.15
-"""The standard deviation of what a configuration near another one differs by, as a share of each range."""
-
-KEPT = 0.7
-"""The probability with which it keeps a choice."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +81,7 @@ class ConfigurationSpace:
             )
             for name in kept
         }
-        shares = np.array([share for name, share in zip(RANKERS, SHARES, strict=True) if name in kept])
+        shares = np.array([share for name, share in zip(RANKERS, POLICY.one_pass.shares, strict=True) if name in kept])
         self._bounds = np.cumsum(shares / shares.sum())
         self._width = 1 + max(len(space) for space in self.spaces.values())
 
@@ -113,10 +105,10 @@ class ConfigurationSpace:
                 continue
             value = other.parameters.get(parameter.name, parameter.default)
             if isinstance(parameter, Choice):
-                kept = generator.random() < KEPT and value in parameter.choices
+                kept = generator.random() < POLICY.one_pass.kept and value in parameter.choices
                 values[parameter.name] = value if kept else _value(parameter, generator.random())
             else:
-                place = _place(parameter, value) + NEAR * generator.standard_normal()
+                place = _place(parameter, value) + POLICY.one_pass.near * generator.standard_normal()
                 values[parameter.name] = _value(parameter, float(np.clip(place, 0.0, 1.0)))
         return self._filled(other.solver, values)
 

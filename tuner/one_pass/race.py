@@ -15,22 +15,8 @@ from typing import Self
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.racing import t_quantile
-
-LEVEL = 0.05
-"""The probability, at most, with which the tests of a pass drop the configuration that is best on average."""
-
-MIN_QUERIES = 8
-"""Queries that must differ before a difference is tested: the mean of fewer is far from normal."""
-
-HALVINGS = 6
-"""The first look comes after 1/2^HALVINGS of the queries."""
-
-FIRST_QUERIES = 64
-"""The least number of queries before the first look."""
-
-FRESH = 0.25
-"""The share of the places that is kept for fresh configurations while they can join."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +35,7 @@ class Look:
     @property
     def survivors(self) -> int:
         """The most configurations that remain."""
-        return self.places - int(self.places * FRESH) if self.fresh else self.places
+        return self.places - int(self.places * POLICY.one_pass.fresh) if self.fresh else self.places
 
 
 def looks(n_queries: int, configurations: int, survivors: int) -> list[Look]:
@@ -58,9 +44,9 @@ def looks(n_queries: int, configurations: int, survivors: int) -> list[Look]:
     Each halves the places, down to survivors. New configurations join at all but the last two.
     """
     result, places, before = list[Look](), configurations, 0
-    for halvings in range(HALVINGS, -1, -1):
+    for halvings in range(POLICY.one_pass.halvings, -1, -1):
         after = n_queries >> halvings
-        if after >= FIRST_QUERIES or halvings == 0:
+        if after >= POLICY.one_pass.first_queries or halvings == 0:
             places = max(places // 2, min(survivors, configurations)) if halvings else places
             result.append(Look(after, after - (after + before) // 2, places, halvings > 1))
             before = after
@@ -87,8 +73,8 @@ class Standing:
     def of(cls, values: Floats, n_looks: int) -> Self:
         """Return how the configurations stand that scored values.
 
-        A one-sided t-test at an equal share of LEVEL for each look and each rival (Bonferroni): whichever configuration
-        is best on average, it is dropped by a test with a probability of at most LEVEL.
+        A one-sided t-test at an equal share of `Race.level` for each look and each rival (Bonferroni): whichever
+        configuration is best on average, it is dropped by a test with a probability of at most that.
         """
         known = values[:, ~np.isnan(values).any(axis=0)]
         m, n = known.shape
@@ -99,8 +85,8 @@ class Standing:
         best = int(known.mean(axis=1).argmax())
         differences = known - known[best]
         gaps, errors = differences.mean(axis=1), differences.std(axis=1, ddof=1) / np.sqrt(n)
-        quantile = t_quantile(LEVEL / (n_looks * max(m - 1, 1)), n - 1)
-        worse = (np.count_nonzero(differences, axis=1) >= MIN_QUERIES) & (gaps < -quantile * errors)
+        quantile = t_quantile(POLICY.race.level / (n_looks * max(m - 1, 1)), n - 1)
+        worse = (np.count_nonzero(differences, axis=1) >= POLICY.race.min_queries) & (gaps < -quantile * errors)
         return cls(best, gaps, errors, worse, np.argsort(-gaps, kind="stable"))
 
     def going_on(self, most: int) -> Ints:

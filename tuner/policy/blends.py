@@ -52,42 +52,77 @@ def scale(scores: NDArray[np.floating], queries: Queries) -> float:
     return float(np.sqrt(np.mean(np.add.reduceat(centred**2, queries.starts[:-1]) / lengths)))
 
 
-def choose_blend(
-    scaled: NDArray[np.floating],
-    groups: Sequence[tuple[str, str]],
-    queries: Queries,
-    metric: Metric,
-    folds: Sequence[Fold],
-    policy: Policy = POLICY,
-) -> Blend:
-    """Return the blend of scaled scores, (m, n_documents), for metric; folds together score every query once.
+class Blends:
+    """Chooses blends of models. The shares within a family are chosen once for all blends that have the same of them.
 
-    Queries count by their weights, if they have weights. groups are the family and the solver of each of the m models.
+    Parameters
+    ----------
+    scaled : array of shape (m, n_documents)
+        Scaled scores.
+    groups : sequence of (str, str)
+        The family and the solver of each of the m models.
+    queries : Queries
+        They count by their weights, if they have weights.
+    metric : Metric
+    folds : sequence of Fold
+        Together they score every query once.
+    policy : Policy
     """
-    blends = [Blend(np.zeros(len(scaled)), np.full(queries.n_queries, np.nan)) for _ in policy.blend.equal]
-    alone, weights = np.stack([metric.per_query(scores, queries) for scores in scaled]), queries.query_weights
-    families = [np.flatnonzero([group[0] == family for group in groups]) for family in dict(groups)]
-    solvers = [solver for _, solver in groups]
-    for fold in folds:
+
+    def __init__(
+        self,
+        scaled: NDArray[np.floating],
+        groups: Sequence[tuple[str, str]],
+        queries: Queries,
+        metric: Metric,
+        folds: Sequence[Fold],
+        policy: Policy = POLICY,
+    ) -> None:
+        self._scaled, self._groups, self._queries, self._metric = scaled, groups, queries, metric
+        self._folds, self._policy = folds, policy
+        self._alone = np.stack([metric.per_query(scores, queries) for scores in scaled])
+        self._known: dict[tuple[int, ...], list[tuple[Floats, Floats]]] = {}
+
+    def of(self, models: Sequence[int]) -> Blend:
+        """Return the best blend of the models of these numbers, whose shares are those of all m models."""
+        scaled, rules, weights = self._scaled, self._policy.blend, self._queries.query_weights
+        blends = [Blend(np.zeros(len(scaled)), np.full(self._queries.n_queries, np.nan)) for _ in rules.equal]
+        names = dict.fromkeys(self._groups[k][0] for k in models)
+        families = [[k for k in models if self._groups[k][0] == name] for name in names]
+        by_fold = zip(*(self._of_family(tuple(family)) for family in families), strict=True)
+        for fold, chosen in zip(self._folds, by_fold, strict=True):
+            shares, known = np.zeros((2, len(scaled))), None if weights is None else weights[self._fitted(fold)]
+            of_families = family_shares([values for _, values in chosen], known)
+            for family, (within, _), share in zip(families, chosen, of_families, strict=True):
+                shares[:, family] = share * within
+            rows, part = _rows(self._queries, fold.vali)
+            for mix, blend in zip(rules.equal, blends, strict=True):
+                mixed = (mix, 1.0 - mix) @ shares
+                blend.shares[:] += mixed / len(self._folds)
+                blend.per_query[fold.vali] = self._metric.per_query(mixed @ scaled[:, rows], part)
+        taken = blends[first_unless_better([blend.per_query for blend in blends], weights, self._policy)]
+        kept = np.where(taken.shares < rules.least / len(models), 0.0, taken.shares)
+        return Blend(kept / kept.sum(), taken.per_query)
+
+    def _of_family(self, models: tuple[int, ...]) -> list[tuple[Floats, Floats]]:
+        """Return for each fold the equal and the greedy shares, (2, n_models), and what equal ones score elsewhere."""
+        if models not in self._known:
+            self._known[models] = [self._chosen(models, fold) for fold in self._folds]
+        return self._known[models]
+
+    def _chosen(self, models: tuple[int, ...], fold: Fold) -> tuple[Floats, Floats]:
+        rules, weights = self._policy.blend, self._queries.query_weights
+        numbers, solvers = np.array(models), [self._groups[k][1] for k in models]
+        rows, fitted = _rows(self._queries, self._fitted(fold))
+        candidates = self._scaled[np.ix_(numbers, rows)]
         known = None if weights is None else weights[fold.train]
-        numbers = fold.train[:: -(-len(fold.train) // policy.blend.queries)]
-        chosen, fitted = _rows(queries, numbers)
-        rows, part = _rows(queries, fold.vali)
-        shares, values = np.zeros((2, len(scaled))), []
-        for family in families:
-            candidates, of_family = scaled[np.ix_(family, chosen)], [solvers[k] for k in family]
-            shares[0, family] = equal_shares(alone[np.ix_(family, fold.train)], of_family, known, policy.blend)
-            shares[1, family] = _greedy(candidates, fitted, metric, policy.blend)
-            values.append(metric.per_query(shares[0, family] @ candidates, fitted))
-        for family, share in zip(families, family_shares(values, fitted.query_weights), strict=True):
-            shares[:, family] *= share
-        for mix, blend in zip(policy.blend.equal, blends, strict=True):
-            mixed = (mix, 1.0 - mix) @ shares
-            blend.shares[:] += mixed / len(folds)
-            blend.per_query[fold.vali] = metric.per_query(mixed @ scaled[:, rows], part)
-    taken = blends[first_unless_better([blend.per_query for blend in blends], weights, policy)]
-    kept = np.where(taken.shares < policy.blend.least / len(scaled), 0.0, taken.shares)
-    return Blend(kept / kept.sum(), taken.per_query)
+        equal = equal_shares(self._alone[np.ix_(numbers, fold.train)], solvers, known, rules)
+        shares = np.stack([equal, _greedy(candidates, fitted, self._metric, rules)])
+        return shares, self._metric.per_query(equal @ candidates, fitted)
+
+    def _fitted(self, fold: Fold) -> NDArray[np.int64]:
+        """Return the numbers of the queries that greedy shares are fitted to: all but one fold, of many a sample."""
+        return fold.train[:: -(-len(fold.train) // self._policy.blend.queries)]
 
 
 def family_shares(per_query: Sequence[Floats], weights: Floats | None = None) -> Floats:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from ranktune.tuner.policy.actions import Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import can_be_cut
+from ranktune.tuner.policy.reserve import Took
 from ranktune.tuner.policy.turns import Account, is_open, significantly_worse, time_used
 
 ALL_RUN = "all trials were run"
@@ -91,14 +92,14 @@ def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:
     return policy.search.cut * seconds if can_be_cut(known, solver) else seconds
 
 
-def with_reserve(known: Known, seconds: Mapping[str, float], policy: Policy = POLICY) -> dict[str, float]:
-    """Return the seconds of the solvers for whose end time is reserved, of those of each solver's best trial.
+def with_reserve(known: Known, took: Mapping[str, Took], policy: Policy = POLICY) -> dict[str, Took]:
+    """Return what took the solvers for whose end time is reserved, of what each solver's best trial took.
 
     Solvers that are significantly worse have no share of it: they are rescored only if there is time. The leader of the
     first look has one before its first trial.
     """
     worse = significantly_worse(known.accounts, known.weights, policy)
-    kept = {solver: took for solver, took in seconds.items() if solver not in worse}
+    kept = {solver: each for solver, each in took.items() if solver not in worse}
     if known.leader is None or known.leader.solver in known.finished:
         return kept
-    return {known.leader.solver: known.leader.seconds} | kept
+    return {known.leader.solver: Took(known.leader.seconds, known.leader.seconds)} | kept

@@ -11,6 +11,42 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Scoring:
+    """On which queries trials are scored and models are tested, and how many trials run and how long they may grow.
+
+    Attributes
+    ----------
+    test_share : float
+        Share of the training queries that are set aside as test queries where none are given. The usual share.
+    folds : int
+        Folds of cross-validation. The usual number.
+    given : int
+        Given validation queries from which on they alone score trials: enough to find the few best, which fresh folds
+        then compare, at a fifth of the fits. Set by hand.
+    large_bytes, large_queries : int
+        Bytes of features and number of queries from which on the first fold alone scores trials: each fold is a copy
+        on disk, and one has queries enough. Set by hand.
+    trials, trials_by_time : int
+        The most trials, where nothing else ends a study and where time or the expected gain does: what more find is
+        mostly noise. Set by hand.
+    max_rounds : int
+        The most rounds of boosting, which validation queries stop before. Set by hand.
+    round_step : float
+        Factor from the rounds after which a model that grows is scored on folds to the next ones. Set by hand.
+    """
+
+    test_share: float = 0.2
+    folds: int = 5
+    given: int = 300
+    large_bytes: int = 2**31
+    large_queries: int = 5_000
+    trials: int = 30
+    trials_by_time: int = 500
+    max_rounds: int = 5000
+    round_step: float = 1.15
+
+
+@dataclass(frozen=True)
 class Race:
     """When a trial is stopped (`ranktune.tuner.policy.racing`).
 
@@ -195,7 +231,7 @@ class Time:
     explained_least: float = 0.5
     explained_most: float = 20.0
     explained_left: float = 0.25
-    unused: float = 0.1
+    unused: float = 0.03
 
 
 @dataclass(frozen=True)
@@ -237,8 +273,8 @@ class Blending:
 
     Attributes
     ----------
-    folds : int
-        Folds on which blends are chosen. Set by hand.
+    folds, a_fold : int
+        Folds on which blends are chosen, and the fewest queries of one. Set by hand.
     equal : tuple of float
         Weights of the equal shares, the usual one first; the rest is greedy. On fourteen generated tasks the mean of
         both was better than either alone.
@@ -259,6 +295,7 @@ class Blending:
     """
 
     folds: int = 5
+    a_fold: int = 2
     equal: tuple[float, ...] = (0.5, 1.0, 0.0)
     worse: float = 2.0
     least: float = 0.1
@@ -266,6 +303,34 @@ class Blending:
     steps: int = 20
     patience: int = 5
     queries: int = 2000
+
+
+@dataclass(frozen=True)
+class OnePass:
+    """What is compared while all configurations learn from one pass over the data (`ranktune.tuner.one_pass`).
+
+    Attributes
+    ----------
+    halvings : int
+        The first look comes after 1/2^halvings of the queries. Set by hand.
+    first_queries : int
+        The least number of queries before the first look. Set by hand.
+    fresh : float
+        Share of the places that is kept for new configurations while they can join. Set by hand.
+    shares : tuple of float
+        Shares of ElasticRank and SOLAR1 among the configurations that are drawn. Set by hand.
+    near : float
+        Standard deviation of what a configuration near another one differs by, as a share of each range. Set by hand.
+    kept : float
+        The probability with which it keeps a choice. Set by hand.
+    """
+
+    halvings: int = 6
+    first_queries: int = 64
+    fresh: float = 0.25
+    shares: tuple[float, ...] = (0.75, 0.25)
+    near: float = 0.15
+    kept: float = 0.7
 
 
 @dataclass(frozen=True)
@@ -280,18 +345,20 @@ class Policy:
     few_queries : int
         Queries below which queries are few: each solver then has a search of its own, trees are refitted as bags of
         seeds, and blends stay with what averages most unless another is plainly better. Set by hand.
-    race, search, look, time, choice, blend
+    scoring, race, search, look, time, choice, blend, one_pass
         The thresholds of each decision.
     """
 
     significant: float = 3.0
     few_queries: int = 1000
+    scoring: Scoring = Scoring()
     race: Race = Race()
     search: Searching = Searching()
     look: Looking = Looking()
     time: Time = Time()
     choice: Choosing = Choosing()
     blend: Blending = Blending()
+    one_pass: OnePass = OnePass()
 
 
 POLICY = Policy()

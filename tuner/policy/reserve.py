@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,14 @@ from ranktune.solvers.registry import solver_class
 from ranktune.tuner.policy.actions import Bag, Blend, Rescore
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.trials import Tried, finalists, is_behind
+
+
+class Took(NamedTuple):
+    """The seconds of a solver's best trial, those of them that a fit repeats, and how many trials it has completed."""
+
+    trial: float
+    fit: float
+    trials: int = 1
 
 
 @dataclass(frozen=True)
@@ -69,16 +78,16 @@ class Durations:
         needed = self.policy.time.min_fits if given else self.policy.time.min_fits_dealt
         return needed * self.parts * self.a_fit > seconds
 
-    def reserve(self, total: float, seconds: Mapping[str, float], growing: bool = False) -> float:
-        """Return the duration of the end, in seconds of one worker, by the seconds of each solver's best trial.
+    def reserve(self, total: float, took: Mapping[str, Took], growing: bool = False) -> float:
+        """Return the duration of the end, in seconds of one worker, by what each solver's best trial took.
 
         The solvers are in their order, the best first; total is the seconds of the study with all its workers. growing
         is whether first configurations of boosting are still to come, which gain more than bags of seeds. The result is
         the duration of the fullest form that takes at most a share of the total: all solvers rescored and refitted,
-        with bags of seeds while the share lasts; with few queries all solvers refitted, else the best alone rescored
-        and refitted, or refitted; or the models of the trials as they are.
+        with bags of seeds of each candidate while the share lasts; with few queries all solvers refitted, else the best
+        alone rescored and refitted, or refitted; or the models of the trials as they are.
         """
-        took, time, choice = list(seconds.values()), self.policy.time, self.policy.choice
+        time, choice, trials = self.policy.time, self.policy.choice, [each.trial for each in took.values()]
         if not took:
             return self.reporting
         rescore, refit = self.rescore_ratio, self.refit_ratio
@@ -86,17 +95,19 @@ class Durations:
             rescore = 0.0
         others = max(min(choice.finalists - len(took), (choice.per_solver - 1) * len(took)), 0)
         bags = sum(
-            each * (time.bag if self.is_bagged(solver) and not growing else 1) for solver, each in seconds.items()
+            each.fit * (time.bag * min(each.trials, choice.per_solver) if self.is_bagged(solver) and not growing else 1)
+            for solver, each in took.items()
         )
-        best, limit = took[0], max(time.end_share * total / time.margin, 0.0)  # reading may have taken all of the time
+        fits, best = sum(each.fit for each in took.values()), next(iter(took.values()))
+        limit = max(time.end_share * total / time.margin, 0.0)  # reading may have taken all of the time
         if growing and refit * self.a_fit > limit:
             return self.reporting  # models of the trials will be used as they are: the longer these grow, the better
-        full = (sum(took) + others * float(np.median(took))) * rescore + bags * refit
-        if sum(took) * (rescore + refit) <= limit:
+        full = (sum(trials) + others * float(np.median(trials))) * rescore + bags * refit
+        if sum(trials) * rescore + fits * refit <= limit:
             return self.reporting + time.margin * min(full, limit)
         if self.queries < self.policy.few_queries:
             return self.reporting + time.margin * min(bags * refit, limit)
-        forms = (best * (2.0 * rescore + refit), best * refit, 0.0)
+        forms = (best.trial * 2.0 * rescore + best.fit * refit, best.fit * refit, 0.0)
         return self.reporting + time.margin * next(form for form in forms if form <= limit)
 
     def free(self, left: float, jobs: int) -> float:
@@ -104,7 +115,7 @@ class Durations:
         return (left - self.reporting) * jobs
 
     def refit(self, seconds: float) -> float:
-        """Return the seconds that a refit with one seed may take, of what took so many in its trial."""
+        """Return the seconds that a refit with one seed may take, of what a fit repeats of its trial."""
         return self.policy.time.margin * seconds * self.refit_ratio
 
     def refit_limit(self, left: float) -> float:
@@ -134,7 +145,8 @@ class Durations:
         another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
         free, kept = self.free(left, jobs), []
         for k in sorted(places, key=lambda k: (another[k], candidates[k].seconds)):
-            cost = self.policy.time.margin * candidates[k].seconds * (self.rescore_ratio + self.refit_ratio)
+            cost = self.policy.time.margin * candidates[k].seconds * self.rescore_ratio
+            cost += self.refit(candidates[k].fit_seconds)
             if cost <= free:
                 free -= cost
                 kept.append(k)
@@ -155,7 +167,7 @@ class Durations:
         free, refitted, kept = self.free(left, jobs), list[int](), list[int]()
         is_worse = [place >= needed and is_behind(own, plain[0], self.policy) for place, own in enumerate(plain)]
         for place, (candidate, has_fit) in enumerate(zip(plain, has_model, strict=True)):
-            part, cost = place < needed, self.refit(candidate.seconds)
+            part, cost = place < needed, self.refit(candidate.fit_seconds)
             if part and has_fit:
                 cost /= self.policy.time.margin
             # A fit cannot be divided among the jobs.
@@ -180,8 +192,8 @@ class Durations:
             most = max((sum(bag.solver == other.solver for bag in bags) for other in bags), default=1)
             return max(time.untimed_bag // most, 1)
         ratio = time.margin * self.refit_ratio
-        seconds = ratio * sum(candidate.seconds for candidate in bags)
-        others = ratio * sum(candidate.seconds for candidate in plain if candidate not in bags)
+        seconds = ratio * sum(candidate.fit_seconds for candidate in bags)
+        others = ratio * sum(candidate.fit_seconds for candidate in plain if candidate not in bags)
         return int(np.clip((self.free(left, jobs) - others) / seconds, 1, time.max_bag)) if seconds > 0.0 else time.bag
 
     def is_bagged(self, solver: str) -> bool:

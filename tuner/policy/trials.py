@@ -30,6 +30,10 @@ class Tried(Protocol):
         """What its trial took."""
 
     @property
+    def fit_seconds(self) -> float:
+        """What a fit of it would take, on all parts of a trial."""
+
+    @property
     def vali(self) -> Floats:
         """What it scored."""
 

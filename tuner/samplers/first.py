@@ -50,11 +50,6 @@ def _first(space: UnionSpace) -> tuple[Mapping[str, Value], ...]:
     return tuple(params for rank in ranks for params in rank if params is not None)
 
 
-def is_first(params: Mapping[str, Value], space: UnionSpace) -> bool:
-    """Return whether a configuration, by flat name, is one that a study tries first."""
-    return any(alike(first, params) for first in _first(space))
-
-
 def grows(solver: str) -> bool:
     """Return whether a solver boosts round by round, so that validation queries find its number of rounds."""
     return issubclass(solver_class(solver), BoostedRanker)

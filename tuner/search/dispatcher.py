@@ -52,11 +52,23 @@ class Clock:
 
 @dataclass(frozen=True)
 class Running:
-    """A trial between its request and its outcome: its number, its parameters by flat name, what to evaluate."""
+    """A trial between its request and its outcome.
+
+    Attributes
+    ----------
+    number : int
+    params : mapping
+        Its parameters by flat name.
+    task : Task
+        What is evaluated.
+    finer : bool
+        Whether it is a finer version of the best configuration.
+    """
 
     number: int
     params: Mapping[str, Value]
     task: Task
+    finer: bool = False
 
 
 class Dispatcher:

@@ -28,7 +28,7 @@ from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.outcome_checks import comparable_outcome, failed_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.actions import Finish
-from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, next_action
+from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, NO_TIME, next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
 from ranktune.tuner.search.progress import Progress, TrialReport
@@ -228,9 +228,11 @@ class TrialLoop:
             self._reports.asked(trial)
             self._dispatcher.resume(trial)
         while (self._missing or self._waiting or self._dispatcher.busy) and not interrupts.requested:
-            while self._start() and self._missing and self._dispatcher.free > 0 and not interrupts.requested:
+            while self._start() and self._missing and self._can_request and not interrupts.requested:
                 self._request(self._missing.pop(0))
             self._check()
+            if not (self._missing or self._waiting or self._dispatcher.busy):
+                return  # the search has just ended: there is nothing to wait for
             for trial, outcome in self._dispatcher.completed():
                 self._complete(trial, outcome)
             if self._dispatcher.is_overdue:  # between two steps of the running trials there was no end
@@ -264,11 +266,22 @@ class TrialLoop:
         self._missing.clear()
         self.ended = reason
 
+    @property
+    def _can_request(self) -> bool:
+        """Whether a worker is free, or the next trial can be requested while all worker processes are busy."""
+        return self._dispatcher.free > 0 or self._dispatcher.in_processes
+
     def _start(self) -> bool:
-        """Start the trial that waits, unless it needs more of the workers than are free; return whether none waits."""
+        """Start the trial that waits, unless it needs more of the workers than are free; return whether none waits.
+
+        What has finished since it was requested changes the time that it has, and what it has to beat.
+        """
         if self._waiting is not None and self._dispatcher.free >= self._waiting.task.threads:
-            self._dispatcher.start(self._waiting)
-            self._waiting = None
+            trial, self._waiting, left = self._waiting, None, self._time_left()
+            if left > 0.0:
+                self._dispatcher.start(self._requests.renewed(trial, left))
+            else:
+                self._finish(NO_TIME)
         return self._waiting is None
 
     def _complete(self, trial: Running, outcome: Outcome) -> None:

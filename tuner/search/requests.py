@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -28,13 +29,14 @@ from ranktune.tuner.policy.racing import (
     is_raced,
     time_limit,
 )
-from ranktune.tuner.samplers.first import is_first
+from ranktune.tuner.policy.reserve import Took
+from ranktune.tuner.samplers.first import is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.dispatcher import Dispatcher, Running
 from ranktune.tuner.search.look import Look
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import PARTS, seconds_of
+from ranktune.tuner.storage.record import PARTS, UNFINISHED, repeated, seconds_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import without_path
@@ -67,24 +69,27 @@ class FinishedTrials:
         self._study, self._space, self.weights = study, space, weights
         self.best: dict[str, FrozenTrial] = {}
         self.counted: NDArray[np.bool_] | None = None
-        self._first_seconds: dict[str, float] = {}
+        self._completed = Counter[str]()
+        self._unfinished: list[FrozenTrial] = []
+        self._seconds: dict[str, tuple[float, float]] = {}
         self._incumbents: dict[str, Incumbent] = {}
-        self._complete: set[str] = set()
 
     def add(self, search: str, trial: FrozenTrial, per_query: Floats | None, samples: tuple[Floats, ...] = ()) -> None:
         """Add a trial with its values by query, in full and after samples; None where it was not complete."""
         solver = str(trial.params[SOLVER])
         if trial.state != TrialState.COMPLETE or trial.value is None:
             return
-        if is_first(trial.params, self._space):
-            self._first_seconds[solver] = self._first_seconds.get(solver, 0.0) + seconds_of(trial)
+        self._completed[solver] += 1
         if solver not in self.best or trial.value > (self.best[solver].value or 0.0):
-            self.best[solver] = trial
+            before = [earlier for earlier in self._unfinished if is_alike(earlier.params, trial.params)]
+            seconds = sum(seconds_of(each) for each in (*before, trial))
+            self.best[solver], self._seconds[solver] = trial, (seconds, repeated(trial) * seconds)
+        if trial.user_attrs.get(UNFINISHED):
+            self._unfinished.append(trial)
         if per_query is None:
             return
         if self.counted is None:
             self.counted = ~np.isnan(per_query)
-        self._complete.add(solver)
         scores = per_query
         if self._study.plan == "progressive":
             scores = np.array(trial.user_attrs.get(PARTS, ()), dtype=np.float64)
@@ -92,14 +97,14 @@ class FinishedTrials:
         if better and len(scores) and within_limits(trial.user_attrs, self._study.limits):
             self._incumbents[search] = Incumbent(solver, trial.value, scores, samples)
 
-    def seconds(self) -> dict[str, float]:
-        """Return the seconds of each solver's best trial, the best solver first; at least those of its first trials."""
-        ranked = sorted(self.best.items(), key=lambda item: -(item[1].value or 0.0))
-        return {solver: max(seconds_of(trial), self._first_seconds.get(solver, 0.0)) for solver, trial in ranked}
+    def took(self) -> dict[str, Took]:
+        """Return what each solver's best trial took, with those whose model it continued; the best solver first."""
+        ranked = sorted(self.best, key=lambda solver: -(self.best[solver].value or 0.0))
+        return {solver: Took(*self._seconds[solver], self._completed[solver]) for solver in ranked}
 
     def incumbent(self, search: str, solver: str = "") -> Incumbent | None:
         """Return what a trial of a search has to beat; None until one of its solver is complete."""
-        return self._incumbents.get(search) if not solver or solver in self._complete else None
+        return self._incumbents.get(search) if not solver or self._completed[solver] else None
 
     def estimate(self, outcome: Outcome, task: Task) -> Estimate | None:
         """Return what a stopped trial would have scored in full, None for a trial that was not stopped."""
@@ -116,7 +121,7 @@ class FinishedTrials:
         return estimate_in_full(values, task.incumbent, self.weights)
 
 
-Reserve = Callable[[float, Mapping[str, float], bool], float]
+Reserve = Callable[[float, Mapping[str, Took], bool], float]
 """Seconds of a study with all its workers, those of each solver's best trial, and whether first configurations of
 boosting are still to come -> the seconds of one worker that selection and refit take."""
 
@@ -144,8 +149,8 @@ class Budget:
     def ending(self) -> float:
         """Return the seconds that selection and refit take."""
         known = self.scheduler.known
-        seconds = with_reserve(known, self.finished.seconds(), self.policy)
-        return self.reserve(self.total * self.jobs, seconds, known.to_grow > 0) / self.jobs
+        took = with_reserve(known, self.finished.took(), self.policy)
+        return self.reserve(self.total * self.jobs, took, known.to_grow > 0) / self.jobs
 
 
 class Requests:
@@ -172,6 +177,10 @@ class Requests:
         finer = isinstance(action, Fit) and action.finer
         return self._trial(number, self._scheduler.begin(number, action), left, finer=finer)
 
+    def renewed(self, trial: Running, left: float) -> Running:
+        """Return a trial that waited, with the time that it has now, and what it has to beat now."""
+        return self._trial(trial.number, trial.params, left, finer=trial.finer)
+
     def chosen(self, trial: Running, outcome: Outcome) -> tuple[dict[str, Value], Mapping[str, BaseDistribution]]:
         """Return the parameters of a trial by flat name, with the best value of its path, and distributions of them."""
         params = with_chosen(trial.params, trial.task, outcome)
@@ -193,7 +202,7 @@ class Requests:
             task = without_path(task)
         if self._looked is not None and self._looked.parts == 1 and not self._study.full:
             task = self._economical(task, search, self._looked, is_raced=is_raced(earlier, finer))
-        return Running(number, params, task)
+        return Running(number, params, task, finer)
 
     def _economical(self, task: Task, search: str, looked: Look, *, is_raced: bool) -> Task:
         """Return a task of large data: an expensive one is raced on a sample, and has all threads."""

@@ -32,7 +32,8 @@ class Candidate:
     rescored (n development queries,) what it scored on fresh folds; None where it was not scored there
     vali_weights, rescored_weights  weights of these queries, None where each counts once
     scores   (n_documents,) float32, of the development documents on fresh folds; None likewise
-    trials   how many trials of its solver succeeded; seconds: wall time of its own
+    trials   how many trials of its solver succeeded; seconds: wall time of its own, and repeated the share of it that a
+             fit repeats
     members  of a blend, with their shares in the order of params
     """
 
@@ -45,6 +46,7 @@ class Candidate:
     number: int = -1
     place: int = 0
     seconds: float = 0.0
+    repeated: float = 1.0
     scores: NDArray[np.float32] | None = None
     members: tuple[Candidate, ...] = field(default=())
     vali_weights: Floats | None = None
@@ -56,6 +58,11 @@ class Candidate:
         if self.members:
             return frozenset[str]().union(*(member.parts for member in self.members))
         return solver_class(self.solver).model_parts(solver_parameters(self.params))
+
+    @property
+    def fit_seconds(self) -> float:
+        """The seconds of its trial that a fit repeats."""
+        return self.seconds * self.repeated
 
     @property
     def values(self) -> Floats:

@@ -19,7 +19,7 @@ from ranktune.solvers.models.blend import blended
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model, microseconds_a_document
 from ranktune.tuner.evaluation.plans import Delivered, Final
-from ranktune.tuner.policy.blends import choose_blend, first_unless_better, nested_choice, scale
+from ranktune.tuner.policy.blends import Blend, Blends, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.splits.plans import Fold, query_folds
@@ -80,7 +80,7 @@ def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate])
     scored = [candidate for candidate in candidates if candidate.scores is not None]
     fresh = any(candidate.rescored is not None for candidate in scored)
     queries = problem.development if fresh else problem.validation_queries
-    if len(scored) < 2 or queries.n_queries < 2 * count:
+    if len(scored) < 2 or queries.n_queries < problem.policy.blend.a_fold * count:
         return Choice(best, best[0], candidates)
     folds = query_folds(queries, count, study.seed, stream=5)
     mixed = _blends(study, problem, scored, queries, folds)
@@ -117,9 +117,16 @@ def _blends(
     # Scores that overflow single precision have no usable scale.
     able = [c for c in able if c.scores is not None and np.isfinite(c.scores).all()]
     able = [c for c in able if c.scores is not None and scale(c.scores, queries) > 0.0]
-    linear, trees = ([c for c in able if c.parts == {part}] for part in (LINEAR, TREES))
-    mixes = ([(BLEND, able)] if len(able) > len(linear) else []) + [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
-    mixed = [_blend(study, problem, label, members, queries, folds) for label, members in mixes if len(members) > 1]
+    if not able:
+        return []
+    scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
+    groups = [(LINEAR if candidate.parts == {LINEAR} else TREES, candidate.solver) for candidate in able]
+    blends = Blends(scaled, groups, queries, parse_metric(study.metric), folds, problem.policy)
+    linear, trees = ([k for k, c in enumerate(able) if c.parts == {part}] for part in (LINEAR, TREES))
+    mixes = [(BLEND, list(range(len(able))))] if len(able) > len(linear) else []
+    mixes += [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
+    weights = queries.query_weights
+    mixed = [_blend(label, able, blends.of(models), weights) for label, models in mixes if len(models) > 1]
     if mixed and mixed[0].solver == BLEND and mixed[0].parts == {TREES}:  # then it is that of the trees
         mixed = [blend for blend in mixed if blend.solver != TREE_BLEND]
     # A single model is not a blend; with several splits it stays, so that the row has a mean over them.
@@ -127,18 +134,12 @@ def _blends(
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
 
 
-def _blend(
-    study: Study, problem: Problem, label: str, able: Sequence[Candidate], queries: Queries, folds: Sequence[Fold]
-) -> Candidate:
-    scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
-    groups = [(LINEAR if candidate.parts == {LINEAR} else TREES, candidate.solver) for candidate in able]
-    fresh = able[0].rescored is not None
-    blend = choose_blend(scaled, groups, queries, parse_metric(study.metric), folds, problem.policy)
+def _blend(label: str, able: Sequence[Candidate], blend: Blend, weights: Floats | None) -> Candidate:
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
-    weights, values = queries.query_weights, blend.per_query
-    if fresh:
+    values = blend.per_query
+    if able[0].rescored is not None:
         return Candidate(
             label, shares, float("nan"), np.empty(0), 0, rescored=values, members=members, rescored_weights=weights
         )

@@ -25,7 +25,7 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import ERROR, PATH, UNFINISHED, number_of, seconds_of
+from ranktune.tuner.storage.record import ERROR, PATH, UNFINISHED, number_of, repeated, seconds_of
 
 
 class Trials(Protocol):
@@ -98,6 +98,7 @@ def best_candidates(
                     number=number_of(trial),
                     place=place,
                     seconds=seconds[number_of(trial)],
+                    repeated=repeated(trial),
                     vali_weights=record.weights,
                 )
             )

@@ -16,16 +16,13 @@ from ranktune.solvers.core.arrays import Ints, stored_arrays
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import distinct
 from ranktune.tuner.splits.proof import read_archive
 
 PLAN, FRESH, GIVEN = "plan", "fresh", "given"
 """Names of the plans of a problem: that of the trials, another one for the trials that it cannot separate, and the
 split as given, where the plan deals it anew."""
-DEFAULT_FOLDS = 5
-LARGE_BYTES = 2**31
-"""Of features: each fold of such data is a copy on disk, and one fold has queries enough."""
-LARGE_QUERIES = 5_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +82,8 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeat
 def is_large(queries: Queries) -> bool:
     """Return whether one fold of the queries is enough to score configurations on."""
     size = sum(array.nbytes for array in stored_arrays(queries.features))
-    return size >= LARGE_BYTES and queries.n_queries >= LARGE_QUERIES
+    rules = POLICY.scoring
+    return size >= rules.large_bytes and queries.n_queries >= rules.large_queries
 
 
 def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 1) -> Progressive:
@@ -96,11 +94,11 @@ def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 
 
 def fresh_plan(plan: StoredPlan, development: Queries, seed: int) -> StoredPlan:
     """Return a plan of the same kind that no trial was scored by; an empty one for too few queries, or large data."""
-    if development.n_queries < 2 * DEFAULT_FOLDS or is_large(development):
+    if development.n_queries < 2 * POLICY.scoring.folds or is_large(development):
         return ()
     if isinstance(plan, Progressive):
         return random_orders(development, len(plan.orders), seed, stream=3)
-    return query_folds(development, DEFAULT_FOLDS, seed, stream=3)
+    return query_folds(development, POLICY.scoring.folds, seed, stream=3)
 
 
 def save_plan(plan: StoredPlan, path: Path) -> None:

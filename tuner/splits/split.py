@@ -14,11 +14,9 @@ from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import NOTHING, query_digests
-from ranktune.tuner.splits.plans import DEFAULT_FOLDS, Fold, StoredPlan, is_large, query_folds, random_orders
-
-TEST_SHARE = 0.2
-
+from ranktune.tuner.splits.plans import Fold, StoredPlan, is_large, query_folds, random_orders
 
 IN_MEMORY = Gathering()
 
@@ -28,7 +26,7 @@ def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY) -> Spli
 
     There are none if fewer than 10 training queries would remain; the study then reports validation only.
     """
-    n_test = int(TEST_SHARE * split.train.n_queries)
+    n_test = int(POLICY.scoring.test_share * split.train.n_queries)
     if split.test is not None or split.train.n_queries - n_test < 10:
         return split
     order = np.random.default_rng([seed, 0]).permutation(split.train.n_queries)
@@ -52,7 +50,7 @@ def by_time(split: Split, *, tested: bool) -> Split:
 
 def _latest_aside(queries: Queries) -> tuple[Queries, Queries]:
     """Return the earlier four fifths of the queries, and the others."""
-    kept = queries.n_queries - int(TEST_SHARE * queries.n_queries)
+    kept = queries.n_queries - int(POLICY.scoring.test_share * queries.n_queries)
     if kept in (0, queries.n_queries):
         raise DataError(f"{queries.n_queries} queries are too few to set the latest fifth aside. Give more queries.")
     numbers = np.arange(queries.n_queries)
@@ -73,12 +71,6 @@ def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN
         for k, fold in enumerate(folds, start=1)
     ]
     return [*outer_splits, Split(WHOLE, queries)]
-
-
-MANY_QUERIES = 300
-"""Given validation queries from which trials are scored without cross-validation: enough to find the few best, which
-fresh folds then compare, at a fifth of the fits.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +109,14 @@ def validation_plan(
         raise DataError(
             "plan 'split' keeps to given validation queries, and there are none. Give them (vali=), or leave the plan."
         )
-    if n_vali and (strict or (n_vali >= MANY_QUERIES and folds is None and permutations is None and repeats == 1)):
+    usual = folds is None and permutations is None and repeats == 1
+    if n_vali and (strict or (usual and n_vali >= POLICY.scoring.given)):
         _check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
         return as_given(development)
     _check_learnable(queries, "the queries")
     if permutations is not None:
         return random_orders(queries, permutations, seed)
-    plan = query_folds(queries, folds or DEFAULT_FOLDS, seed, repeats=repeats)
+    plan = query_folds(queries, folds or POLICY.scoring.folds, seed, repeats=repeats)
     return plan[:1] if folds is None and repeats == 1 and is_large(queries) else plan
 
 

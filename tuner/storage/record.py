@@ -21,18 +21,21 @@ from typing import TypeVar
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from optuna.artifacts import ArtifactMeta, get_all_artifact_meta
+from optuna.artifacts import ArtifactMeta
 from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
+from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
+from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.policy.racing import Estimate
+from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
@@ -51,6 +54,8 @@ STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "p
 LEARNING_CURVE, UNFINISHED = "learning_curve", "unfinished"
 ARRAYS = "per_query.npz"
 OWN = "trial"
+ARTIFACT = "artifacts:"
+"""Beginning of the name of the attribute by which Optuna knows the file of a trial's arrays."""
 """Array of the digest of the trial, beside its arrays: those of another trial do not pass for its own."""
 T = TypeVar("T")
 
@@ -134,7 +139,7 @@ class Record:
         per_query: dict[str, NDArray[np.generic]] = {**outcome.per_query, OWN: _owned_by(trial.user_attrs)}
         arrays = self.retried(lambda: self._write_arrays(per_query)) if outcome.per_query else None
         if arrays is not None:
-            trial.system_attrs = {f"artifacts:{arrays.artifact_id}": json.dumps(asdict(arrays))}
+            trial.system_attrs = {f"{ARTIFACT}{arrays.artifact_id}": json.dumps(asdict(arrays))}
         # If this fails the arrays stay: the transaction may have been committed, and only its answer lost.
         existing = self.retried(lambda: self._write(number, trial))
         if existing is None:
@@ -168,8 +173,8 @@ class Record:
         self._arrays.write(self._array_name(trial), _npz({**per_query, OWN: _owned_by(trial.user_attrs)}))
 
     def _array_name(self, trial: FrozenTrial) -> str:
-        (meta,) = self.retried(lambda: get_all_artifact_meta(trial, storage=self.storage))
-        return str(meta.artifact_id)
+        (name,) = (key for key in trial.system_attrs if key.startswith(ARTIFACT))
+        return name.removeprefix(ARTIFACT)
 
     def retried(self, operation: Callable[[], T]) -> T:
         """Return what an operation on the database returns, retried while that is away."""
@@ -265,6 +270,19 @@ def seconds_of(trial: FrozenTrial) -> float:
     if trial.duration is not None and trial.duration.total_seconds() > 0.0:
         return trial.duration.total_seconds()
     return float(trial.user_attrs.get(SECONDS, 0.0))
+
+
+def repeated(trial: FrozenTrial) -> float:
+    """Return the share of a trial's seconds that a fit of its configuration repeats.
+
+    Boosting that validation queries stop goes on until no round has helped for its patience; a refit ends at the best.
+    """
+    solver = str(trial.params[SOLVER])
+    kind, rounds = solver_class(solver), trial.params.get(f"{solver}.{solver_class(solver).path_parameter}")
+    has_grown = kind.path_parameter in trial.user_attrs.get(PATH, {}) and not trial.user_attrs.get(UNFINISHED)
+    if not issubclass(kind, BoostedRanker) or rounds is None or not has_grown:
+        return 1.0
+    return float(rounds / (rounds + kind.patience))
 
 
 def _summary(

@@ -33,6 +33,7 @@ from ranktune.solvers.registry import (
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.statistics.pareto import parse_limits
@@ -46,10 +47,6 @@ from ranktune.tuner.study.abilities import (
 from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
 from ranktune.tuner.study.settings import Settings, given_columns
-
-DEFAULT_TRIALS = 30
-TRIALS_BY_TIME = 500
-"""The most trials where timeout or until ends the search: what more of them find is mostly noise."""
 
 
 @documented(Settings)
@@ -105,7 +102,7 @@ class Study(Settings):
                 f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
                 "Choose thompson, or leave acquisition out."
             )
-        metric = spelling(self.metric, self.custom)
+        metric, rules = spelling(self.metric, self.custom), POLICY.scoring
         also = dict.fromkeys(spelling(name, self.custom) for name in self.also)
         serve, needs = known_systems(self.serve), needs_of(self)
         self._normalise(
@@ -113,7 +110,7 @@ class Study(Settings):
             also=tuple(name for name in also if name != metric),
             solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve, needs),
             serve=serve,
-            trials=self.trials or (DEFAULT_TRIALS if self.timeout is None and self.until is None else TRIALS_BY_TIME),
+            trials=self.trials or (rules.trials_by_time if self._is_timed else rules.trials),
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
             space=current_names(self.space),
@@ -133,7 +130,7 @@ class Study(Settings):
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults, without passwords."""
         usual = {setting.name: setting.default for setting in declared(Settings)} | {
-            "trials": DEFAULT_TRIALS,
+            "trials": POLICY.scoring.trials,
             "custom": {},
         }
         values = self.as_dict()
@@ -149,7 +146,11 @@ class Study(Settings):
     @property
     def ends_by_count(self) -> bool:
         """Whether it ends after a number of trials that is known, not at a time or when little gain is expected."""
-        return (self.timeout is None and self.until is None) or self.n_trials != TRIALS_BY_TIME
+        return not self._is_timed or self.n_trials != POLICY.scoring.trials_by_time
+
+    @property
+    def _is_timed(self) -> bool:
+        return self.timeout is not None or self.until is not None
 
     @property
     def limits(self) -> dict[str, float]:

@@ -13,12 +13,8 @@ from ranktune.solvers.core.space import Choice, Int, Value
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.study.declaration import Study
-
-MAX_ROUNDS = 5000
-"""Rounds of boosting that validation queries stop, unless the study has a bound of its own."""
-STEP = 1.15
-"""Factor from the rounds after which a model that grows is scored to the next ones."""
 
 
 class Tasks:
@@ -60,7 +56,7 @@ class Tasks:
         parameter = self._space.parameter(f"{solver}.{path_parameter}")
         assert isinstance(parameter, Int)
         confined = parameter not in solver_class(solver).space
-        return (parameter.high if confined else MAX_ROUNDS), parameter.low
+        return (parameter.high if confined else POLICY.scoring.max_rounds), parameter.low
 
     def _path(self, solver: str, parameters: Mapping[str, Value]) -> tuple[str, tuple[float, ...]]:
         """Return the path parameter and its values, "" and () if there is none."""
@@ -77,7 +73,7 @@ class Tasks:
 
 def rounds_between(least: int, bound: int) -> tuple[int, ...]:
     """Return the rounds after which folds compare a model that grows, from the fewest to the most."""
-    count = int(np.ceil(np.log(bound / least) / np.log(STEP))) if bound > least else 0
+    count = int(np.ceil(np.log(bound / least) / np.log(POLICY.scoring.round_step))) if bound > least else 0
     return tuple(dict.fromkeys(round(value) for value in np.geomspace(least, bound, count + 1)))
 
 

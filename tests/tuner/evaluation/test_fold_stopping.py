@@ -12,10 +12,11 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.task import Task
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.plans import PLAN, query_folds
 from ranktune.tuner.splits.store import read_development, write_problem
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.tasks import MAX_ROUNDS, Tasks, rounds_between
+from ranktune.tuner.study.tasks import Tasks, rounds_between
 from tests.support.engine_samples import graded
 
 METRIC = "ndcg@10"
@@ -66,7 +67,7 @@ def test_a_fold_goes_on_while_it_improves(folder: Path) -> None:
 def test_defaults_are_not_bound_by_their_trees(folder: Path) -> None:
     tasks = Tasks(Study(solvers=("LambdaMART", "RankSVM"), trials=4), folder)
     task = tasks("LambdaMART", {"trees": 100, "learning_rate": 0.1})
-    assert task.bound == task.path[-1] == MAX_ROUNDS and task.path[0] < 30
+    assert task.bound == task.path[-1] == POLICY.scoring.max_rounds and task.path[0] < 30
     assert all(isinstance(value, int) for value in task.path)
     assert tasks("RankSVM", {"C": 1.0}).bound == 0
 

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from ranktune.tuner.one_pass import race
+from ranktune.tuner.policy.policy import POLICY
 
 
 def test_looks_double_the_queries_and_halve_the_places() -> None:
@@ -36,7 +37,7 @@ def test_the_test_is_students_paired_one() -> None:
     known = values[:, ~np.isnan(values[0])]
     best = int(known.mean(axis=1).argmax())
     expected = [
-        k != best and stats.ttest_rel(known[k], known[best], alternative="less").pvalue < race.LEVEL / (3 * 4)
+        k != best and stats.ttest_rel(known[k], known[best], alternative="less").pvalue < POLICY.race.level / (3 * 4)
         for k in range(5)
     ]
     assert race.Standing.of(values, 3).worse.tolist() == expected
@@ -48,7 +49,7 @@ def test_drops_what_is_best_on_average_no_more_often_than_promised() -> None:
     for _ in range(400):
         values = generator.normal(size=(16, 40))  # all are equally good
         wrong += bool(race.Standing.of(values, 1).worse[0])
-    assert wrong <= 400 * race.LEVEL
+    assert wrong <= 400 * POLICY.race.level
 
 
 def test_the_best_wins_where_it_is_best() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.tuner.policy.blends import (
-    choose_blend,
+    Blend,
+    Blends,
     equal_shares,
     family_shares,
     first_unless_better,
@@ -44,12 +47,29 @@ def scaled(*scores: Floats) -> Floats:
     return np.stack([score / scale(score, QUERIES) for score in scores])
 
 
+def choose_blend(
+    models: Floats, groups: Sequence[tuple[str, str]], queries: Queries, metric: Metric, folds: Sequence[Fold]
+) -> Blend:
+    return Blends(models, groups, queries, metric, folds).of(range(len(models)))
+
+
 def test_scale_is_the_spread_within_queries() -> None:
     within = [TRUTH[a:b].var() for a, b in zip(QUERIES.starts[:-1], QUERIES.starts[1:], strict=True)]
     assert scale(TRUTH, QUERIES) == pytest.approx(np.sqrt(np.mean(within)))
     assert scale(3 * TRUTH + 100, QUERIES) == pytest.approx(3 * scale(TRUTH, QUERIES))
     offsets = np.repeat(np.random.default_rng(1).normal(size=QUERIES.n_queries), QUERIES.lengths)
     assert scale(TRUTH + offsets, QUERIES) == pytest.approx(scale(TRUTH, QUERIES))
+
+
+def test_a_blend_of_some_models_is_as_if_there_were_no_others() -> None:
+    models, groups = scaled(*(noisy(k) for k in range(5))), (*APART, ("trees", "E"))
+    every = Blends(models, groups, QUERIES, METRIC, FOLDS)
+    for some in ([0, 1, 2, 3], [1, 4], [0, 1, 2, 3, 4]):
+        alone = choose_blend(models[some], [groups[k] for k in some], QUERIES, METRIC, FOLDS)
+        blend = every.of(some)
+        np.testing.assert_array_equal(blend.shares[some], alone.shares)
+        np.testing.assert_array_equal(blend.per_query, alone.per_query)
+        assert blend.shares.sum() == pytest.approx(1.0) and not np.delete(blend.shares, some).any()
 
 
 def test_models_that_err_apart_are_better_together() -> None:

@@ -20,6 +20,7 @@ from ranktune.tuner.policy.next_trial import (
 )
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.racing import is_expensive, is_raced, time_limit
+from ranktune.tuner.policy.reserve import Took
 from ranktune.tuner.policy.turns import Account
 
 RANDOM = np.random.default_rng(0).random(50)
@@ -174,8 +175,8 @@ def test_an_expensive_trial_is_raced_unless_it_is_the_first_of_its_solver_or_fin
 
 def test_time_is_reserved_for_the_leader_of_a_look_and_not_for_those_that_are_worse() -> None:
     accounts = {"RankSVM": Account(best=RANDOM), "RidgeRanker": Account(best=RANDOM - 0.1)}
-    seconds = {"RankSVM": 2.0, "RidgeRanker": 1.0}
+    took = {"RankSVM": Took(2.0, 1.0), "RidgeRanker": Took(1.0, 1.0)}
     known = Known(accounts, leader=TREES)
-    assert list(with_reserve(known, seconds).items()) == [("GBDTRanker", 40.0), ("RankSVM", 2.0)]
-    assert with_reserve(replace(known, finished=frozenset({"GBDTRanker"})), seconds) == {"RankSVM": 2.0}
-    assert with_reserve(Known({"": Account(best=RANDOM)}), seconds) == seconds  # one search compares by itself
+    assert list(with_reserve(known, took).items()) == [("GBDTRanker", Took(40.0, 40.0)), ("RankSVM", Took(2.0, 1.0))]
+    assert with_reserve(replace(known, finished=frozenset({"GBDTRanker"})), took) == {"RankSVM": Took(2.0, 1.0)}
+    assert with_reserve(Known({"": Account(best=RANDOM)}), took) == took  # one search compares by itself

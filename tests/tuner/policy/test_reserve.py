@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.tuner.policy.actions import Bag, Blend, Rescore
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.policy.reserve import Durations, explaining
+from ranktune.tuner.policy.reserve import Durations, Took, explaining
 from ranktune.tuner.selection.candidates import Candidate
 
 END = Durations(queries=40, documents=400, cells=4000, parts=5, fresh_parts=5)
@@ -18,6 +18,10 @@ REPORTING = END.reporting
 
 def candidate(solver: str, seconds: float) -> Candidate:
     return Candidate(solver, {}, 0.5, np.full(40, 0.5), 1, seconds=seconds)
+
+
+def took(*found: Candidate) -> dict[str, Took]:
+    return {one.solver: Took(one.seconds, one.fit_seconds) for one in found}
 
 
 FOUND = [candidate(*own) for own in (("LambdaMART", 8.0), ("RankSVM", 1.0), ("RankSVM", 0.1), ("ListNet", 2.0))]
@@ -54,21 +58,30 @@ def test_without_a_deadline_trees_that_are_blended_share_the_seeds(trees: int, s
 
 def test_the_end_fits_into_what_is_put_aside_for_it() -> None:
     """What the trials' seconds put aside is enough to score all solvers again and learn all of them in full bags."""
-    seconds = {one.solver: one.seconds for one in (FOUND[0], FOUND[2], FOUND[3])}
-    aside = END.reserve(1000.0, seconds)
-    own = [candidate(solver, took) for solver, took in seconds.items()]
+    own = [FOUND[0], FOUND[2], FOUND[3]]
+    aside = END.reserve(1000.0, took(*own))
     assert END.fit_in_time([0, 1, 2], own, 1, aside) == [0, 1, 2]
-    again = 1.1 * sum(seconds.values())
+    again = 1.1 * sum(one.seconds for one in own)
     assert END.bag_size(own, 1, aside - again) >= POLICY.time.bag
-    assert END.reserve(1000.0, {"RankSVM": 1.0}) < END.reserve(1000.0, {"LambdaMART": 1.0})
+    assert END.reserve(1000.0, took(candidate("RankSVM", 1.0))) < END.reserve(
+        1000.0, took(candidate("LambdaMART", 1.0))
+    )
+
+
+def test_boosting_is_refitted_without_the_rounds_that_did_not_help() -> None:
+    trial = candidate("LambdaMART", 8.0)
+    short = replace(trial, repeated=0.25)
+    assert END.reserve(1000.0, took(short)) < END.reserve(1000.0, took(trial))
+    assert END.bag_size([short], 1, REPORTING + 4.5) == 4 * END.bag_size([trial], 1, REPORTING + 4.5)
+    assert END.refit(short.fit_seconds) == 0.25 * END.refit(trial.fit_seconds)
 
 
 @pytest.mark.parametrize("total", [1.0, 10.0, 30.0, 100.0, 1000.0])
 def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: float) -> None:
-    seconds = {one.solver: one.seconds for one in (FOUND[0], FOUND[2], FOUND[3])}
-    aside = END.reserve(total, seconds) - REPORTING
+    known = took(FOUND[0], FOUND[2], FOUND[3])
+    aside = END.reserve(total, known) - REPORTING
     assert 0.0 <= aside <= POLICY.time.end_share * total
-    assert aside <= END.reserve(2.0 * total, seconds) - REPORTING
+    assert aside <= END.reserve(2.0 * total, known) - REPORTING
     best = 1.1 * 8.0 * 1.25 / 5
     assert (aside >= best) == (POLICY.time.end_share * total >= best)
 
@@ -77,7 +90,7 @@ def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: floa
 def test_a_study_whose_time_is_over_before_its_first_trial_reserves_only_the_report(count: int) -> None:
     end = replace(END, queries=count)
     for total in (0.0, -5.0):
-        assert end.reserve(total, {"LambdaMART": 8.0, "RankSVM": 1.0}) == pytest.approx(end.reporting)
+        assert end.reserve(total, took(FOUND[0], FOUND[1])) == pytest.approx(end.reporting)
 
 
 def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_left_them() -> None:

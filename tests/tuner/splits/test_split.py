@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits import plans
 from ranktune.tuner.splits.plans import (
     Fold,
@@ -70,8 +72,8 @@ def test_asking_for_folds_uses_training_and_validation_queries() -> None:
 
 
 def test_of_large_data_one_fold_is_scored(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "LARGE_BYTES", 1)
-    monkeypatch.setattr(plans, "LARGE_QUERIES", 40)
+    few = replace(POLICY.scoring, large_bytes=1, large_queries=40)
+    monkeypatch.setattr(plans, "POLICY", replace(POLICY, scoring=few))
     development, plan = planned(Split("s", queries(40)), None, 0)
     (fold,) = folds_of(plan)
     assert (len(fold.train), len(fold.vali)) == (32, 8)
