@@ -106,7 +106,7 @@ def _sizes(name: str, row: Row) -> tuple[Sequence[Ints], int]:
 
 
 def _problem(name: str, lengths: Sequence[Ints], features: int) -> Problem:
-    """Return the problem of a task of that many documents by query, without data: all features are 0, grades at random."""
+    """Return the problem of a task of that many documents by query, without data: features are 0, grades at random."""
     each = np.concatenate(lengths[:2])
     starts = np.concatenate([[0], np.cumsum(each)]).astype(np.int64)
     grades = np.random.default_rng(0).random(int(starts[-1]))  # no two queries are equal

@@ -1,13 +1,14 @@
 """The order of a search: its next trial, when it ends, and for which solvers time is reserved.
 
-The first configurations come first, one of each solver, as the level that the search has to beat. Then unfinished
+The first configurations come first, one of each solver, as the level that the search has to beat: cheap ones before
+boosting, unless it needs nearly all of the time. Then unfinished
 models continue before other configurations begin: the rest of the first ones, on large data a finer version of the best
 and what a first look found promising, and what the samplers suggest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from ranktune.tuner.policy.actions import Finish, Fit, Grow, Growing, Known, Next, Suggest, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
@@ -27,7 +28,7 @@ def next_action(known: Known, left: float, policy: Policy = POLICY) -> Next:
     if left <= 0.0:
         return Finish(NO_TIME)
     new = [one for one in known.first if one.solver not in known.begun]
-    if first := _fitting(known, new, left, policy):
+    if first := _fitting(known, _in_order(known, new, left, policy), left, policy):
         return Fit(first.params)
     if growing := _continued(known):
         return Grow(growing.params)
@@ -38,6 +39,15 @@ def next_action(known: Known, left: float, policy: Policy = POLICY) -> Next:
     if further := _fitting(known, known.further, left, policy):
         return Fit(further.params)
     return _next_search(known, left, policy)
+
+
+def _in_order(known: Known, new: Sequence[Untried], left: float, policy: Policy) -> list[Untried]:
+    """Return first configurations in their order: boosting after few others where the time has room for few fits."""
+    if not known.is_cut or known.fit_seconds * policy.search.few_fits <= left:
+        return list(new)
+    others = [one for one in new if one.solver not in known.boosting]
+    before = max(policy.search.before_boosting - len(known.begun.keys() - known.boosting), 0)
+    return [*others[:before], *(one for one in new if one.solver in known.boosting), *others[before:]]
 
 
 def _continued(known: Known) -> Growing | None:

@@ -102,6 +102,10 @@ class Searching:
     bulk : float
         Power of a model's bytes that stands for the seconds to fit it where no time is given: trees of twice the bytes
         take less than twice. Set by hand.
+    few_fits, before_boosting : float, int
+        Boosted fits that the time left must have room for, so that all other solvers are tried before boosting, and how
+        many are tried before it otherwise. Decided by simulated studies of tasks to learn from, and confirmed on others
+        (docs/explanation/tasks.md).
     failures : int
         Failures in a row after which the study gives up. Set by hand.
     """
@@ -118,6 +122,8 @@ class Searching:
     expensive: float = 0.05
     sample: int = 8
     bulk: float = 2.0 / 3.0
+    few_fits: float = 2.0
+    before_boosting: int = 2
     failures: int = 20
 
 

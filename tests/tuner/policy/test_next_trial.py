@@ -180,3 +180,19 @@ def test_time_is_reserved_for_the_leader_of_a_look_and_not_for_those_that_are_wo
     assert list(with_reserve(known, took).items()) == [("GBDTRanker", Took(40.0, 40.0)), ("RankSVM", Took(2.0, 1.0))]
     assert with_reserve(replace(known, finished=frozenset({"GBDTRanker"})), took) == {"RankSVM": Took(2.0, 1.0)}
     assert with_reserve(Known({"": Account(best=RANDOM)}), took) == took  # one search compares by itself
+
+
+@pytest.mark.parametrize(("left", "place"), [(199.0, 2), (201.0, 4)])
+def test_boosting_comes_early_where_the_time_has_room_for_few_fits(left: float, place: int) -> None:
+    cheap = [Untried(name, {}, 0.1) for name in ("BestFeature", "RidgeRanker", "LogisticRanker", "RankSVM")]
+    known = Known(first=[*cheap, TREES], boosting=EVERYTHING.boosting, is_cut=True, fit_seconds=100.0)
+    requested = []
+    while known.first:
+        action = next_action(known, left)
+        assert isinstance(action, Fit)
+        (one,) = (one for one in known.first if one.params is action.params)
+        requested.append(one.solver)
+        first = [other for other in known.first if other is not one]
+        known = replace(known, first=first, begun={**known.begun, one.solver: 1})
+    assert requested.index(TREES.solver) == place
+    assert [name for name in requested if name != TREES.solver] == [one.solver for one in cheap]
