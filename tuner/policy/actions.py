@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.policy.turns import Account
 
@@ -64,8 +63,8 @@ class Known:
         The rough seconds of a boosted fit until it stops.
     has_looked : bool
         Whether a first look was taken.
-    weights : array of shape (n_queries,) or None
-        Weights of the validation queries.
+    worse : frozenset of str
+        Solvers that are significantly worse than the best.
     """
 
     accounts: Mapping[str, Account] = field(default_factory=dict)
@@ -82,12 +81,12 @@ class Known:
     is_cut: bool = False
     fit_seconds: float = 0.0
     has_looked: bool = False
-    weights: Floats | None = None
+    worse: frozenset[str] = frozenset()
 
     @property
     def to_grow(self) -> int:
         """How many first configurations of boosting have not finished, where boosting counts when it is cut."""
-        untried = sum(one.solver in self.boosting for one in self.first)
+        untried = sum(one.solver in self.boosting - self.worse for one in self.first)
         return untried + sum(growing.first for growing in self.unfinished) if self.is_cut else 0
 
 

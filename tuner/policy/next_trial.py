@@ -1,9 +1,9 @@
 """The order of a search: its next trial, when it ends, and for which solvers time is reserved.
 
 The first configurations come first, one of each solver, as the level that the search has to beat: cheap ones before
-boosting, unless it needs nearly all of the time. Then unfinished
-models continue before other configurations begin: the rest of the first ones, on large data a finer version of the best
-and what a first look found promising, and what the samplers suggest.
+boosting, unless it needs nearly all of the time. Then unfinished models continue before other configurations begin: the
+rest of the first ones, but for solvers that are significantly worse, on large data a finer version of the best and what
+a first look found promising, and what the samplers suggest.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ranktune.tuner.policy.actions import Finish, Fit, Grow, Growing, Known, Nex
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.racing import can_be_cut
 from ranktune.tuner.policy.reserve import Took
-from ranktune.tuner.policy.turns import Account, is_open, significantly_worse, time_used
+from ranktune.tuner.policy.turns import Account, is_open, time_used
 
 ALL_RUN = "all trials were run"
 NO_TIME = "no further trial fits into the time"
@@ -32,7 +32,7 @@ def next_action(known: Known, left: float, policy: Policy = POLICY) -> Next:
         return Fit(first.params)
     if growing := _continued(known):
         return Grow(growing.params)
-    if first := _fitting(known, known.first, left, policy):
+    if first := _fitting(known, [one for one in known.first if one.solver not in known.worse], left, policy):
         return Fit(first.params)
     if known.finer and policy.search.finer_cost * known.finer.seconds <= left:
         return Fit(known.finer.params, finer=True)
@@ -64,7 +64,7 @@ def _continued(known: Known) -> Growing | None:
 
 def _next_search(known: Known, left: float, policy: Policy) -> Suggest | Finish:
     """Return the search that has used the least time of those that are open and fit into the seconds left."""
-    every, worse = known.accounts.values(), significantly_worse(known.accounts, known.weights, policy)
+    every, worse = known.accounts.values(), known.worse
     are_open = {name: account for name, account in known.accounts.items() if is_open(account, known.share, policy)}
     fitting = {name: account for name, account in are_open.items() if _fits(known, account, left, policy)}
     if fitting:
@@ -102,14 +102,13 @@ def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:
     return policy.search.cut * seconds if can_be_cut(known, solver) else seconds
 
 
-def with_reserve(known: Known, took: Mapping[str, Took], policy: Policy = POLICY) -> dict[str, Took]:
+def with_reserve(known: Known, took: Mapping[str, Took]) -> dict[str, Took]:
     """Return what took the solvers for whose end time is reserved, of what each solver's best trial took.
 
     Solvers that are significantly worse have no share of it: they are rescored only if there is time. The leader of the
     first look has one before its first trial.
     """
-    worse = significantly_worse(known.accounts, known.weights, policy)
-    kept = {solver: each for solver, each in took.items() if solver not in worse}
+    kept = {solver: each for solver, each in took.items() if solver not in known.worse}
     if known.leader is None or known.leader.solver in known.finished:
         return kept
     return {known.leader.solver: Took(known.leader.seconds, known.leader.seconds)} | kept

@@ -31,8 +31,6 @@ class Account:
         How long the next trial of each solver may take.
     poor : int
         Suggestions in a row with too small an expected gain.
-    best : array of shape (n_queries,) or None
-        What the best trial scored by query.
     """
 
     size: float = float("inf")
@@ -41,7 +39,6 @@ class Account:
     seconds: float = 0.0
     usual: dict[str, float] = field(default_factory=dict)
     poor: int = 0
-    best: Floats | None = None
 
     @property
     def tried(self) -> int:
@@ -71,14 +68,11 @@ def is_open(account: Account, share: float, policy: Policy = POLICY) -> bool:
 
 
 def significantly_worse(
-    accounts: Mapping[str, Account], weights: Floats | None = None, policy: Policy = POLICY
-) -> set[str]:
-    """Return the searches whose best trial is significantly worse than that of all."""
-    bests = {name: account.best for name, account in accounts.items() if account.best is not None}
-    if not bests:
-        return set()
+    bests: Mapping[str, Floats], weights: Floats | None = None, policy: Policy = POLICY
+) -> frozenset[str]:
+    """Return the solvers that are significantly worse than the best, by what the best trial of each scored by query."""
     best = max(bests.values(), key=lambda values: mean_or_zero(values, weights))
-    return {name for name, values in bests.items() if z_score(best, values, weights) > policy.significant}
+    return frozenset(name for name, own in bests.items() if z_score(best, own, weights) > policy.significant)
 
 
 def time_used(account: Account, *, is_worse: bool, policy: Policy = POLICY) -> float:

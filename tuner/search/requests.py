@@ -149,7 +149,7 @@ class Budget:
     def ending(self) -> float:
         """Return the seconds that selection and refit take."""
         known = self.scheduler.known
-        took = with_reserve(known, self.finished.took(), self.policy)
+        took = with_reserve(known, self.finished.took())
         return self.reserve(self.total * self.jobs, took, known.to_grow > 0) / self.jobs
 
 

@@ -21,6 +21,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
 from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.turns import significantly_worse
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
@@ -75,7 +76,8 @@ class SearchScheduler:
             for name in names
         }
         share = -(-study.n_trials // len(names)) if options.per_solver else float("inf")
-        self._first.known = replace(self._first.known, accounts=self._searches, share=share, weights=weights)
+        self._first.known = replace(self._first.known, accounts=self._searches, share=share)
+        self._bests: dict[str, Floats] = {}
         self._asked: dict[int, tuple[Trial, float]] = {}
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
@@ -84,7 +86,7 @@ class SearchScheduler:
             self._first.begin(trial.params)
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
-                self._finish(search, trial, seconds_of(trial), per_query)
+                self._finish(trial, seconds_of(trial), per_query)
                 search.add(observations(trial, timed=self._timed, policy=self._policy))
                 search.spend(solver, seconds_of(trial), self._policy)
 
@@ -122,7 +124,7 @@ class SearchScheduler:
         """Add a finished trial as it is in the record, the seconds that it ran, and its values by query."""
         trial, suggesting = self._asked.pop(number)
         search = self._searches[self.search_of(written.params)]
-        self._finish(search, written, seconds, per_query)
+        self._finish(written, seconds, per_query)
         search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
         search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
 
@@ -142,10 +144,13 @@ class SearchScheduler:
         self._asked[number] = trial, self._clock() - begun
         return params
 
-    def _finish(self, search: Search, trial: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
-        """Note the best trial of a search, and of all of them."""
-        if per_query is not None and (search.best is None or self._mean(per_query) > self._mean(search.best)):
-            search.best = per_query
+    def _finish(self, trial: FrozenTrial, seconds: float, per_query: Floats | None) -> None:
+        """Note the best trial of each solver, and which solvers are significantly worse."""
+        solver, known = str(trial.params[SOLVER]), self._bests
+        if per_query is not None and (solver not in known or self._mean(per_query) > self._mean(known[solver])):
+            known[solver] = per_query
+            worse = significantly_worse(known, self._weights, self._policy)
+            self._first.known = replace(self._first.known, worse=worse)
         self._first.finish(trial, seconds)
 
     def _mean(self, per_query: Floats) -> float:

@@ -21,7 +21,7 @@ from ranktune.tuner.policy.next_trial import (
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.racing import is_expensive, is_raced, time_limit
 from ranktune.tuner.policy.reserve import Took
-from ranktune.tuner.policy.turns import Account
+from ranktune.tuner.policy.turns import Account, significantly_worse
 
 RANDOM = np.random.default_rng(0).random(50)
 LINEAR, TREES = Untried("RankSVM", {"C": 1.0}, 2.0), Untried("GBDTRanker", {"leaves": 8}, 40.0)
@@ -125,11 +125,12 @@ def test_a_search_that_has_no_time_says_so() -> None:
 
 @pytest.mark.parametrize("cost", [1.0, POLICY.search.worse_cost])
 def test_a_search_that_is_significantly_worse_gets_a_tenth_of_the_time(cost: float) -> None:
-    accounts = {"RankSVM": Account(best=RANDOM), "RidgeRanker": Account(best=RANDOM - 0.1)}
+    accounts = {"RankSVM": Account(), "RidgeRanker": Account()}
+    worse = significantly_worse({"RankSVM": RANDOM, "RidgeRanker": RANDOM - 0.1})
     seconds = {"RankSVM": 8.0, "RidgeRanker": 1.0}
     policy = replace(POLICY, search=replace(POLICY.search, worse_cost=cost))
     for _ in range(400):
-        action = next_action(Known(accounts), math.inf, policy)
+        action = next_action(Known(accounts, worse=worse), math.inf, policy)
         assert isinstance(action, Suggest)
         accounts[action.search].spend(action.search, seconds[action.search])
     assert accounts["RankSVM"].seconds == pytest.approx(cost * accounts["RidgeRanker"].seconds, rel=0.1)
@@ -174,12 +175,21 @@ def test_an_expensive_trial_is_raced_unless_it_is_the_first_of_its_solver_or_fin
 
 
 def test_time_is_reserved_for_the_leader_of_a_look_and_not_for_those_that_are_worse() -> None:
-    accounts = {"RankSVM": Account(best=RANDOM), "RidgeRanker": Account(best=RANDOM - 0.1)}
     took = {"RankSVM": Took(2.0, 1.0), "RidgeRanker": Took(1.0, 1.0)}
-    known = Known(accounts, leader=TREES)
+    known = Known(worse=frozenset({"RidgeRanker"}), leader=TREES)
     assert list(with_reserve(known, took).items()) == [("GBDTRanker", Took(40.0, 40.0)), ("RankSVM", Took(2.0, 1.0))]
     assert with_reserve(replace(known, finished=frozenset({"GBDTRanker"})), took) == {"RankSVM": Took(2.0, 1.0)}
-    assert with_reserve(Known({"": Account(best=RANDOM)}), took) == took  # one search compares by itself
+    assert with_reserve(Known(), took) == took
+
+
+def test_a_solver_that_is_significantly_worse_has_no_further_first_configuration() -> None:
+    known = Known({"": Account()}, first=[LINEAR, TREES], begun={"RankSVM": 1, "GBDTRanker": 1}, is_cut=True)
+    known = replace(known, boosting=EVERYTHING.boosting)
+    assert next_action(known, 9.0) == Fit(LINEAR.params) and known.to_grow == 1
+    worse = significantly_worse({"RankSVM": RANDOM - 0.1, "GBDTRanker": RANDOM})
+    assert next_action(replace(known, worse=worse), 9.0) == Fit(TREES.params)
+    both = replace(known, worse=frozenset({"RankSVM", "GBDTRanker"}))
+    assert next_action(both, 9.0) == Suggest("") and both.to_grow == 0
 
 
 @pytest.mark.parametrize(("left", "place"), [(199.0, 2), (201.0, 4)])
