@@ -57,8 +57,12 @@ class Durations:
     @property
     def reporting(self) -> float:
         """Seconds of what follows the refit."""
-        time = self.policy.time
-        return time.fixed + time.a_query * self.queries + time.a_document * self.documents
+        return self.policy.time.fixed + self.policy.time.a_document * self.documents
+
+    @property
+    def blending(self) -> float:
+        """Seconds of blending."""
+        return self.policy.time.a_query * self.queries
 
     @property
     def rescore_ratio(self) -> float:
@@ -90,6 +94,7 @@ class Durations:
         time, choice, trials = self.policy.time, self.policy.choice, [each.trial for each in took.values()]
         if not took:
             return self.reporting
+        ending = self.reporting + (self.blending if len(took) > 1 else 0.0)
         rescore, refit = self.rescore_ratio, self.refit_ratio
         if total == float("inf"):  # without a time limit nothing is rescored
             rescore = 0.0
@@ -101,14 +106,14 @@ class Durations:
         fits, best = sum(each.fit for each in took.values()), next(iter(took.values()))
         limit = max(time.end_share * total / time.margin, 0.0)  # reading may have taken all of the time
         if growing and refit * self.a_fit > limit:
-            return self.reporting  # models of the trials will be used as they are: the longer these grow, the better
+            return ending  # models of the trials will be used as they are: the longer these grow, the better
         full = (sum(trials) + others * float(np.median(trials))) * rescore + bags * refit
         if sum(trials) * rescore + fits * refit <= limit:
-            return self.reporting + time.margin * min(full, limit)
+            return ending + time.margin * min(full, limit)
         if self.queries < self.policy.few_queries:
-            return self.reporting + time.margin * min(bags * refit, limit)
+            return ending + time.margin * min(bags * refit, limit)
         forms = (best.trial * 2.0 * rescore + best.fit * refit, best.fit * refit, 0.0)
-        return self.reporting + time.margin * next(form for form in forms if form <= limit)
+        return ending + time.margin * next(form for form in forms if form <= limit)
 
     def free(self, left: float, jobs: int) -> float:
         """Return the seconds of all workers together before the reports, of so many seconds left."""

@@ -79,18 +79,18 @@ def test_boosting_is_refitted_without_the_rounds_that_did_not_help() -> None:
 @pytest.mark.parametrize("total", [1.0, 10.0, 30.0, 100.0, 1000.0])
 def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: float) -> None:
     known = took(FOUND[0], FOUND[2], FOUND[3])
-    aside = END.reserve(total, known) - REPORTING
-    assert 0.0 <= aside <= POLICY.time.end_share * total
-    assert aside <= END.reserve(2.0 * total, known) - REPORTING
+    aside = END.reserve(total, known) - REPORTING - END.blending
+    assert -1e-9 <= aside <= POLICY.time.end_share * total + 1e-9
+    assert aside <= END.reserve(2.0 * total, known) - REPORTING - END.blending + 1e-9
     best = 1.1 * 8.0 * 1.25 / 5
     assert (aside >= best) == (POLICY.time.end_share * total >= best)
 
 
 @pytest.mark.parametrize("count", [40, POLICY.few_queries])
-def test_a_study_whose_time_is_over_before_its_first_trial_reserves_only_the_report(count: int) -> None:
+def test_a_study_whose_time_is_over_reserves_only_blending_and_the_report(count: int) -> None:
     end = replace(END, queries=count)
     for total in (0.0, -5.0):
-        assert end.reserve(total, took(FOUND[0], FOUND[1])) == pytest.approx(end.reporting)
+        assert end.reserve(total, took(FOUND[0], FOUND[1])) == pytest.approx(end.reporting + end.blending)
 
 
 def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_left_them() -> None:
