@@ -200,7 +200,7 @@ class Time:
         Duration of a refit to all queries, relative to one part of a trial: of five folds, each fit is to four fifths
         of the queries.
     fixed, a_document, a_query : float
-        Seconds of the reports in any case and for each document, and of blending for each query. Set by hand.
+        Seconds of the report in any case, for each document, and for each query and model, as of blending. Set by hand.
     bag, untimed_bag : int
         Seeds over which refitted tree models are averaged, where queries are few: with a time limit, and without. Set
         by hand.
@@ -227,7 +227,7 @@ class Time:
     refit: float = 1.25
     fixed: float = 0.5
     a_document: float = 6e-6
-    a_query: float = 0.0007
+    a_query: float = 4e-5
     bag: int = 5
     untimed_bag: int = 3
     max_bag: int = 10

@@ -54,15 +54,14 @@ class Durations:
         """Rough seconds of a boosted fit until it stops."""
         return self.cells * self.policy.time.a_cell
 
-    @property
-    def reporting(self) -> float:
-        """Seconds of what follows the refit."""
-        return self.policy.time.fixed + self.policy.time.a_document * self.documents
+    def reporting(self, models: int = 1) -> float:
+        """Return the seconds of what follows the refit of so many models."""
+        time = self.policy.time
+        return time.fixed + time.a_document * self.documents + time.a_query * self.queries * models
 
-    @property
-    def blending(self) -> float:
-        """Seconds of blending."""
-        return self.policy.time.a_query * self.queries
+    def blending(self, models: int) -> float:
+        """Return the seconds of blending so many models."""
+        return self.policy.time.a_query * self.queries * models if models > 1 else 0.0
 
     @property
     def rescore_ratio(self) -> float:
@@ -93,8 +92,8 @@ class Durations:
         """
         time, choice, trials = self.policy.time, self.policy.choice, [each.trial for each in took.values()]
         if not took:
-            return self.reporting
-        ending = self.reporting + (self.blending if len(took) > 1 else 0.0)
+            return self.reporting()
+        ending = self.blending(len(took)) + self.reporting(len(took))
         rescore, refit = self.rescore_ratio, self.refit_ratio
         if total == float("inf"):  # without a time limit nothing is rescored
             rescore = 0.0
@@ -115,17 +114,17 @@ class Durations:
         forms = (best.trial * 2.0 * rescore + best.fit * refit, best.fit * refit, 0.0)
         return ending + time.margin * next(form for form in forms if form <= limit)
 
-    def free(self, left: float, jobs: int) -> float:
-        """Return the seconds of all workers together before the reports, of so many seconds left."""
-        return (left - self.reporting) * jobs
+    def free(self, left: float, jobs: int, models: int = 1) -> float:
+        """Return the seconds of all workers together before the report of so many models, of so many seconds left."""
+        return (left - self.reporting(models)) * jobs
 
     def refit(self, seconds: float) -> float:
         """Return the seconds that a refit with one seed may take, of what a fit repeats of its trial."""
         return self.policy.time.margin * seconds * self.refit_ratio
 
-    def refit_limit(self, left: float) -> float:
-        """Return the seconds after which a refit ends, of so many seconds left."""
-        return left - self.policy.time.late * self.reporting
+    def refit_limit(self, left: float, models: int) -> float:
+        """Return the seconds after which a refit ends, of so many seconds left, before the report of so many models."""
+        return left - self.policy.time.late * self.reporting(models)
 
     def after_search(self, candidates: Sequence[Tried], seed: int, jobs: int, left: float) -> Rescore | Blend:
         """Return which candidates are rescored; without a deadline or time for two, those blended by their trials.
@@ -148,7 +147,7 @@ class Durations:
         """
         solvers = [candidates[k].solver for k in places]
         another = {k: solver in solvers[:place] for place, (k, solver) in enumerate(zip(places, solvers, strict=True))}
-        free, kept = self.free(left, jobs), []
+        free, kept = self.free(left, jobs, len(places)), []
         for k in sorted(places, key=lambda k: (another[k], candidates[k].seconds)):
             cost = self.policy.time.margin * candidates[k].seconds * self.rescore_ratio
             cost += self.refit(candidates[k].fit_seconds)
@@ -169,7 +168,7 @@ class Durations:
         refitted in any case; has_model says of each whether it did. That model replaces a refit that takes too long, so
         that parts with one need no margin.
         """
-        free, refitted, kept = self.free(left, jobs), list[int](), list[int]()
+        free, refitted, kept = self.free(left, jobs, len(plain)), list[int](), list[int]()
         is_worse = [place >= needed and is_behind(own, plain[0], self.policy) for place, own in enumerate(plain)]
         for place, (candidate, has_fit) in enumerate(zip(plain, has_model, strict=True)):
             part, cost = place < needed, self.refit(candidate.fit_seconds)
@@ -199,7 +198,9 @@ class Durations:
         ratio = time.margin * self.refit_ratio
         seconds = ratio * sum(candidate.fit_seconds for candidate in bags)
         others = ratio * sum(candidate.fit_seconds for candidate in plain if candidate not in bags)
-        return int(np.clip((self.free(left, jobs) - others) / seconds, 1, time.max_bag)) if seconds > 0.0 else time.bag
+        if seconds == 0.0:
+            return time.bag
+        return int(np.clip((self.free(left, jobs, len(plain)) - others) / seconds, 1, time.max_bag))
 
     def is_bagged(self, solver: str) -> bool:
         """Return whether a solver is refitted with a bag of seeds: queries are few, and it can average several."""

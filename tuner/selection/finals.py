@@ -174,7 +174,7 @@ def refit_all(
         if "seeds" not in part.params:  # unless its seeds were tuned
             used[part] = replace(part, params={**part.params, "seeds": seeds})
     on_everything = study.refit or not problem.given_split
-    limit, threads = durations.refit_limit(deadline.left), 1
+    limit, threads = durations.refit_limit(deadline.left, len(plain)), 1
     if deadline.left < float("inf"):
         threads = max(1, executor.jobs // max(len(refitted), 1))
     jobs: dict[Candidate, Future[Delivered]] = {}

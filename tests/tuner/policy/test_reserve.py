@@ -12,8 +12,9 @@ from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.reserve import Durations, Took, explaining
 from ranktune.tuner.selection.candidates import Candidate
 
-END = Durations(queries=40, documents=400, cells=4000, parts=5, fresh_parts=5)
-REPORTING = END.reporting
+RULES = replace(POLICY, time=replace(POLICY.time, a_query=0.0))
+END = Durations(queries=40, documents=400, cells=4000, parts=5, fresh_parts=5, policy=RULES)
+REPORTING = END.reporting()
 
 
 def candidate(solver: str, seconds: float) -> Candidate:
@@ -79,9 +80,9 @@ def test_boosting_is_refitted_without_the_rounds_that_did_not_help() -> None:
 @pytest.mark.parametrize("total", [1.0, 10.0, 30.0, 100.0, 1000.0])
 def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: float) -> None:
     known = took(FOUND[0], FOUND[2], FOUND[3])
-    aside = END.reserve(total, known) - REPORTING - END.blending
+    aside = END.reserve(total, known) - REPORTING
     assert -1e-9 <= aside <= POLICY.time.end_share * total + 1e-9
-    assert aside <= END.reserve(2.0 * total, known) - REPORTING - END.blending + 1e-9
+    assert aside <= END.reserve(2.0 * total, known) - REPORTING + 1e-9
     best = 1.1 * 8.0 * 1.25 / 5
     assert (aside >= best) == (POLICY.time.end_share * total >= best)
 
@@ -90,7 +91,15 @@ def test_the_end_has_the_fullest_form_that_takes_a_share_of_the_time(total: floa
 def test_a_study_whose_time_is_over_reserves_only_blending_and_the_report(count: int) -> None:
     end = replace(END, queries=count)
     for total in (0.0, -5.0):
-        assert end.reserve(total, took(FOUND[0], FOUND[1])) == pytest.approx(end.reporting + end.blending)
+        assert end.reserve(total, took(FOUND[0], FOUND[1])) == pytest.approx(end.reporting() + end.blending(2))
+
+
+def test_blending_and_the_report_take_time_for_each_model() -> None:
+    end = replace(END, policy=POLICY)
+    alone, both = (end.reserve(0.0, took(*found)) for found in (FOUND[:1], FOUND[:2]))
+    a_model = POLICY.time.a_query * end.queries
+    assert both - alone == pytest.approx(3.0 * a_model)  # a single model is not blended
+    assert end.free(9.0, 2, models=1) - end.free(9.0, 2, models=2) == pytest.approx(2.0 * a_model)
 
 
 def test_parts_are_refitted_while_there_is_time_and_else_used_as_their_trials_left_them() -> None:
