@@ -75,8 +75,9 @@ def _next_search(known: Known, left: float, policy: Policy) -> Suggest | Finish:
 
 
 def _fits(known: Known, account: Account, left: float, policy: Policy) -> bool:
-    """Return whether a trial of some solver of a search fits into the seconds left, by what its trials took."""
-    least = (_least(known, solver, seconds, policy) for solver, seconds in account.usual.items())
+    """Return whether a trial of some promising solver fits into the seconds left, by what its trials took."""
+    promising = {solver: seconds for solver, seconds in account.usual.items() if solver not in known.worse}
+    least = (_least(known, solver, seconds, policy) for solver, seconds in (promising or account.usual).items())
     return min(least, default=0.0) <= left
 
 
@@ -105,10 +106,10 @@ def _least(known: Known, solver: str, seconds: float, policy: Policy) -> float:
 def with_reserve(known: Known, took: Mapping[str, Took]) -> dict[str, Took]:
     """Return what took the solvers for whose end time is reserved, of what each solver's best trial took.
 
-    Solvers that are significantly worse have no share of it: they are rescored only if there is time. The leader of the
-    first look has one before its first trial.
+    Those of solvers that are significantly worse are only reported: they are rescored and refitted if there is time.
+    The leader of the first look has a share before its first trial.
     """
-    kept = {solver: each for solver, each in took.items() if solver not in known.worse}
+    kept = {solver: Took(0.0, 0.0) if solver in known.worse else each for solver, each in took.items()}
     if known.leader is None or known.leader.solver in known.finished:
         return kept
     return {known.leader.solver: Took(known.leader.seconds, known.leader.seconds)} | kept

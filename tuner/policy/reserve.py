@@ -84,16 +84,22 @@ class Durations:
     def reserve(self, total: float, took: Mapping[str, Took], growing: bool = False) -> float:
         """Return the duration of the end, in seconds of one worker, by what each solver's best trial took.
 
-        The solvers are in their order, the best first; total is the seconds of the study with all its workers. growing
-        is whether first configurations of boosting are still to come, which gain more than bags of seeds. The result is
-        the duration of the fullest form that takes at most a share of the total: all solvers rescored and refitted,
-        with bags of seeds of each candidate while the share lasts; with few queries all solvers refitted, else the best
-        alone rescored and refitted, or refitted; or the models of the trials as they are.
+        The solvers are in their order, the best first; those that took nothing are only blended and reported. total is
+        the seconds of the study with all its workers. growing is whether first configurations of boosting are still to
+        come, which gain more than bags of seeds. The result is the duration of the fullest form that takes at most a
+        share of the total: all solvers rescored and refitted, with bags of seeds of each candidate while the share
+        lasts; with few queries all solvers refitted, else the best alone rescored and refitted, or refitted; or the
+        models of the trials as they are.
         """
-        time, choice, trials = self.policy.time, self.policy.choice, [each.trial for each in took.values()]
         if not took:
             return self.reporting()
-        ending = self.blending(len(took)) + self.reporting(len(took))
+        time, choice, ending = (
+            self.policy.time,
+            self.policy.choice,
+            self.blending(len(took)) + self.reporting(len(took)),
+        )
+        took = {solver: each for solver, each in took.items() if each.trial > 0.0} or took
+        trials = [each.trial for each in took.values()]
         rescore, refit = self.rescore_ratio, self.refit_ratio
         if total == float("inf"):  # without a time limit nothing is rescored
             rescore = 0.0
