@@ -166,7 +166,8 @@ class PathwiseImprovement:
     """The log of the improvement over each path's incumbent, averaged over K paths; made by PathwiseImprovement.over.
 
     With several objectives each path has a random direction: its score is the smallest gain above a reference point
-    divided by the direction, so that the mean over paths is a hypervolume. A configuration that violates a constraint
+    divided by the direction, to the power of their number, so that the mean over paths is a hypervolume. Below the
+    reference point the score is negative. A configuration that violates a constraint
     in a path is no improvement there. margin: how much better than the incumbent a configuration must be.
 
     Source: Letham et al. 2019, "Constrained Bayesian Optimization with Noisy Experiments", for incumbents by path;
@@ -214,14 +215,14 @@ class PathwiseImprovement:
 
     def scores(self, E: Floats) -> Floats:
         """Return the score of rows E in each path, (m, K); infeasible rows get the lowest."""
-        scores = self._scored([paths.values(E) for paths in self.objectives])[0]
+        scores = self._scored([paths.values(E) for paths in self.objectives])
         for paths in self.constraints:
             scores = np.where(paths.values(E) >= 0.0, scores, scores.min(axis=0))
         return scores
 
     def mean(self, E: Floats) -> Floats:
         """Return the mean improvement of the first objective at rows E, (m,): not smoothed, without margin."""
-        score, _ = self._scored([paths.values(E) for paths in self.objectives])
+        score = self._scored([paths.values(E) for paths in self.objectives])
         improvement = np.maximum(score - self.best, 0.0)
         for paths in self.constraints:
             improvement *= paths.values(E) >= 0.0
@@ -230,7 +231,7 @@ class PathwiseImprovement:
 
     def values(self, E: Floats) -> Floats:
         """Return the log of the mean improvement at rows E, (m,)."""
-        score, _ = self._scored([paths.values(E) for paths in self.objectives])
+        score = self._scored([paths.values(E) for paths in self.objectives])
         improvement, _ = smoothed_improvement((score - self.best - self.margin) / self.width)
         for paths in self.constraints:
             improvement *= smoothed_indicator(paths.values(E) / (self.softness * paths.sd))[0]
@@ -241,7 +242,8 @@ class PathwiseImprovement:
         """Return the log of the mean improvement at rows E, (m,), and its gradients, (m, D)."""
         objectives = [paths.with_gradients(E) for paths in self.objectives]
         constraints = [paths.with_gradients(E) for paths in self.constraints]
-        score, least = self._scored([gains for gains, _ in objectives])
+        gains = [values for values, _ in objectives]
+        score, rises = self._scored(gains), self._rises(gains)
         improvement, slope = smoothed_improvement((score - self.best - self.margin) / self.width)
         slope = slope / self.width
         widths = [self.softness * paths.sd for paths in self.constraints]
@@ -250,18 +252,27 @@ class PathwiseImprovement:
         total = (improvement * share).sum(axis=1) + TINY
         gradient = np.zeros_like(E)
         for k, (_, pull) in enumerate(objectives):
-            decides = (least == k) / self.directions[k] if len(objectives) > 1 else 1.0
-            gradient += pull(slope * share * decides)
+            gradient += pull(slope * share * rises[k])
         for (_, pull), (hold, rise), width in zip(constraints, holds, widths, strict=True):
             gradient += pull(improvement * share * rise / (hold * width))
         return np.log(total / score.shape[1]), gradient / total[:, None]
 
-    def _scored(self, gains: list[Floats]) -> tuple[Floats, Floats]:
-        """Return the score of each row in each path, and the objective that attains it, (m, K)."""
+    def _scored(self, gains: list[Floats]) -> Floats:
+        """Return the score of each row in each path, (m, K)."""
         if len(gains) == 1:
-            return gains[0], np.zeros(gains[0].shape)
-        parts = np.array(
-            [(g - r) / d for g, r, d in zip(gains, self.reference, self.directions, strict=True)]
-        )  # (o, m, K)
-        least = parts.argmin(axis=0)
-        return parts.min(axis=0), least
+            return gains[0]
+        least: Floats = self._relative(gains).min(axis=0)
+        return least * np.abs(least) ** (len(gains) - 1)
+
+    def _rises(self, gains: list[Floats]) -> Floats:
+        """Return the derivatives of the scores with respect to the gains, (o, m, K): 0 for all but the least."""
+        if len(gains) == 1:
+            return np.ones((1, *gains[0].shape))
+        relative, count = self._relative(gains), len(gains)
+        decides = np.arange(count)[:, None, None] == relative.argmin(axis=0)
+        rise = count * np.abs(relative.min(axis=0)) ** (count - 1)
+        return np.asarray(decides * rise / self.directions[:, None, :])
+
+    def _relative(self, gains: list[Floats]) -> Floats:
+        """Return the gains above the reference point divided by the directions, (o, m, K)."""
+        return np.array([(g - r) / d for g, r, d in zip(gains, self.reference, self.directions, strict=True)])

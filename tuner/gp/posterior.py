@@ -118,20 +118,27 @@ def standard_deviation(gains: Floats) -> float:
 
 def _centred(gains: Floats) -> tuple[Floats, float, float]:
     """Return compressed gains with mean 0 in some unit, zeros where all are equal; their deviation; and that unit."""
-    unit = max(1.0, float(np.abs(gains).max()) / 1e100)  # squares of larger ones would overflow
+    largest = float(np.abs(gains).max())
+    unit = 1.0 if 1e-100 < largest < 1e100 or largest == 0.0 else largest  # squares of others would leave the range
     gains = compress_losers(gains / unit)
     centred = gains - gains.mean()
     spread = float(np.sqrt(np.mean(centred * centred)))
-    if spread <= 1e-12 * max(1.0, float(np.abs(gains).max())):
+    if spread <= 1e-12 * float(np.abs(gains).max()):
         return np.zeros_like(gains), 0.0, unit
     return centred, spread, unit
 
 
+LARGEST = 10.0
+"""Medians beyond which a value of a constraint is as good as any larger one: a single one would hide all others."""
+
+
 def scale_signed(gains: Floats) -> Floats:
-    """Return arcsinh(gains / median magnitude): keeps the sign, compresses large values."""
-    unit = float(np.median(np.abs(gains)))
-    unit = unit if unit > 0.0 else float(np.abs(gains).max())
-    return np.arcsinh(gains / unit) if unit > 0.0 else np.zeros_like(gains)
+    """Return arcsinh(gains / median magnitude): keeps the sign, compresses large values, and bounds them."""
+    known = np.abs(gains[np.isfinite(gains)])
+    unit = float(np.median(known)) if len(known) else 1.0
+    unit = unit if unit > 0.0 else float(known.max())
+    unit = unit if unit > 0.0 else 1.0
+    return np.asarray(np.arcsinh(np.clip(gains / unit, -LARGEST, LARGEST)))
 
 
 def cholesky(K: Floats) -> Floats:

@@ -98,10 +98,15 @@ class Trials:
         return not self.more and not self.constraints
 
     def within(self, most: int) -> Trials:
-        """Return at most that many trials: half of them the best, the others the latest."""
+        """Return at most that many trials: half of them the best that keep the constraints, the others the latest."""
         if len(self.gains) <= most:
             return self
-        return self.chosen(self.window(most, np.full(len(self.gains), not self.constraints)))
+        return self.chosen(self.window(most, self.allowed))
+
+    @property
+    def allowed(self) -> NDArray[np.bool_]:
+        """Which trials keep the constraints, (n,); a value that is unknown violates none."""
+        return ~np.any([values > 0.0 for values in (np.zeros_like(self.gains), *self.constraints)], axis=0)
 
     def window(self, most: int, eligible: NDArray[np.bool_]) -> Ints:
         """Return rising places of at most that many trials: half of them the best eligible ones, the others the latest.
@@ -341,12 +346,11 @@ def _pathwise_improvement(
     objectives, means = zip(*(output.functions(draws, generator) for output in outputs), strict=True)
     constraints = []
     for values in trials.constraints:
-        known = np.isfinite(values)
+        known = ~np.isnan(values)
         if known.any():
             constraint = _Output(encoding, E[known], -values[known], trials.noise[known], pending, scaled=scale_signed)
             constraints.append(constraint.functions(draws, generator)[0])
-    allowed = np.all([~(values > 0.0) for values in trials.constraints], axis=0) if trials.constraints else None
-    reference, spans = reference_point(np.array(means), allowed)
+    reference, spans = reference_point(np.array(means), trials.allowed if trials.constraints else None)
     tried = np.vstack([E, pending])
     margin = 0.0 if trials.more else tie_margin(trials.gains)
     acquisition_function = PathwiseImprovement.over(objectives, constraints, tried, reference, spans, generator, margin)

@@ -7,19 +7,22 @@ decides before its trials is kept beside its record: a resumed study goes on by 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.runner.repair import repair
 from ranktune.tuner.runner.stage import Stage, State
-from ranktune.tuner.search.look import Look, look, worth_a_look
+from ranktune.tuner.search.look import look, worth_a_look
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.searches import SearchOptions
+from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.storage.record import DamagedArrays, number_of
@@ -53,12 +56,12 @@ def scored_once(path: Path, problem: Problem, study: Study, seconds: float, *, b
 
 def first_look(path: Path, take: Callable[[], Look | None], *, begun: bool) -> Look | None:
     """Return the first look at the solvers, None without one: that of an earlier run, else what take returns."""
-    known = _kept(path / LOOKED, Look.parse, begun=begun)
+    known = _kept(path / LOOKED, lambda text: typed(Look, json.loads(text)), begun=begun)
     if known is not None or begun:
         return known
     look = take()
     if look is not None:
-        _keep(path / LOOKED, look.text())
+        _keep(path / LOOKED, json.dumps(asdict(look)))
     return look
 
 

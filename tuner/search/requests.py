@@ -30,10 +30,10 @@ from ranktune.tuner.policy.racing import (
     time_limit,
 )
 from ranktune.tuner.policy.reserve import Took
+from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.samplers.first import is_alike
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.dispatcher import Dispatcher, Running
-from ranktune.tuner.search.look import Look
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.statistics.pareto import within_limits
 from ranktune.tuner.storage.record import PARTS, UNFINISHED, repeated, seconds_of

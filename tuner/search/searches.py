@@ -16,10 +16,10 @@ from optuna.trial import FrozenTrial, Trial, TrialState, create_trial
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.policy.actions import Growing, Known, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.policy.turns import Account
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
-from ranktune.tuner.search.look import Look
 from ranktune.tuner.storage.record import UNFINISHED, quiet
 
 

@@ -114,16 +114,44 @@ def test_what_breaks_a_constraint_is_no_improvement() -> None:
     np.testing.assert_allclose(result, gained.mean(axis=1), atol=4 * SOFTNESS)
 
 
-def test_two_objectives_measure_the_hypervolume() -> None:
-    """The mean over directions of the squared score is proportional to the dominated area (a quarter of pi, times)."""
-    points = np.array([[0.2, 0.9], [0.6, 0.6], [0.9, 0.1]])
-    area = 0.2 * 0.9 + 0.4 * 0.6 + 0.3 * 0.1
-    directions = np.abs(np.random.default_rng(0).standard_normal((2, 200_000)))
+def dominated(points: Floats) -> float:
+    """The volume that points, (n, o), dominate above 0: the cells of the grid of their coordinates."""
+    edges = [np.unique(np.append(0.0, points[:, k])) for k in range(points.shape[1])]
+    corners = np.stack([each.ravel() for each in np.meshgrid(*(edge[1:] for edge in edges), indexing="ij")], axis=1)
+    sizes = np.prod([each.ravel() for each in np.meshgrid(*map(np.diff, edges), indexing="ij")], axis=0)
+    inside = (corners[:, None, :] <= points[None, :, :] + 1e-12).all(axis=2).any(axis=1)
+    return float(sizes[inside].sum())
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_scores_of_several_objectives_measure_the_hypervolume(count: int) -> None:
+    """The mean over directions of the highest score, times the volume of the unit ball in one orthant."""
+    points = np.random.default_rng(1).uniform(0.1, 1.0, (5, count))
+    directions = np.abs(np.random.default_rng(0).standard_normal((count, 200_000)))
     directions /= np.sqrt((directions**2).sum(axis=0))
     some, _, y = posterior()
     paths = Paths.drawn(some, y, np.random.default_rng(0), 1)
-    acquisition_function = PathwiseImprovement((paths, paths), (), np.zeros(2), directions, np.zeros(1))
-    gains = [np.repeat(points[:, k : k + 1], directions.shape[1], axis=1) for k in range(2)]
-    scores, least = acquisition_function._scored(gains)
-    assert np.pi / 4 * np.mean(scores.max(axis=0) ** 2) == pytest.approx(area, rel=0.01)
-    assert set(np.unique(least)) == {0, 1}
+    acquisition_function = PathwiseImprovement((paths,) * count, (), np.zeros(count), directions, np.zeros(1))
+
+    def scores(rows: Floats) -> Floats:
+        return acquisition_function._scored(
+            [np.repeat(rows[:, [k]], directions.shape[1], axis=1) for k in range(count)]
+        )
+
+    ball = {2: np.pi / 4.0, 3: np.pi / 6.0}[count]
+    assert ball * scores(points).max(axis=0).mean() == pytest.approx(dominated(points), rel=0.01)
+    assert (scores(points - 2.0) < 0.0).all()  # below the reference point
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_derivatives_of_scores_are_those_of_finite_differences(count: int) -> None:
+    generator = np.random.default_rng(2)
+    directions, gains = generator.uniform(0.2, 1.0, (count, 6)), generator.standard_normal((count, 4, 6))
+    some, _, y = posterior()
+    paths = Paths.drawn(some, y, np.random.default_rng(0), 1)
+    acquisition_function = PathwiseImprovement((paths,) * count, (), np.zeros(count), directions, np.zeros(1))
+    rises = acquisition_function._rises(list(gains))
+    for k in range(count):
+        up, down = (gains + sign * 1e-6 * (np.arange(count) == k)[:, None, None] for sign in (1.0, -1.0))
+        slope = (acquisition_function._scored(list(up)) - acquisition_function._scored(list(down))) / 2e-6
+        np.testing.assert_allclose(rises[k], slope, atol=1e-6)

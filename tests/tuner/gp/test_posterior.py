@@ -169,6 +169,20 @@ class TestStandardised:
         assert scale_signed(np.zeros(3)).tolist() == [0.0] * 3
         np.testing.assert_allclose(scale_signed(7 * gains[1:]), scale_signed(gains[1:]))
 
+    @pytest.mark.parametrize("huge", [1e3, 1e300, np.inf])
+    def test_a_huge_value_of_a_constraint_hides_no_others(self, huge: float) -> None:
+        gains = np.array([-2.0, -1.0, 0.5, 1.0, 2.0])
+        y = scale_signed(np.append(gains, [huge, -huge]))
+        np.testing.assert_allclose(y[:-2], np.arcsinh(gains), rtol=1.0)
+        assert y[:-2].max() < y[-2] <= 3.0 and -3.0 <= y[-1] < y[:-2].min()
+        assert np.sign(scale_signed(np.array([huge, -huge]))).tolist() == [1.0, -1.0]
+
+    @pytest.mark.parametrize("unit", [1e-300, 1e-14, 1e-3, 1e14, 1e300])
+    def test_standard_gains_do_not_depend_on_their_unit(self, unit: float) -> None:
+        gains = np.random.default_rng(0).standard_normal(20)
+        np.testing.assert_allclose(standardise(unit * gains), standardise(gains), rtol=1e-6)
+        assert standard_deviation(unit * gains) == pytest.approx(unit * standard_deviation(gains), rel=1e-6)
+
     @pytest.mark.parametrize("constant", [0.0, 0.7, -1e12, 1e300])
     def test_equal_gains_are_zeros(self, constant: float) -> None:
         assert standardise(np.full(7, constant)).tolist() == [0.0] * 7

@@ -9,6 +9,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Choice, Float, When
+from ranktune.tuner.gp.proposal import Trials
 from ranktune.tuner.samplers.history import History, read, seen_distributions
 from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.optuna_studies import optimised
@@ -219,3 +220,11 @@ def test_the_window_keeps_what_belongs_together() -> None:
     whole = {tuple(row): extra for row, extra in zip(trials.rows.tolist(), np.asarray(trials.extra), strict=True)}
     few = trials.within(7)
     assert [whole[tuple(row)] for row in few.rows.tolist()] == np.asarray(few.extra).tolist() and len(few.gains) == 7
+
+
+def test_the_window_keeps_the_best_that_keep_the_constraints() -> None:
+    rows = np.arange(30.0)[:, None]
+    gains, violated = np.where(rows[:, 0] < 5.0, 1.0, 2.0), np.where(rows[:, 0] < 5.0, -1.0, 1.0)
+    few = Trials(rows, gains, np.ones(30), np.empty((0, 1)), constraints=(violated, np.full(30, np.nan))).within(10)
+    assert few.rows[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 25.0, 26.0, 27.0, 28.0, 29.0]
+    assert few.allowed.tolist() == [True] * 5 + [False] * 5

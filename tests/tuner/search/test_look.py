@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +17,10 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.racing import estimate_by_sample
+from ranktune.tuner.policy.standings import Look, Standing
 from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.search.look import Look, Standing, look, worth_a_look
+from ranktune.tuner.search.look import look, worth_a_look
+from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import read_events
 from ranktune.tuner.study.problem import Problem, assemble, write_split
@@ -92,8 +94,8 @@ def test_samples_grow_by_doubling_and_end_with_their_time(tmp_path: Path) -> Non
 
 def test_a_look_survives_being_written(tmp_path: Path) -> None:
     result = looked(tmp_path, 2.0, linear=False)
-    again = Look.parse(result.text())
-    assert again.text() == result.text()
+    again = typed(Look, json.loads(json.dumps(asdict(result))))
+    assert json.dumps(asdict(again)) == json.dumps(asdict(result))
     assert again.first() == result.first()
     assert again.hopeless == result.hopeless
 
