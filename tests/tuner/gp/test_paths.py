@@ -119,7 +119,7 @@ def dominated(points: Floats) -> float:
     edges = [np.unique(np.append(0.0, points[:, k])) for k in range(points.shape[1])]
     corners = np.stack([each.ravel() for each in np.meshgrid(*(edge[1:] for edge in edges), indexing="ij")], axis=1)
     sizes = np.prod([each.ravel() for each in np.meshgrid(*map(np.diff, edges), indexing="ij")], axis=0)
-    inside = (corners[:, None, :] <= points[None, :, :] + 1e-12).all(axis=2).any(axis=1)
+    inside = np.any(np.all(corners[:, None, :] <= points[None, :, :] + 1e-12, axis=2), axis=1)
     return float(sizes[inside].sum())
 
 
