@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -210,8 +211,13 @@ class Durations:
 
     def is_bagged(self, solver: str) -> bool:
         """Return whether a solver is refitted with a bag of seeds: queries are few, and it can average several."""
-        few = self.queries < self.policy.few_queries
-        return few and "seeds" in inspect.signature(solver_class(solver)).parameters
+        return self.queries < self.policy.few_queries and _averages(solver)
+
+
+@cache
+def _averages(solver: str) -> bool:
+    """Return whether a solver can average models of several seeds."""
+    return "seeds" in inspect.signature(solver_class(solver)).parameters
 
 
 def explaining(elapsed: float, left: float, policy: Policy = POLICY) -> float:

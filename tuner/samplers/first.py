@@ -50,6 +50,7 @@ def _first(space: UnionSpace) -> tuple[Mapping[str, Value], ...]:
     return tuple(params for rank in ranks for params in rank if params is not None)
 
 
+@cache
 def grows(solver: str) -> bool:
     """Return whether a solver boosts round by round, so that validation queries find its number of rounds."""
     return issubclass(solver_class(solver), BoostedRanker)

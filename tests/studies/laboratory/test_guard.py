@@ -18,7 +18,7 @@ from tests.support.paths import ROOT
 
 FOLDER = ROOT / "docs" / "benchmarks" / "results"
 TABLE, STORED = FOLDER / "tasks.npz", FOLDER / "laboratory" / "simulation.json"
-SECONDS, SEEDS = 60.0, range(3)
+SECONDS, SEEDS = 60.0, range(4)
 RESAMPLES, ERRORS = 1000, 2.0
 """Bootstrap samples of tasks, and the standard errors of a difference above which it is worse."""
 

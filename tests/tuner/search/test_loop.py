@@ -24,6 +24,7 @@ from ranktune.tuner.splits.store import write_problem
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.events import Events
 from ranktune.tuner.workers.executor import InProcess, Processes
 from tests.support.engine_samples import graded
 
@@ -121,6 +122,23 @@ def test_a_dead_worker_costs_no_trial(tmp_path: Path) -> None:
     assert os.path.exists(marker)
     assert [number_of(t) for t in trials] == list(range(12))
     assert {t.state for t in trials} == {TrialState.COMPLETE}
+
+
+def test_the_next_trial_is_requested_while_all_worker_processes_are_busy(tmp_path: Path) -> None:
+    def quick(task: Task) -> Outcome:
+        return Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
+
+    lines: list[str] = []
+    record = Record(tmp_path, "s", "ndcg@10")
+    with Processes(1) as executor, Events(None, lines.append) as events:
+        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), quick, events=events).run()
+    record.close()
+
+    def place(number: int, what: str) -> int:
+        return next(k for k, line in enumerate(lines) if f"trial {number} {what}" in line)
+
+    assert all(place(number + 1, "asked") < place(number, "finished") for number in range(11))
+    assert sum("finished" in line for line in lines) == 12
 
 
 def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: Path) -> None:
