@@ -94,11 +94,8 @@ class Durations:
         """
         if not took:
             return self.reporting()
-        time, choice, ending = (
-            self.policy.time,
-            self.policy.choice,
-            self.blending(len(took)) + self.reporting(len(took)),
-        )
+        time, choice, models = self.policy.time, self.policy.choice, len(took)
+        ending = self.blending(models) + self.reporting(models)
         took = {solver: each for solver, each in took.items() if each.trial > 0.0} or took
         trials = [each.trial for each in took.values()]
         rescore, refit = self.rescore_ratio, self.refit_ratio
