@@ -4,15 +4,16 @@ d    parameters (axes)          D    embedded columns (>= number of axes that va
 P    (m, d) rows: a number's place in [0, 1], a category's index, NaN where the parameter is inactive
 E    (m, D) embedded rows: Euclidean distances between them are the distances that the kernel uses
 
-Two different categories are at distance 1 (Hamming): each is a corner of a simplex, one-hot / sqrt(2). An inactive
-number lies at the centre, an inactive category is one more category.
+Two different categories are at distance 1 (Hamming): each is a corner of a simplex, one-hot / sqrt(2). Of very many
+categories each is a corner of a cube, drawn at random, so that the distances are about 1. An inactive number lies at
+the centre, an inactive category is one more category.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,8 @@ from ranktune.solvers.core.arrays import Floats, Ints
 Activity: TypeAlias = Callable[[Floats], NDArray[np.bool_]]
 """Full rows (m, d) without NaN -> which parameters are active in each, (m, d)."""
 
+MOST_CORNERS = 128
+"""Columns of a parameter with more categories than that. Squared distances then vary by 9 %."""
 MAX_ENUMERATED = 4096
 """A space with at most so many configurations is searched exhaustively."""
 
@@ -133,6 +136,13 @@ class Rules:
         return groups
 
 
+@lru_cache(maxsize=8)
+def _cube_corners(count: int) -> Floats:
+    """Return so many random corners of a cube, (count, MOST_CORNERS), at distances of about 1."""
+    signs = np.random.default_rng(count).integers(0, 2, (count, MOST_CORNERS), dtype=np.int8)
+    return np.asarray((2.0 * signs - 1.0) * np.sqrt(0.5 / MOST_CORNERS))
+
+
 @dataclass(frozen=True)
 class Encoding:
     """The axes of a space, and which of them are active where; conditional are those that may be inactive."""
@@ -151,10 +161,14 @@ class Encoding:
         """The embedded columns of each varying axis."""
         slices, start = [], 0
         for j in self.varying:
-            width = self.axes[j].choices + (j in self.conditional) if self.axes[j].choices else 1
+            width = min(self._corners(j), MOST_CORNERS)
             slices.append(slice(start, start + width))
             start += width
         return tuple(slices)
+
+    def _corners(self, axis: int) -> int:
+        """Return how many different categories an axis has, with the inactive one; 1 for a number."""
+        return self.axes[axis].choices + (axis in self.conditional) if self.axes[axis].choices else 1
 
     @cached_property
     def axis_of_column(self) -> Ints:
@@ -171,9 +185,12 @@ class Encoding:
                 embedded[:, columns.start] = np.where(np.isnan(places), 0.5, places)
                 continue
             known = ~np.isnan(places)
-            index = np.where(known, places, self.axes[j].choices).astype(np.int64)
-            inside = index < columns.stop - columns.start  # a missing value of an unconditional category: no corner
-            embedded[np.flatnonzero(inside), columns.start + index[inside]] = np.sqrt(0.5)
+            index, count = np.where(known, places, self.axes[j].choices).astype(np.int64), self._corners(j)
+            inside = index < count  # a missing value of an unconditional category: no corner
+            if count <= MOST_CORNERS:
+                embedded[np.flatnonzero(inside), columns.start + index[inside]] = np.sqrt(0.5)
+            else:
+                embedded[inside, columns] = _cube_corners(count)[index[inside]]
         return embedded
 
     def snap(self, rows: Floats) -> Floats:

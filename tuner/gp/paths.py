@@ -17,6 +17,7 @@ from typing import Self, TypeAlias
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.posterior import Posterior, frequencies
@@ -33,6 +34,9 @@ decisions near the incumbent. A front must be sharper: what extends it improves 
 TAIL = 0.1
 """Weight of the heavy tail of the smoothed improvement, which far below the incumbent still has a slope."""
 TINY = 1e-300
+REFERENCE_DEPTH, REFERENCE_MARGIN = 0.6, 0.1
+"""The reference point of several objectives lies below the best gains, and below the worst gains of the front, by at
+least those shares of the range of all gains."""
 
 Gradients: TypeAlias = Callable[[Floats], Floats]
 """Weights u, (m, K) -> the gradients at m rows, (m, D), of sum_k u_ik f_k(e_i)."""
@@ -262,7 +266,7 @@ class PathwiseImprovement:
         if len(gains) == 1:
             return gains[0]
         least: Floats = self._relative(gains).min(axis=0)
-        return least * np.abs(least) ** (len(gains) - 1)
+        return np.asarray(least * np.abs(least) ** (len(gains) - 1))
 
     def _rises(self, gains: list[Floats]) -> Floats:
         """Return the derivatives of the scores with respect to the gains, (o, m, K): 0 for all but the least."""
@@ -276,3 +280,26 @@ class PathwiseImprovement:
     def _relative(self, gains: list[Floats]) -> Floats:
         """Return the gains above the reference point divided by the directions, (o, m, K)."""
         return np.array([(g - r) / d for g, r, d in zip(gains, self.reference, self.directions, strict=True)])
+
+
+def reference_point(means: Floats, allowed: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
+    """Return the reference point of the hypervolume and the spans above it, (o,) each, given mean gains, (o, n).
+
+    It is that of the allowed trials, (n,), or of all where none is allowed. It lies below the nadir, the worst gains of
+    the front: so both ends of the front have some hypervolume. And it lies far below the best gains: a front of a few
+    trials near one end would have a nadir that all the rest of the true front is below, and would never grow.
+    Source: Ishibuchi et al. 2018, "How to Specify a Reference Point in Hypervolume Calculation", on the margin.
+    """
+    if allowed is not None and allowed.any():
+        means = means[:, allowed]
+    ideal, nadir = means.max(axis=1), means[:, on_front(means)].min(axis=1)
+    spans = np.where(np.ptp(means, axis=1) > 1e-6, np.ptp(means, axis=1), 1.0)
+    reference: Floats = np.minimum(nadir - REFERENCE_MARGIN * spans, ideal - REFERENCE_DEPTH * spans)
+    return reference, ideal - reference
+
+
+def on_front(gains: Floats) -> NDArray[np.bool_]:
+    """Return which of n columns of gains, (o, n), no other one dominates."""
+    no_worse = (gains[:, :, None] >= gains[:, None, :]).all(axis=0)
+    better = (gains[:, :, None] > gains[:, None, :]).any(axis=0)
+    return np.asarray(~(no_worse & better).any(axis=0))

@@ -32,7 +32,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, fit, relative_variances, slice_samples
-from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement
+from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement, reference_point
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.replicates import best_replicate
 from ranktune.tuner.gp.search import maximise
@@ -46,9 +46,6 @@ MAX_SAMPLED_TRIALS = 150
 """Trials up to which hyperparameters are sampled; beyond, the MAP estimate suffices, as sampling costs n^3."""
 MAX_TRIALS = 400
 """Trials that the model uses: half of them the best, the others the latest. Its cost is n^3."""
-REFERENCE_DEPTH, REFERENCE_MARGIN = 0.6, 0.1
-"""The reference point of several objectives lies below the best gains, and below the worst gains of the front, by at
-least those shares of the range of all gains."""
 CLOSED_FORM_PROBABILITY = 0.5
 """Probability that a decision of "mixed" uses the expected improvement in closed form."""
 TIE_MARGIN, MAX_TIES = 0.02, 5
@@ -106,7 +103,7 @@ class Trials:
     @property
     def allowed(self) -> NDArray[np.bool_]:
         """Which trials keep the constraints, (n,); a value that is unknown violates none."""
-        return ~np.any([values > 0.0 for values in (np.zeros_like(self.gains), *self.constraints)], axis=0)
+        return np.asarray(~np.any([values > 0.0 for values in (np.zeros_like(self.gains), *self.constraints)], axis=0))
 
     def window(self, most: int, eligible: NDArray[np.bool_]) -> Ints:
         """Return rising places of at most that many trials: half of them the best eligible ones, the others the latest.
@@ -360,29 +357,6 @@ def _pathwise_improvement(
     scores = acquisition_function.scores(E)
     wins = np.bincount(scores.argmax(axis=0), minlength=len(E))
     return acquisition_function, wins + 1e-3 * scores.mean(axis=1), posteriors
-
-
-def reference_point(means: Floats, allowed: NDArray[np.bool_] | None = None) -> tuple[Floats, Floats]:
-    """Return the reference point of the hypervolume and the spans above it, (o,) each, given mean gains, (o, n).
-
-    It is that of the allowed trials, (n,), or of all where none is allowed. It lies below the nadir, the worst gains of
-    the front: so both ends of the front have some hypervolume. And it lies far below the best gains: a front of a few
-    trials near one end would have a nadir that all the rest of the true front is below, and would never grow.
-    Source: Ishibuchi et al. 2018, "How to Specify a Reference Point in Hypervolume Calculation", on the margin.
-    """
-    if allowed is not None and allowed.any():
-        means = means[:, allowed]
-    ideal, nadir = means.max(axis=1), means[:, on_front(means)].min(axis=1)
-    spans = np.where(np.ptp(means, axis=1) > 1e-6, np.ptp(means, axis=1), 1.0)
-    reference: Floats = np.minimum(nadir - REFERENCE_MARGIN * spans, ideal - REFERENCE_DEPTH * spans)
-    return reference, ideal - reference
-
-
-def on_front(gains: Floats) -> NDArray[np.bool_]:
-    """Return which of n columns of gains, (o, n), no other one dominates."""
-    no_worse = (gains[:, :, None] >= gains[:, None, :]).all(axis=0)
-    better = (gains[:, :, None] > gains[:, None, :]).any(axis=0)
-    return np.asarray(~(no_worse & better).any(axis=0))
 
 
 def _local_centres(encoding: Encoding, trials: Trials, merits: Floats) -> Floats:

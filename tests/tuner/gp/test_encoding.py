@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, keys
+from ranktune.tuner.gp.encoding import MOST_CORNERS, Axis, Encoding, Rule, Rules, keys
 
 AXES = [
     Axis("real", -1.0, 3.0),
@@ -79,6 +79,17 @@ def test_distance_counts_one_for_each_category_that_differs() -> None:
     squares = ((E[:, None] - E[None]) ** 2).sum(axis=2)
     assert squares[1, 2] == pytest.approx(1)  # c differs; y is at the centre, or absent, which is the same
     assert squares[0, 1] == pytest.approx(1 + (0.25 - 0.5) ** 2 + 1)  # kind, x against the centre, c against absence
+
+
+def test_many_categories_are_about_as_far_apart_in_few_columns() -> None:
+    encoding = Encoding((Axis("many", choices=2000), Axis("x")), conditional=frozenset({0}))
+    rows = np.stack([np.append(np.arange(2000.0), np.nan), np.full(2001, 0.25)], axis=1)
+    embedded = encoding.embed(rows)
+    assert embedded.shape[1] == MOST_CORNERS + 1
+    some = embedded[::10]
+    squared = ((some[:, None, :] - some[None, :, :]) ** 2).sum(axis=2)[~np.eye(len(some), dtype=bool)]
+    assert squared.min() > 0.5 and squared.max() < 1.5 and squared.mean() == pytest.approx(1.0, abs=0.01)
+    np.testing.assert_array_equal(embedded, encoding.embed(rows))
 
 
 def test_masked_rows_that_are_one_configuration_have_one_key() -> None:

@@ -9,19 +9,16 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
+from ranktune.tuner.gp.paths import REFERENCE_DEPTH, REFERENCE_MARGIN, on_front, reference_point
 from ranktune.tuner.gp.proposal import (
     ACQUISITIONS,
     EI,
     MAX_TIES,
     MIXED,
-    REFERENCE_DEPTH,
-    REFERENCE_MARGIN,
     THOMPSON,
     TIE_MARGIN,
     Trials,
-    on_front,
     propose,
-    reference_point,
     tie_margin,
 )
 
