@@ -49,7 +49,7 @@ def unpack(path: Path) -> list[Row]:
         tasks, configurations = json.loads(table["names"].tobytes())
     except (OSError, ValueError, KeyError, AttributeError, BadZipFile) as error:
         raise DataError(f"{path}: not a packed table. Write it with the command pack.") from error
-    sizes = {place: Sizes(tuple(s[:3]), tuple(s[3:6]), s[6]) for place, *s in table["sizes"].tolist()}
+    sizes = {place: Sizes(tuple(s[:3]), tuple(s[3:6]), s[6]) for place, *s in table.get("sizes", np.array([])).tolist()}
     points = [Checkpoint(*map(float, point)) for point in table["checkpoints"].T]
     values = np.where(table["vali"] < 0, np.nan, table["vali"] / STEPS)
     ends = np.cumsum(table["lengths"], axis=0)

@@ -71,7 +71,8 @@ def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask
     ]
     if not names:
         raise ParameterError(f"{path} has no task of the half '{half}' with all first configurations.")
-    return [known_task(table, name, space) for name in sorted(names, key=lambda name: (_seed(name) or 10**9, name))]
+    names.sort(key=lambda name: (_seed(name) is None, _seed(name) or 0, name))
+    return [known_task(table, name, space) for name in names]
 
 
 def _seed(task: str) -> int | None:
