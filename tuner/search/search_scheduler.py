@@ -23,7 +23,7 @@ from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.turns import significantly_worse
 from ranktune.tuner.samplers.registry import make_sampler
-from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
 from ranktune.tuner.storage.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE, seconds_of
 from ranktune.tuner.study.declaration import Study
@@ -198,14 +198,15 @@ def informative_places(count: int, best: int) -> tuple[int, ...]:
 
 
 def _observed(
-    trial: FrozenTrial, changed: dict[str, object], value: float | None, attrs: dict[str, object]
+    trial: FrozenTrial, changed: dict[str, Value], value: float | None, attrs: dict[str, object]
 ) -> FrozenTrial:
     reported = {} if value is None else dict.fromkeys(trial.intermediate_values, value)
+    params = {**trial.params, **changed}
     return create_trial(
         state=trial.state,
         value=value,
-        params={**trial.params, **changed},
-        distributions=trial.distributions,
+        params=params,
+        distributions=dict(widened(trial.distributions, params)),  # a path may go on beyond its best value
         user_attrs=attrs,
         intermediate_values=reported,
     )

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+from optuna.trial import create_trial
+
 from ranktune.solvers.core.space import Choice, Float, Int, Value, When
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped, widened
+from ranktune.tuner.search.search_scheduler import observations
+from ranktune.tuner.storage.record import PATH
 
 SPACE = UnionSpace(
     {
@@ -46,3 +51,14 @@ def test_rounds_beyond_the_space_are_recorded_as_they_are_and_searched_at_its_en
     inside: dict[str, Value] = {**params, "A.trees": 400}
     assert widened(SPACE.distributions, inside) is SPACE.distributions
     assert clipped(SPACE.distributions, inside) == inside
+
+
+def test_a_path_beyond_the_space_is_observed_on_both_sides_of_its_best() -> None:
+    params: dict[str, Value] = {SOLVER: "A", "A.trees": 1234, "A.rate": 0.1, "A.start": "none"}
+    attributes = {PATH: {"trees": [(900, 0.4), (1234, 0.6), (1443, 0.5)]}}
+    known = widened(SPACE.distributions, params)
+    trial = create_trial(
+        value=0.6, params=params, distributions={name: known[name] for name in params}, user_attrs=attributes
+    )
+    seen = {each.params["A.trees"]: each.value for each in observations(trial)}
+    assert seen == {1234: 0.6, 900: pytest.approx(0.4), 1443: pytest.approx(0.5)}
