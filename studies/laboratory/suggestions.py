@@ -44,7 +44,7 @@ class Suggested:
     """A row that is suggested, by its place, and the last fit of the hyperparameters, to so many trials."""
 
     place: int
-    theta: Floats | None = None
+    thetas: Floats | None = None
     size: int = 0
 
 
@@ -92,11 +92,11 @@ def suggested(
     rows = encoded(task.space, solvers, tuple(row.configuration for row in task.rows))[list(places)]
     rows = _with_best_rounds(rows, trials, rounds_of(space, solvers))
     count = len(trials.gains)
-    is_new = last is None or last.theta is None or count >= GROWTH * last.size
-    theta, size = (None, count) if last is None or is_new else (last.theta, last.size)
-    decision = decide(history.encoding, trials, generator, power=COST_EXPONENT, theta=theta)
+    is_new = last is None or last.thetas is None or count >= GROWTH * last.size
+    thetas, size = (None, count) if last is None or is_new else (last.thetas, last.size)
+    decision = decide(history.encoding, trials, generator, power=COST_EXPONENT, thetas=thetas)
     values = decision.function.values(history.encoding.embed(rows))
-    return Suggested(places[int(np.argmax(values))], decision.theta, size)
+    return Suggested(places[int(np.argmax(values))], decision.thetas, size)
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""The hyperparameters of the Gaussian process: prior, marginal likelihood, MAP estimate and slice samples.
+"""The hyperparameters of the Gaussian process: prior, marginal likelihood and MAP estimate.
 
 theta  (d + 2,) logarithms of: inverse squared lengthscales w, scale (signal variance), noise variance
 
@@ -7,14 +7,12 @@ The prior is a density over theta, up to a constant:
     log scale - scale                  Gamma(2, 1)
     0.1 log noise - 30 noise           Gamma(1.1, 30): little noise unless the data contradict
 Source: the prior of Optuna's GPSampler, the best of those compared on mixed spaces; marginal likelihood and gradient:
-Rasmussen & Williams 2006, eq. 5.8-5.9; slice sampling: Neal 2003, "Slice Sampling", figure 5.
+Rasmussen & Williams 2006, eq. 5.8-5.9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -25,8 +23,6 @@ from ranktune.tuner.gp.posterior import (
     matern52,
     matern52_with_slope,
     squared_distances,
-    standard_deviation,
-    standardise,
 )
 
 LOW_WEIGHT, HIGH_WEIGHT = np.log(1e-4), np.log(1e4)
@@ -36,16 +32,8 @@ NOISE_PRIOR_RATE = 30.0
 """Rate of the Gamma prior on noise: its mean is about a thirtieth of the variance of the gains."""
 NOISE_FACTOR = 2.0
 """Factor by which a known noise variance may still be larger or smaller."""
-MAX_FITTED_TRIALS = 300
-"""Trials that the hyperparameters are fitted to: the likelihood of that many is sharp, and the cost is cubic."""
-REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH, LATE_REFIT_GROWTH = 12, 1.1, 1.05
-"""Up to 12 trials every one refits; beyond, growth by 10 %, and beyond MAX_FITTED_TRIALS by 5 %."""
 TWO_STARTS_UP_TO = 60
 """Trials up to which the fit uses two starts."""
-SLICE_WIDTH = 4.0
-"""Initial interval of the slice sampler, in logarithms: a little wider than a typical slice."""
-COORDINATES_PER_SWEEP = 8
-"""Coordinates of theta that one sweep of the slice sampler moves."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,109 +140,3 @@ def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
         if -optimum.fun > highest:
             best, highest = np.clip(optimum.x, bounds[:, 0], bounds[:, 1]), -optimum.fun
     return best
-
-
-def fit(
-    E: Floats,
-    gains: Floats,
-    v: Floats,
-    axis_of_column: Ints,
-    scaled: Callable[[Floats], Floats] = standardise,
-    level: float = 0.0,
-    extra: Floats | float = 0.0,
-) -> Floats:
-    """Return the MAP theta for the trials, in the order in which they were made; scaled maps gains to y.
-
-    level: the known noise variance of gains, or 0; extra, (n,): additional noise variances of single trials.
-
-    The fit is renewed each time the number of trials has grown by a fixed share, so its result depends on the trials
-    alone, and a cache of recent fits does not change it. More than MAX_FITTED_TRIALS trials are thinned.
-    """
-    n = _fit_size(len(gains))
-    kept = representatives(gains[:n], MAX_FITTED_TRIALS)
-    extra = np.broadcast_to(extra, gains.shape)
-    arrays = (E[:n][kept], gains[:n][kept], v[:n][kept], extra[:n][kept], axis_of_column)
-    return np.array(_cached_fit(*(array.tobytes() for array in arrays), E.shape[1], scaled, level))
-
-
-def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
-    """Return variances of gains in the units of standardised gains; 0 where gains are all equal."""
-    spread = standard_deviation(gains) if np.any(extra) else 0.0
-    return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
-
-
-def _fit_size(n: int) -> int:
-    """Return how many of the first of n trials the fit uses."""
-    if n <= REFIT_EACH_TRIAL_UP_TO:
-        return n
-    first, growth = (
-        (REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH) if n <= MAX_FITTED_TRIALS else (MAX_FITTED_TRIALS, LATE_REFIT_GROWTH)
-    )
-    steps = int(np.floor(np.log(n / first) / np.log(growth) + 1e-9))
-    return max(first, min(n, int(np.ceil(first * growth**steps))))
-
-
-def representatives(gains: Floats, most: int) -> Ints:
-    """Return rising indices of at most that many trials: the best half of them, and an even choice of the others."""
-    if len(gains) <= most:
-        return np.arange(len(gains))
-    order = np.argsort(-gains, kind="stable")
-    half = most // 2
-    evenly = np.linspace(half, len(gains) - 1, most - half).astype(np.int64)
-    return np.sort(np.concatenate([order[:half], order[evenly]]))
-
-
-@lru_cache(maxsize=16)
-def _cached_fit(
-    E: bytes,
-    gains: bytes,
-    v: bytes,
-    extra: bytes,
-    axis_of_column: bytes,
-    n_columns: int,
-    scaled: Callable[[Floats], Floats],
-    level: float,
-) -> tuple[float, ...]:
-    """Return maximum_a_posteriori of arrays given as bytes, which are hashable."""
-    observed = np.frombuffer(gains)
-    y = scaled(observed)
-    rows = np.frombuffer(E).reshape(len(y), n_columns)
-    relative = float(relative_variances(observed, level)), relative_variances(observed, np.frombuffer(extra))
-    axes = np.frombuffer(axis_of_column, dtype=np.int64)
-    evidence = HyperparameterDensity(rows, y, np.frombuffer(v), axes, *relative)
-    return tuple(maximum_a_posteriori(evidence).tolist())
-
-
-def slice_samples(evidence: HyperparameterDensity, theta: Floats, generator: np.random.Generator) -> Iterator[Floats]:
-    """Yield an endless slice-sampling chain from theta: one sweep each."""
-    bounds = evidence.bounds()
-    theta = np.clip(theta, bounds[:, 0], bounds[:, 1])  # the fit may have used other bounds
-    level = evidence.value(theta)
-    while True:
-        order = generator.permutation(evidence.size)[:COORDINATES_PER_SWEEP]
-        noise_and_scale = np.arange(evidence.size - 2, evidence.size)  # these two move in every sweep
-        for k in np.union1d(order, noise_and_scale):
-            level = _slice(evidence, theta, int(k), level, bounds[k], generator)
-        yield theta.copy()
-
-
-def _slice(
-    evidence: HyperparameterDensity, theta: Floats, k: int, level: float, bounds: Floats, generator: np.random.Generator
-) -> float:
-    """Move coordinate k of theta in place to a point of its slice and return the log density there.
-
-    The interval lies at random around the old point and only shrinks: there is no stepping out.
-    """
-    height = level - generator.exponential()
-    old = theta[k]
-    low = old - SLICE_WIDTH * generator.random()
-    low, high = max(low, bounds[0]), min(low + SLICE_WIDTH, bounds[1])
-    while True:
-        theta[k] = generator.uniform(low, high)
-        level = evidence.value(theta)
-        if level >= height or high - low < 1e-9:
-            return level
-        if theta[k] < old:
-            low = theta[k]
-        else:
-            high = theta[k]

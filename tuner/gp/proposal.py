@@ -3,16 +3,20 @@
 thompson    One set of hyperparameters is drawn from their posterior, and one sample path from the posterior given them
             and the finished trials. The configuration that maximises the path is proposed, without regard to its cost.
             With several objectives there is a path of each, and one random direction in which they are weighed.
+averaged    For one objective without constraints, the mean of AVERAGED_DRAWS paths with the same hyperparameters is
+            maximised; else it decides as mixed. A share of the decisions is restricted to the trust region
+            (ranktune.tuner.gp.trust_region).
 ei          The expected improvement in closed form (ranktune.tuner.gp.acquisition), averaged over a few sets of
             hyperparameters.
 mixed       For one objective without constraints, at random either that or the mean improvement over DRAWS sample paths
             (ranktune.tuner.gp.paths); else the latter. Where costs do not count, a share of the decisions for one
-            objective without constraints is restricted to the trust region (ranktune.tuner.gp.trust_region).
+            objective without constraints is restricted to the trust region.
 
-A single path explores more than short studies can afford. More than MAX_SAMPLED_TRIALS trials have the most probable
-hyperparameters.
+A single path explores more than short studies can afford: around the posterior mean it varies by the posterior
+standard deviation, and the mean of 16 paths by a quarter of that. More than MAX_SAMPLED_TRIALS trials have the most
+probable hyperparameters.
 
-For ei and mixed, running trials count with their posterior mean as value. A value drawn for each path instead leaves
+But for thompson, running trials count with their posterior mean as value. A value drawn for each path instead leaves
 only improbable improvements: the more trials ran at a time, the fewer good regions were explored. thompson needs no
 such values, since its paths differ.
 """
@@ -22,7 +26,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
 from typing import Self
 
 import numpy as np
@@ -31,17 +34,17 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, fit, relative_variances, slice_samples
+from ranktune.tuner.gp.fitting import fit, relative_variances, samples
 from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement, reference_point
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.replicates import best_replicate
 from ranktune.tuner.gp.search import maximise
 from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
 
-THOMPSON, EI, MIXED = "thompson", "ei", "mixed"
-ACQUISITIONS = (MIXED, THOMPSON, EI)
-DRAWS = 64
-"""Sample paths of one decision."""
+THOMPSON, AVERAGED, EI, MIXED = "thompson", "averaged", "ei", "mixed"
+ACQUISITIONS = (MIXED, AVERAGED, THOMPSON, EI)
+DRAWS, AVERAGED_DRAWS = 64, 16
+"""Sample paths of one decision of "mixed", and of "averaged"."""
 MAX_SAMPLED_TRIALS = 150
 """Trials up to which hyperparameters are sampled; beyond, the MAP estimate suffices, as sampling costs n^3."""
 MAX_TRIALS = 400
@@ -152,17 +155,17 @@ def propose(
     taken: Floats | None,
     generator: np.random.Generator,
     acquisition: str = MIXED,
-    draws: int = DRAWS,
+    draws: int | None = None,
     *,
     power: float = 0.0,
     replicates: bool = False,
 ) -> Proposal:
     """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.covered) if others exist.
 
-    acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. draws: sample paths of "mixed". power:
-    exponent of the expected cost by which improvement is divided, but for "thompson". replicates: for one objective
-    without constraints, propose a tried configuration where that gains more (ranktune.tuner.gp.replicates); the gain
-    remains that of the new configuration.
+    acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. draws: sample paths of "mixed" and
+    "averaged", None for DRAWS and AVERAGED_DRAWS. power: exponent of the expected cost by which improvement is divided,
+    but for "thompson". replicates: for one objective without constraints, propose a tried configuration where that
+    gains more (ranktune.tuner.gp.replicates); the gain remains that of the new configuration.
     """
     if not encoding.varying:
         only = encoding.only()
@@ -174,14 +177,18 @@ def propose(
     centres = encoding.filled(_local_centres(encoding, trials, decision.merits), generator)
     region = None
     unpriced = acquisition == MIXED and decision.function is decision.improvement
-    may = unpriced and trials.is_single_objective and not encoding.is_small
+    may = (unpriced or acquisition == AVERAGED) and trials.is_single_objective and not encoding.is_small
     if may and generator.random() < share_after(encoding, trials.rows, trials.gains):
         side = side_after(trials.gains, max(PATIENCE, len(encoding.varying) // 2))
         region = TrustRegion.around(encoding, centres[0], side, decision.posteriors[0].hyperparameters.weights)
     full = maximise(decision.function, encoding, centres, taken, generator, region)
     row = encoding.masked(full[None])[0]
-    expected = decision.improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
-    gain = None if trials.more or region is not None else expected
+    gain = None
+    if not trials.more and region is None:
+        improvement = decision.improvement
+        if acquisition == AVERAGED and trials.is_single_objective:
+            improvement = ExpectedImprovement.over(tuple(decision.posteriors), encoding.embed(trials.rows))
+        gain = improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
     if replicates and trials.is_single_objective:
         rows = np.vstack([trials.rows, trials.pending])
         place = best_replicate(decision.posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
@@ -196,14 +203,14 @@ class Decision:
 
     function     the log of the improvement, divided by a power of the cost where that counts; improvement: it alone
     merits       (n,) the merit of each trial
-    posteriors   those of the first objective, one for each set of hyperparameters; theta: its fitted ones
+    posteriors   those of the first objective, one for each set of hyperparameters; thetas: those that were known
     """
 
     function: Acquisition
     improvement: ExpectedImprovement | PathwiseImprovement
     merits: Floats
     posteriors: list[Posterior]
-    theta: Floats
+    thetas: Floats
 
 
 def decide(
@@ -211,23 +218,25 @@ def decide(
     trials: Trials,
     generator: np.random.Generator,
     acquisition: str = MIXED,
-    draws: int = DRAWS,
+    draws: int | None = None,
     *,
     power: float = 0.0,
-    theta: Floats | None = None,
+    thetas: Floats | None = None,
 ) -> Decision:
-    """Return what `propose` maximises, but for "thompson"; theta: as in Decision, None fits it."""
+    """Return what `propose` maximises, but for "thompson"; thetas: as in Decision, None samples them."""
     E = encoding.embed(trials.rows)
-    output = replace(_Output.of(encoding, trials, E, encoding.embed(trials.pending)), theta=theta)
+    output = replace(_Output.of(encoding, trials, E, encoding.embed(trials.pending)), thetas=thetas)
     improvement: ExpectedImprovement | PathwiseImprovement
-    closed_form = draws > 1 and trials.is_single_objective and generator.random() < CLOSED_FORM_PROBABILITY
-    if acquisition == EI or closed_form:
+    averages = acquisition == AVERAGED and trials.is_single_objective
+    draws = draws or (AVERAGED_DRAWS if averages else DRAWS)
+    mixes = not averages and draws > 1 and trials.is_single_objective
+    if acquisition == EI or (mixes and generator.random() < CLOSED_FORM_PROBABILITY):
         improvement, merits, posteriors = _expected_improvement(trials, output, generator)
     else:
-        improvement, merits, posteriors = _pathwise_improvement(trials, output, generator, draws)
+        improvement, merits, posteriors = _pathwise_improvement(trials, output, generator, draws, averages)
     cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
     function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
-    return Decision(function, improvement, merits, posteriors, output.fitted)
+    return Decision(function, improvement, merits, posteriors, output.known)
 
 
 def single_draw(
@@ -274,7 +283,7 @@ class _Output:
     level: float = 0.0
     extra: Floats | float = 0.0
     scaled: Callable[[Floats], Floats] = standardise
-    theta: Floats | None = None
+    thetas: Floats | None = None
 
     @classmethod
     def of(cls, encoding: Encoding, trials: Trials, E: Floats, pending: Floats) -> Self:
@@ -292,29 +301,28 @@ class _Output:
         return relative_variances(self.gains, self.extra)
 
     @cached_property
-    def fitted(self) -> Floats:
-        """The fitted hyperparameters: those given, if any."""
-        known = (self.encoding.axis_of_column, self.scaled, self.level, self.extra)
-        return fit(self.E, self.gains, self.noise, *known) if self.theta is None else self.theta
+    def known(self) -> Floats:
+        """Sets of hyperparameters, (k, d + 2): those given, if any, else samples, or the fitted ones of many trials."""
+        if self.thetas is not None:
+            return self.thetas
+        few = len(self.y) <= MAX_SAMPLED_TRIALS
+        arrays = (self.E, self.gains, self.noise, self.encoding.axis_of_column, self.scaled, self.level, self.extra)
+        return samples(*arrays) if few else fit(*arrays)[None]
 
     def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
-        """Return posteriors, each with its y, fantasies last; hyperparameters are sampled while trials are few."""
-        columns, noise = self.encoding.axis_of_column, self.noise
-        thetas = [self.fitted]
-        if len(self.y) <= MAX_SAMPLED_TRIALS:
-            level = float(relative_variances(self.gains, self.level))
-            density = HyperparameterDensity(self.E, self.y, noise, columns, level, self.e)
-            skipped = 0 if count > 1 else 1  # a single sample needs a second sweep to leave the mode
-            thetas = list(islice(slice_samples(density, thetas[0], generator), skipped, skipped + count))
-        drawn = [Hyperparameters.from_log(theta) for theta in thetas]
-        known = [Posterior.of(self.E, self.y, noise, hyperparameters, columns, self.e) for hyperparameters in drawn]
+        """Return posteriors, each with its y, fantasies last, of at most count sets of hyperparameters."""
+        places = generator.permutation(len(self.known))[:count]
+        drawn = [Hyperparameters.from_log(theta) for theta in self.known[places]]
+        columns = self.encoding.axis_of_column
+        known = [Posterior.of(self.E, self.y, self.noise, each, columns, self.e) for each in drawn]
         return [posterior.with_fantasies(self.pending, self.y) for posterior in known]
 
-    def functions(self, draws: int, generator: np.random.Generator) -> tuple[Mixture, Floats]:
-        """Return sample paths of several posteriors, and the mean y of each trial, (n,)."""
-        posteriors = self.posteriors(min(HYPERPARAMETER_SAMPLES, draws), generator)
+    def functions(self, draws: int, generator: np.random.Generator, averages: bool = False) -> tuple[Mixture, Floats]:
+        """Return paths of several posteriors, or the mean of those of one, and the mean y of each trial, (n,)."""
+        posteriors = self.posteriors(1 if averages else min(HYPERPARAMETER_SAMPLES, draws), generator)
         shares = np.diff(np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)).tolist()
         groups = [Paths.drawn(*some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
+        groups = [group.averaged() for group in groups] if averages else groups
         return Mixture(tuple(groups)), np.mean([some.mean(self.E) for some, _ in posteriors], axis=0)
 
 
@@ -335,12 +343,12 @@ def _expected_improvement(
 
 
 def _pathwise_improvement(
-    trials: Trials, first: _Output, generator: np.random.Generator, draws: int
+    trials: Trials, first: _Output, generator: np.random.Generator, draws: int, averages: bool = False
 ) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
     """Return the Monte Carlo acquisition function, each trial's merit, (n,), and the first objective's posteriors."""
     encoding, E, pending = first.encoding, first.E, first.pending
     outputs = (first, *(_Output(encoding, E, gains, trials.noise, pending) for gains in trials.more))
-    objectives, means = zip(*(output.functions(draws, generator) for output in outputs), strict=True)
+    objectives, means = zip(*(output.functions(draws, generator, averages) for output in outputs), strict=True)
     constraints = []
     for values in trials.constraints:
         known = ~np.isnan(values)

@@ -21,7 +21,6 @@ from ranktune.tuner.gp.encoding import covered
 from ranktune.tuner.gp.proposal import (
     ACQUISITIONS,
     COST_EXPONENT,
-    DRAWS,
     EI,
     MAX_TRIALS,
     MIXED,
@@ -183,12 +182,13 @@ class ThompsonSampler(EncodedSampler):
         Which parameters are active: a declared space, or a function from the values of all parameters to the names of
         the active ones. None learns it from what the trials asked for: rules on categories, integers, thresholds and
         several of them.
-    acquisition : {"mixed", "thompson", "ei"}, default="mixed"
+    acquisition : {"mixed", "averaged", "thompson", "ei"}, default="mixed"
         What a suggestion maximises, see above. With several objectives "thompson" weighs a draw of each in one random
-        direction, "mixed" averages over 64 directions, and there is no "ei"; with constraints, draws of the constraints
-        must hold, and there is no "ei" either.
-    draws : int, default=64
-        Number of sample paths of "mixed"; fewer explore more.
+        direction, "mixed" and "averaged" average over 64 directions, and there is no "ei"; with constraints, draws of
+        the constraints must hold, and there is no "ei" either.
+    draws : int or None, default=None
+        Number of sample paths of "mixed" and "averaged"; fewer explore more. None takes 64, and 16 for the mean of
+        "averaged".
     number : int or None, default=None
         Number of the trial to suggest for, where the study does not count it itself.
     constraints_func : callable or None, default=None
@@ -205,8 +205,8 @@ class ThompsonSampler(EncodedSampler):
     ----------
     expected_gain : float or None
         Expected improvement of the last suggestion over the best trial so far, noise-free and in units of the
-        objective; of "thompson" at the hyperparameters of its draw. None after quasi-random suggestions, with several
-        objectives, and in the trust region.
+        objective; of "thompson" and "averaged" at the hyperparameters of their draws. None after quasi-random
+        suggestions, with several objectives, and in the trust region.
 
     Raises
     ------
@@ -240,7 +240,7 @@ class ThompsonSampler(EncodedSampler):
         startup: int = 10,
         conditions: Declared | Activation | None = None,
         acquisition: str = MIXED,
-        draws: int = DRAWS,
+        draws: int | None = None,
         number: int | None = None,
         constraints_func: Constraints | None = None,
         costs: bool = False,
@@ -251,7 +251,7 @@ class ThompsonSampler(EncodedSampler):
         )
         if acquisition not in ACQUISITIONS:
             raise ParameterError(f"unknown acquisition '{acquisition}'. {nearest(acquisition, ACQUISITIONS)}")
-        if draws < 1:
+        if draws is not None and draws < 1:
             raise ParameterError(f"draws={draws}: it must be a whole number of at least 1.")
         if replicates and acquisition == THOMPSON:
             raise ParameterError(
@@ -259,7 +259,7 @@ class ThompsonSampler(EncodedSampler):
                 "'mixed' or 'ei', or leave replicates out."
             )
         self._acquisition = acquisition
-        self._draws = int(draws)
+        self._draws = draws
         self._power = COST_EXPONENT if costs else 0.0
         self._replicates = replicates
         self.expected_gain: float | None = None

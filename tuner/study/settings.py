@@ -182,9 +182,10 @@ class Settings(ColumnSettings):
         str,
         Setting(
             "How sampler thompson decides. thompson: maximise one function drawn from the Gaussian process, whatever a "
-            "trial costs. ei: maximise the expected improvement, divided by a power of the expected cost. mixed: at "
-            "random ei, or the same with the mean improvement over 64 drawn functions.",
-            choices=("mixed", "thompson", "ei"),
+            "trial costs. averaged: maximise the mean of 16 drawn functions. ei: maximise the expected improvement, "
+            "divided by a power of the expected cost. mixed: at random ei, or the same with the mean improvement over "
+            "64 drawn functions.",
+            choices=("mixed", "averaged", "thompson", "ei"),
         ),
     ] = "mixed"
     within: Annotated[

@@ -41,7 +41,7 @@ from ranktune.studies.benchmarks.search.regret import (
     tables,
 )
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.gp.hyperparameters import fit
+from ranktune.tuner.gp.fitting import fit
 from ranktune.tuner.samplers.history import PAIRED, read
 from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
 from ranktune.tuner.samplers.thompson import ThompsonSampler

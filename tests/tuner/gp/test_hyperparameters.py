@@ -7,17 +7,17 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.hyperparameters import (
-    MAX_FITTED_TRIALS,
-    HyperparameterDensity,
-    _cached_fit,
-    fit,
-    maximum_a_posteriori,
-    relative_variances,
-    slice_samples,
-)
+from ranktune.tuner.gp import fitting
+from ranktune.tuner.gp.chain import chain
+from ranktune.tuner.gp.fitting import MAX_FITTED_TRIALS, SAMPLES, fit, relative_variances, samples
+from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_posteriori
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standard_deviation, standardise
 from tests.support.gp_samples import OWNER, check_gradient
+
+
+def taken(some: HyperparameterDensity, centre: Floats, count: int) -> Floats:
+    """That many steps of a chain from its centre."""
+    return np.array(list(islice(chain(some, centre, np.random.default_rng(0)), count)))
 
 
 def evidence(n: int = 25, seed: int = 0, extra: float = 0.0, level: float = 0.0) -> HyperparameterDensity:
@@ -83,7 +83,7 @@ def test_few_or_equal_gains_give_finite_hyperparameters(gains: list[float]) -> N
 def test_samples_are_distributed_as_the_density() -> None:
     """After one trial with gain 0, whose density is 1 / sqrt(scale + noise), sums over a grid give the moments."""
     some = HyperparameterDensity(np.zeros((1, 1)), np.zeros(1), np.ones(1), np.array([0]))
-    chain = np.array(list(islice(slice_samples(some, np.array([0.0, 0.0, -3.0]), np.random.default_rng(0)), 4000)))
+    drawn = taken(some, np.array([0.0, 0.0, -3.0]), 6000)
     grids = [np.linspace(low, high, 301) for low, high in some.bounds()]
     scale, noise = np.meshgrid(np.exp(grids[1]), np.exp(grids[2]), indexing="ij")
     both = scale * np.exp(-scale) * noise**0.1 * np.exp(-30 * noise) / np.sqrt(scale + noise)
@@ -92,16 +92,54 @@ def test_samples_are_distributed_as_the_density() -> None:
         density = density / density.sum()
         mean = density @ grid
         sd = np.sqrt(density @ (grid - mean) ** 2)
-        # draws are correlated: 300 independent ones among 4000 is a low guess; five standard errors
-        assert chain[:, k].mean() == pytest.approx(mean, abs=5 * sd / np.sqrt(300))
-        assert chain[:, k].std() == pytest.approx(sd, rel=5 / np.sqrt(2 * 300))
+        # draws are correlated: 300 independent ones among 6000 is a low guess; five standard errors
+        assert drawn[:, k].mean() == pytest.approx(mean, abs=5 * sd / np.sqrt(300))
+        assert drawn[:, k].std() == pytest.approx(sd, rel=5 / np.sqrt(2 * 300))
+
+
+def importance(some: HyperparameterDensity, count: int = 40_000) -> tuple[Floats, Floats]:
+    """Means and standard deviations of theta, by draws from a wide t distribution that are weighted."""
+    generator, centre = np.random.default_rng(1), maximum_a_posteriori(some)
+    z = generator.standard_normal((count, some.size)) / np.sqrt(generator.chisquare(3.0, (count, 1)) / 3.0)
+    wide = np.array([1.6] * (some.size - 2) + [0.8, 1.5])
+    thetas = centre + wide * z
+    inside = ((thetas >= some.bounds()[:, 0]) & (thetas <= some.bounds()[:, 1])).all(axis=1)
+    logs = np.array([some.value(theta) for theta in thetas[inside]])
+    logs += 0.5 * (3.0 + some.size) * np.log1p((z[inside] ** 2).sum(axis=1) / 3.0)
+    weights = np.exp(logs - logs.max())
+    weights /= weights.sum()
+    assert 1.0 / (weights @ weights) > 300  # effective draws
+    means = weights @ thetas[inside]
+    return means, np.sqrt(weights @ (thetas[inside] - means) ** 2)
+
+
+def test_samples_given_many_trials_have_the_moments_of_weighted_draws() -> None:
+    some = evidence(25)
+    drawn = taken(some, maximum_a_posteriori(some), 6000)
+    means, sds = importance(some)
+    assert np.abs(drawn.mean(axis=0) - means).max() < (0.35 * sds).max()
+    assert (np.abs(drawn.mean(axis=0) - means) < 0.35 * sds).all()
+    assert (np.abs(np.log(drawn.std(axis=0) / sds)) < 0.3).all()
+
+
+def test_samples_of_a_fit_are_spread_and_the_same_after_the_cache_is_empty() -> None:
+    generator = np.random.default_rng(0)
+    E, axes = generator.random((30, 6)), np.arange(6)
+    gains = -((E[:, :2] - 0.4) ** 2).sum(axis=1)
+    known = samples(E, gains, np.ones(30), axes)
+    assert known.shape == (SAMPLES, 8) and len(np.unique(known, axis=0)) == SAMPLES
+    whole = taken(HyperparameterDensity(E, standardise(gains), np.ones(30), axes), known[0], 3000)
+    assert 0.5 < np.median(known.std(axis=0) / whole.std(axis=0)) < 1.5
+    fitting._samples.cache_clear()
+    fitting._maximum.cache_clear()
+    assert np.array_equal(samples(E, gains, np.ones(30), axes), known)
 
 
 def test_samples_stay_in_the_box_and_leave_their_start_alone() -> None:
     some, start = evidence(8), np.zeros(5)
-    chain = np.array(list(islice(slice_samples(some, start, np.random.default_rng(0)), 20)))
-    assert (chain >= some.bounds()[:, 0]).all() and (chain <= some.bounds()[:, 1]).all()
-    assert (start == 0).all() and len(np.unique(chain, axis=0)) == 20
+    drawn = taken(some, start, 20)
+    assert (drawn >= some.bounds()[:, 0]).all() and (drawn <= some.bounds()[:, 1]).all()
+    assert (start == 0).all() and len(np.unique(drawn, axis=0)) == 20
 
 
 @pytest.mark.parametrize(
@@ -115,7 +153,7 @@ def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few(
     gains, v, axis_of_column = -((E - 0.4) ** 2).sum(axis=1), np.ones(last), np.arange(2)
     thetas = [fit(E[:k], gains[:k], v[:k], axis_of_column).tolist() for k in range(first, last + 1)]
     assert fewest <= len({tuple(theta) for theta in thetas}) <= most
-    _cached_fit.cache_clear()
+    fitting._maximum.cache_clear()
     assert fit(E, gains, v, axis_of_column).tolist() == thetas[-1]
 
 
@@ -130,8 +168,7 @@ def test_noise_that_is_known_bounds_the_noise() -> None:
         evidence = HyperparameterDensity(
             E, standardise(gains), np.ones(40), axis_of_column, float(relative_variances(gains, level))
         )
-        chain = np.array(list(islice(slice_samples(evidence, theta, generator), 20)))
-        noise = np.exp(chain[:, -1]) * spread**2
+        noise = np.exp(taken(evidence, theta, 20)[:, -1]) * spread**2
         assert noise.min() >= level / 2.001 and noise.max() <= level * 2.001 and np.ptp(noise) > 0
     assert np.exp(fit(E, gains, np.ones(40), axis_of_column)[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
     assert relative_variances(np.ones(4), 1.0) == 0.0

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.paths import (
     FRONT_SOFTNESS,
+    MOST_EXACT,
     SOFTNESS,
     Mixture,
     Paths,
@@ -42,6 +45,29 @@ def test_a_path_without_noise_goes_through_the_trials() -> None:
     some, E, y = posterior(noise=1e-9)
     drawn = Paths.drawn(some, y, np.random.default_rng(3), 5).values(E)
     np.testing.assert_allclose(drawn, np.tile(y[:, None], (1, 5)), atol=1e-3)
+
+
+def test_values_of_many_rows_are_those_of_few() -> None:
+    some, _, y = posterior()
+    wild = replace(some, root=100.0 * some.root, points=100.0 * some.points)  # of the shortest length scales
+    for known in (some, wild):
+        paths = Paths.drawn(known, y, np.random.default_rng(0), 3)
+        rows = embedded(MOST_EXACT + 36, 5)
+        few = np.concatenate([paths.values(rows[:50]), paths.values(rows[50:])])
+        np.testing.assert_allclose(paths.values(rows), few, atol=2e-5)
+
+
+def test_the_mean_of_paths_is_one_path_that_varies_less() -> None:
+    some, _, y = posterior()
+    rows = embedded(8, 3)
+    paths = Paths.drawn(some, y, np.random.default_rng(0), 16)
+    assert paths.averaged().draws == 1
+    np.testing.assert_allclose(paths.averaged().values(rows)[:, 0], paths.values(rows).mean(axis=1), rtol=1e-9)
+    generator = np.random.default_rng(1)
+    means = np.array([Paths.drawn(some, y, generator, 16).averaged().values(rows)[:, 0] for _ in range(600)])
+    expected, variance = some.mean_and_variance(rows)
+    np.testing.assert_allclose(means.std(axis=0), np.sqrt(variance / 16.0), rtol=0.2)
+    assert (np.abs(means.mean(axis=0) - expected) < 5.0 * np.sqrt(variance / 16.0 / 600.0) + 0.01).all()
 
 
 def test_gradients_are_of_the_weighted_sum() -> None:
