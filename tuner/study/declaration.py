@@ -34,6 +34,7 @@ from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
@@ -117,7 +118,7 @@ class Study(Settings):
             trials=self.trials or (rules.trials_by_time if self._is_timed else rules.trials),
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
-            space=current_names(self.space),
+            space=current_names(overrides_of(self.space)),
             features=tuple(self.features),
             drop=tuple(self.drop),
         )

@@ -246,6 +246,7 @@ class Settings(ColumnSettings):
         Mapping[str, Any],
         Setting(
             'Narrower search space: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value.',
+            python="Also a distribution of Optuna or a dimension of scikit-optimize.",
             python_only=True,
             content="parameters",
         ),
