@@ -14,7 +14,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value
 
 if TYPE_CHECKING:
     from skopt.space import Dimension
@@ -94,5 +94,5 @@ def _name(dimension: Dimension) -> str:
     return str(dimension.name)
 
 
-def _plain(category: object) -> object:
+def _plain(category: Value) -> Value:
     return category.item() if isinstance(category, np.generic) else category

@@ -60,7 +60,7 @@ def test_the_space_of_a_solver_may_be_dimensions(form: str) -> None:
 
 
 def test_parameters_and_dimensions_with_names_may_be_mixed() -> None:
-    register_solver("Mine", SGDRegressor, [PARAMETERS[0], Real(0, 1, name="l1_ratio")])  # type: ignore[list-item]
+    register_solver("Mine", SGDRegressor, [PARAMETERS[0], Real(0, 1, name="l1_ratio")])
     assert REGISTERED["Mine"].space == PARAMETERS[:2]
 
 
