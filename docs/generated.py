@@ -15,13 +15,15 @@ import ranktune
 import ranktune.solvers
 from ranktune.docs.llms import PLACE, llms_text
 from ranktune.solvers.core.declared import Declared, declared
+from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.study.settings import Settings
 
 FOLDER = Path(__file__).parent / "reference"
 
 SECTIONS = {
-    "Tuning and data": ("ranktune", ranktune.__all__),
-    "Solvers, metrics and models": ("ranktune.solvers", ranktune.solvers.__all__),
+    "Tuning and data": ("ranktune", [name for name in ranktune.__all__ if name not in SOLVERS.names]),
+    "Common solvers": ("ranktune", [name for name in ranktune.__all__ if name in SOLVERS.names]),
+    "Other solvers, metrics and models": ("ranktune.solvers", ranktune.solvers.__all__),
     "Export": ("ranktune.solvers.export", ["export"]),
     "Results": ("ranktune.tuner.selection.results", ["Result", "Row", "Gain", "Interval"]),
     "Comparisons": ("ranktune.tuner.statistics.comparisons", ["Comparison"]),

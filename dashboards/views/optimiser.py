@@ -123,7 +123,7 @@ def _slice(data: StudyData, best: Trial, belief: Slice, key: str, group: str, su
     note = joined(
         f"All other parameters as in trial {best.number}, the best. The band holds the noise-free metric with 95 % "
         "probability, at the most probable hyperparameters of the model.",
-        DECISIONS[data.study.acquisition],
+        DECISIONS[data.study.acquisition or MIXED],
         subset,
     )
     return Panel(key, title, Table(columns, rows), shown, note, group)

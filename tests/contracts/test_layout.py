@@ -18,6 +18,8 @@ from pathlib import Path
 import pytest
 
 import ranktune
+import ranktune.solvers
+from ranktune.solvers.names import SOLVERS
 from tests.support.commands import output_of
 from tests.support.paths import FOLDERS, ROOT
 
@@ -82,7 +84,13 @@ MOST_IMPORTS = 25
 TABLES_OF_NAMES = {("solvers",), ("face",)}
 """Modules that import names to give them on: how many they are is no matter."""
 
-BUDGET = {"solvers": 23015, "tuner": 16915, "studies": 7278, "dashboards": 5260, "tests": 42798}
+TOP_SOLVERS = {"ElasticRank", "GBDTRanker", "LambdaMART", "RankSVM", "Ranker"}
+"""Solvers at the top: the most common one of each kind. All solvers are in ranktune.solvers."""
+MOST_NAMES = 19
+"""Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
+one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
+
+BUDGET = {"solvers": 23015, "tuner": 17128, "studies": 7278, "dashboards": 5261, "tests": 43116}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
@@ -241,7 +249,9 @@ def test_solvers_and_the_gaussian_process_import_no_tuning_library(package: Modu
 
 def test_public_names_exist_and_are_sorted() -> None:
     assert ranktune.__all__ == sorted(ranktune.__all__)
-    assert len(ranktune.__all__) <= 21
+    others = set(ranktune.__all__) - set(SOLVERS.names)
+    assert len(others) <= MOST_NAMES and set(ranktune.__all__) - others == TOP_SOLVERS
+    assert all(getattr(ranktune, name) is getattr(ranktune.solvers, name) for name in TOP_SOLVERS)
     assert all(getattr(ranktune, name) is not None for name in ranktune.__all__)
     with pytest.raises(AttributeError, match="nonsense"):
         _ = ranktune.nonsense

@@ -14,9 +14,10 @@ from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.metrics.presets import MEASURES
 from ranktune.solvers.names import PARTS, SOLVERS
 from ranktune.tuner.evaluation.names import PLANS
+from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 
-TABLES: tuple[Table[Any], ...] = (SOLVERS, PARTS, MEASURES, FORMATS, READERS, VIEWS, SAMPLERS, PLANS)
+TABLES: tuple[Table[Any], ...] = (SOLVERS, PARTS, MEASURES, FORMATS, READERS, VIEWS, SAMPLERS, PLANS, PRESETS)
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda table: table.kind)

@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     from ranktune.converting import convert as convert
     from ranktune.explaining import explain as explain
     from ranktune.reading import predict as predict
+    from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART as LambdaMART
+    from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker as GBDTRanker
     from ranktune.solvers.data.queries import Queries as Queries
     from ranktune.solvers.data.sources.catalogue import read as read
     from ranktune.solvers.linear.presets import ElasticRank as ElasticRank
     from ranktune.solvers.linear.rank_svm import RankSVM as RankSVM
+    from ranktune.solvers.linear.ranker import Ranker as Ranker
     from ranktune.solvers.metrics.metrics import parse_metric as parse_metric
     from ranktune.solvers.models.base import load_model as load_model
     from ranktune.streaming import one_pass as one_pass
@@ -40,8 +43,11 @@ _PUBLIC: Table[Any] = Table(
     "name",
     {
         "ElasticRank": Entry("solvers.linear.presets"),
+        "GBDTRanker": Entry("solvers.boosting.lightgbm.regression"),
+        "LambdaMART": Entry("solvers.boosting.lightgbm.lambda_mart"),
         "Queries": Entry("solvers.data.queries"),
         "RankSVM": Entry("solvers.linear.rank_svm"),
+        "Ranker": Entry("solvers.linear.ranker"),
         "Study": Entry("tuner.study.declaration"),
         "ThompsonSampler": Entry("tuner.samplers.thompson"),
         "compare": Entry("comparing"),

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.libraries import load
 from ranktune.tuner.selection.results import Result
 
 if TYPE_CHECKING:
     import optuna
     from plotly.graph_objects import Figure
+    from scipy.optimize import OptimizeResult
 
 
 @dataclass(frozen=True)
@@ -75,6 +77,46 @@ class StudyResult(Result):
         (split, *_) = folder.split_names()
         storage = open_storage(Locations.load(folder.path).storage or folder.split(split) / "record.db")
         return optuna.load_study(study_name=record_name(folder.path.name, split), storage=storage)
+
+    def skopt_result(self) -> OptimizeResult:
+        """Return the finished trials as a result of scikit-optimize, for `skopt.plots`; of several folds, the first.
+
+        scikit-optimize minimises, and a metric is maximised: `fun` and `func_vals` are negative values of the metric by
+        validation. `models` has one Gaussian process of scikit-optimize, fitted to all trials. The fit takes seconds
+        where many solvers compete.
+
+        Returns
+        -------
+        scipy.optimize.OptimizeResult
+            With x, fun, x_iters, func_vals, space, models and specs.
+
+        Raises
+        ------
+        ParameterError
+            If scikit-optimize is not installed.
+
+        Notes
+        -----
+        The space joins those of all solvers. A parameter that is inactive in a trial, such as one of another solver, is
+        at the centre of its range there, or at its first choice. Failed trials are left out. The value of a trial that
+        was stopped early is an estimate, never above the best value. Plots of many parameters are large: name some by
+        `plot_dims`.
+
+        Examples
+        --------
+        >>> import skopt.plots
+        >>> skopt_result = result.skopt_result()                                           # doctest: +SKIP
+        >>> skopt.plots.plot_convergence(skopt_result)                                     # doctest: +SKIP
+        >>> skopt.plots.plot_objective(skopt_result, plot_dims=["RankSVM.C", "RankSVM.loss"])  # doctest: +SKIP
+        """
+        load("skopt")
+        from ranktune.tuner.samplers.skopt_result import skopt_result
+        from ranktune.tuner.storage.record import number_of
+        from ranktune.tuner.study.home import StudyFolder
+
+        study = StudyFolder(Path(self.folder)).study()
+        finished = (trial for trial in self.optuna_study.trials if trial.state.is_finished())
+        return skopt_result(study.union_space(), sorted(finished, key=number_of), study.as_dict())
 
     def _repr_html_(self) -> str:
         from ranktune.dashboards.views.overview import leaderboard_table, sentences

@@ -15,6 +15,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import reopen
+from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
@@ -52,6 +53,8 @@ class Session:
 
     def prepare(self, study: Study, sources: Sources, extend: bool) -> list[Problem]:
         """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
+        if study.preset is not None:
+            self.progress.stage(f"preset {study.preset}: {PRESETS[study.preset].kept(vars(study))}")
         self.events.write(Event.STAGE, name="reading")
         self.progress.stage(f"reading {study.data}")
         if all(map(_is_file, sources)):

@@ -27,6 +27,7 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
 from ranktune.tuner.storage.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE, seconds_of
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.settings import MIXED
 
 RANDOM = "random"
 """The sampler that does not use earlier trials."""
@@ -111,7 +112,7 @@ class SearchScheduler:
             space=search.space,
             startup=self._policy.search.startup_apart if self._per_solver else self._policy.search.startup,
             costs=True,
-            acquisition=self._study.acquisition,
+            acquisition=self._study.acquisition or MIXED,
         )
         params = self._ask(number, search, sampler, begun, given)
         if isinstance(action, Fit) and action.finer:

@@ -26,11 +26,11 @@ from ranktune.solvers.metrics.metrics import linear_gain, parse_metric
 from ranktune.solvers.names import current_names
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import ColumnSettings, Settings
+from ranktune.tuner.study.settings import MIXED, ColumnSettings
 
 DECLARED, WEIGHTED = "declared", "weighted"
 """User attribute of a record: what was declared; and its entry where the values of trials are weighted means."""
-_FREE = ("name", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
+_FREE = ("name", "preset", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
 _SOURCES = ("data", "vali", "test", "reading", *(field.name for field in declared(ColumnSettings)))
 
 SavedSpace: TypeAlias = Mapping[str, JsonView]
@@ -126,7 +126,7 @@ def setting_differences(before: JsonView, now: JsonView) -> list[Difference]:
 
     A study from before there was a choice of the acquisition, of systems, or of constraints, had the default.
     """
-    before = {"acquisition": Settings.acquisition, "serve": [], "monotone": {}, **before}
+    before = {"acquisition": MIXED, "serve": [], "monotone": {}, **before}
     return [
         Difference(f"{name} is {before[name]!r} there, {value!r} here")
         for name, value in now.items()

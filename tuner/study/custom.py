@@ -8,18 +8,22 @@ that pages show the study anywhere; they are imported where trials of it are run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.registrations import Registration, declared_space, described, find, restore
-from ranktune.solvers.core.space import Choice, Float, Int, Parameter
+from ranktune.solvers.core.space import Parameter
 from ranktune.solvers.metrics.custom import CustomMetric, described_metric, restore_metric
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.registry import NAMES, add_solver
+from ranktune.tuner.samplers.foreign_spaces import parameters_of
+
+if TYPE_CHECKING:
+    from skopt.space import Dimension
 
 
 def declared_solvers(custom: JsonView) -> JsonView:
@@ -67,7 +71,7 @@ def _name_of(metric: str) -> str:
 def register_solver(
     name: str,
     make: Any,
-    space: Sequence[Parameter] | JsonView | None = None,
+    space: Sequence[Parameter] | Sequence[Dimension] | JsonView | None = None,
     *,
     save: Callable[[Any, Path], object] | str | None = None,
     load: Callable[[Path], Any] | None = None,
@@ -88,7 +92,8 @@ def register_solver(
         get_params and set_params, such as a scikit-learn Pipeline, which is copied. A subclass of
         ranktune.solvers.base.ranker.BaseRanker is taken as it is.
     space : sequence of Float, Int and Choice, or mapping of str to distribution, optional
-        What is searched, as declared by classes of ranktune.solvers or by Optuna's distributions. By default the
+        What is searched, as declared by classes of ranktune.solvers, by Optuna's distributions, or by dimensions of
+        scikit-optimize (Real, Integer, Categorical), which may also be a sequence if they have names. By default the
         attribute space of make. The defaults of the parameters, or else the middle of the ranges, are tried first.
     save : callable or "skops", optional
         save(ranker, path) writes a fitted ranker to a file. By default its method save(path). "skops" is a format for
@@ -127,7 +132,7 @@ def register_solver(
     >>> sorted(row.solver for row in result.leaderboard if not row.is_blend)
     ['MyRidge', 'RidgeRanker']
     """
-    parameters = declared_space(name, make) if space is None else _parameters(space)
+    parameters = declared_space(name, make) if space is None else parameters_of(space)
     if isinstance(save, str) and save != "skops":
         raise ParameterError(f"save={save!r} is unknown: give a function(ranker, path), or 'skops'.")
     if isinstance(trusted, str) or (trusted and save != "skops"):
@@ -175,28 +180,3 @@ def register_metric(name: str, function: Callable[..., float], *, cutoff: str = 
     """
     metric = CustomMetric(name, function, cutoff)
     CUSTOM[metric.name] = metric
-
-
-def _parameters(space: Sequence[Parameter] | JsonView) -> tuple[Parameter, ...]:
-    """Return a search space, given as parameters, or as names with Optuna's distributions."""
-    if not isinstance(space, Mapping):
-        return tuple(space)
-    return tuple(_parameter(name, distribution) for name, distribution in space.items())
-
-
-def _parameter(name: str, distribution: Any) -> Parameter:
-    from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
-
-    match distribution:
-        case FloatDistribution(step=None):
-            return Float(name, distribution.low, distribution.high, log=distribution.log)
-        case IntDistribution(step=1):
-            return Int(name, distribution.low, distribution.high, log=distribution.log)
-        case CategoricalDistribution():
-            return Choice(name, distribution.choices)
-        case FloatDistribution() | IntDistribution():
-            raise ParameterError(f"space: '{name}' has steps of {distribution.step}. Leave step out, or list choices.")
-    raise ParameterError(
-        f"space: '{name}' is {distribution!r}: give a FloatDistribution, IntDistribution or CategoricalDistribution of "
-        "Optuna, or a sequence of Float, Int and Choice of ranktune.solvers."
-    )

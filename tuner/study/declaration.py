@@ -34,6 +34,8 @@ from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.samplers.foreign_spaces import overrides_of
+from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.statistics.pareto import parse_limits
@@ -46,7 +48,7 @@ from ranktune.tuner.study.abilities import (
 )
 from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
-from ranktune.tuner.study.settings import Settings, given_columns
+from ranktune.tuner.study.settings import MIXED, Settings, given_columns
 
 
 @documented(Settings)
@@ -83,6 +85,8 @@ class Study(Settings):
         self._normalise(monotone=constraints(self.monotone))
         for setting in declared(Settings):
             _check_type(setting, getattr(self, setting.name))
+        if self.preset is not None:
+            self._normalise(**PRESETS.find(self.preset).missing(vars(self)), preset=PRESETS.spelling(self.preset))
         if not isinstance(self.custom, Mapping):
             raise ParameterError(f"custom={self.custom!r}: it must be a table of descriptions. Leave it out.")
         if self.until is not None and self.sampler != "thompson":
@@ -97,7 +101,7 @@ class Study(Settings):
         _check_plan(self)
         check_name(self.name)
         _check_known("sampler", self.sampler, SAMPLERS.names)
-        if self.acquisition != Settings.acquisition and self.sampler != "thompson":
+        if self.acquisition not in (None, MIXED) and self.sampler != "thompson":
             raise ParameterError(
                 f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
                 "Choose thompson, or leave acquisition out."
@@ -108,12 +112,13 @@ class Study(Settings):
         self._normalise(
             metric=metric,
             also=tuple(name for name in also if name != metric),
+            acquisition=self.acquisition or MIXED,
             solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve, needs),
             serve=serve,
             trials=self.trials or (rules.trials_by_time if self._is_timed else rules.trials),
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
-            space=current_names(self.space),
+            space=current_names(overrides_of(self.space)),
             features=tuple(self.features),
             drop=tuple(self.drop),
         )
@@ -131,6 +136,7 @@ class Study(Settings):
         """Show the fields that differ from their defaults, without passwords."""
         usual = {setting.name: setting.default for setting in declared(Settings)} | {
             "trials": POLICY.scoring.trials,
+            "acquisition": MIXED,
             "custom": {},
         }
         values = self.as_dict()

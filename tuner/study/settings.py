@@ -10,8 +10,11 @@ from typing import Annotated, Any
 
 from ranktune.solvers.core.declared import Meaning, declared
 from ranktune.tuner.evaluation.names import PLANS
+from ranktune.tuner.samplers.presets import PRESETS
 
 NO_TEST = "none"
+MIXED = "mixed"
+"""The acquisition where none is given."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +149,13 @@ class Settings(ColumnSettings):
             options=("--solver",),
         ),
     ] = ()
+    preset: Annotated[
+        str | None,
+        Setting(
+            "Settings under one name; those that are given take precedence. "
+            + " ".join(f"{name}: {PRESETS.help(name)} ({PRESETS[name]})." for name in PRESETS),
+        ),
+    ] = None
     plan: Annotated[
         str,
         Setting(
@@ -179,15 +189,15 @@ class Settings(ColumnSettings):
         ),
     ] = "thompson"
     acquisition: Annotated[
-        str,
+        str | None,
         Setting(
             "How sampler thompson decides. thompson: maximise one function drawn from the Gaussian process, whatever a "
             "trial costs. averaged: maximise the mean of 16 drawn functions. ei: maximise the expected improvement, "
             "divided by a power of the expected cost. mixed: at random ei, or the same with the mean improvement over "
-            "64 drawn functions.",
-            choices=("mixed", "averaged", "thompson", "ei"),
+            "64 drawn functions. (default: mixed)",
+            choices=(MIXED, "averaged", "thompson", "ei"),
         ),
-    ] = "mixed"
+    ] = None
     within: Annotated[
         str,
         Setting(
@@ -237,6 +247,7 @@ class Settings(ColumnSettings):
         Mapping[str, Any],
         Setting(
             'Narrower search space: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value.',
+            python="Also a distribution of Optuna or a dimension of scikit-optimize.",
             python_only=True,
             content="parameters",
         ),

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ranktune
-from ranktune.solvers import LambdaMART, RankSVM
+from ranktune import LambdaMART, RankSVM
 
 # %%
 # Products are bought that match the search and have good ratings. A rating is between 1 and 5, and some have none.

@@ -9,7 +9,7 @@ precision what share of the list is relevant.
 import matplotlib.pyplot as plt
 
 import ranktune
-from ranktune.solvers import RankSVM
+from ranktune import RankSVM
 from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()

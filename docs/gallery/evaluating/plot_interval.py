@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ranktune
-from ranktune.solvers import RankSVM
+from ranktune import RankSVM
 from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()

@@ -13,8 +13,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ranktune
+from ranktune import LambdaMART
 from ranktune.docs.shop import write_shop
-from ranktune.solvers import LambdaMART
 
 with tempfile.TemporaryDirectory() as folder:
     write_shop(Path(folder))

@@ -14,7 +14,7 @@ import lightgbm
 import matplotlib.pyplot as plt
 import numpy as np
 
-from ranktune.solvers import LambdaMART
+from ranktune import LambdaMART
 from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()

@@ -15,7 +15,7 @@ from time import process_time
 import lightgbm
 import matplotlib.pyplot as plt
 
-from ranktune.solvers import LambdaMART, RankSVM
+from ranktune import LambdaMART, RankSVM
 from ranktune.solvers.data.api_search.dataset import load_split
 
 split = load_split()

@@ -10,7 +10,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import ranktune
-from ranktune.solvers import GBDTRanker, LambdaMART
+from ranktune import GBDTRanker, LambdaMART
 from ranktune.solvers.boosting.objectives import QueryError, SmoothedPairs
 from ranktune.solvers.data.api_search.dataset import load_split
 from ranktune.solvers.losses.smoothed.weights import changes

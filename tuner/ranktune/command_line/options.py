@@ -22,6 +22,7 @@ from ranktune.arguments import FAIL_UNLESS_BETTER, HOME
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
+from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.study.settings import given_columns
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "metric": metric_names,
     "also": metric_names,
     "format": FORMATS.completions(),
+    "preset": PRESETS.completions(),
 }
 """What a shell completes, by field of a declaration."""
 
