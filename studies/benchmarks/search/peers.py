@@ -10,7 +10,10 @@ from __future__ import annotations
 import logging
 import math
 import random
+import shutil
+import tempfile
 import warnings
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -143,8 +146,6 @@ class _Smac:
     """SMAC with its facade for hyperparameters."""
 
     def __init__(self, space: Space, seed: int) -> None:
-        import tempfile
-
         from ConfigSpace import Categorical, ConfigurationSpace, Float, Integer
         from smac import HyperparameterOptimizationFacade, Scenario
 
@@ -155,11 +156,10 @@ class _Smac:
 
         self._space = ConfigurationSpace(seed=seed)
         self._space.add([parameter(name, of) for name, of in space.items()])
-        self._folder = tempfile.TemporaryDirectory()
+        folder = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         facade = HyperparameterOptimizationFacade
-        scenario = Scenario(
-            self._space, output_directory=self._folder.name, deterministic=True, n_trials=100_000, seed=seed
-        )
+        scenario = Scenario(self._space, output_directory=folder, deterministic=True, n_trials=100_000, seed=seed)
         design = facade.get_initial_design(scenario, n_configs=STARTUP)
         self._facade = facade(scenario, _unused, initial_design=design, logging_level=False, overwrite=True)
         self._seed = 0

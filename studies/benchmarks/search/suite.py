@@ -15,7 +15,6 @@ Schwefel's valleys far from each other, and two bowls with waves, the wider of w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -155,7 +154,7 @@ def beam_limits(params: Params) -> list[float]:
     ]  # fmt: skip
 
 
-SUITE: Mapping[str, Problem] = {
+SUITE: dict[str, Problem] = {
     **{
         f"bbob-{f}-{d}": Problem(
             Coco("bbob", f, d), 0.0, 1.0, kind=NUMBERS if d <= FEW else MANY_NUMBERS, library="cocoex"
