@@ -82,7 +82,7 @@ MOST_IMPORTS = 25
 TABLES_OF_NAMES = {("solvers",), ("face",)}
 """Modules that import names to give them on: how many they are is no matter."""
 
-BUDGET = {"solvers": 23015, "tuner": 16915, "studies": 7792, "dashboards": 5260, "tests": 42978}
+BUDGET = {"solvers": 23015, "tuner": 16915, "studies": 7796, "dashboards": 5260, "tests": 42978}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

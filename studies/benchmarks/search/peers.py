@@ -17,10 +17,11 @@ import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib.util import find_spec
 from io import StringIO
 from typing import Any, Protocol, TypeAlias
+from unittest.mock import patch
 
 import numpy as np
 import optuna
@@ -103,7 +104,7 @@ def space_of(problem: Problem) -> Space:
 
 
 class _Hebo:
-    """HEBO, which draws from the global generators: they are set before every question."""
+    """HEBO, which draws from the global generators and from one of pymoo: they are set before every question."""
 
     def __init__(self, space: Space, seed: int) -> None:
         from hebo.design_space.design_space import DesignSpace
@@ -118,13 +119,16 @@ class _Hebo:
 
     def ask(self) -> Params:
         import torch
+        from pymoo.optimize import minimize
 
         seed = int(np.random.SeedSequence([self._seed, self._asked]).generate_state(1)[0])
         self._asked += 1
         random.seed(seed)
         np.random.seed(seed)  # noqa: NPY002
         torch.manual_seed(seed)
-        return {str(name): _plain(value) for name, value in self._optimiser.suggest(1).iloc[0].items()}
+        with patch("hebo.acq_optimizers.evolution_optimizer.minimize", partial(minimize, seed=seed)):
+            suggested = self._optimiser.suggest(1).iloc[0]
+        return {str(name): _plain(value) for name, value in suggested.items()}
 
     def tell(self, asked: Params | None, params: Params, loss: float) -> None:
         import pandas as pd
