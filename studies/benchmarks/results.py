@@ -29,6 +29,7 @@ V = TypeVar("V")
 LIBRARIES = (
     "ranktune", "numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost-cpu", "xgboost", "catboost", "optuna",
     "cmaes", "polars", "pandas", "pytrec-eval-terrier", "flaml", "scikit-optimize",
+    "torch", "botorch", "optuna-integration", "ax-platform", "HEBO", "smac", "coco-experiment",
 )  # fmt: skip
 """Distributions whose versions are stored where they are installed."""
 

@@ -1,7 +1,8 @@
 """Problems for comparing samplers: losses to minimise, synthetic ones and real rankers, with their noise.
 
 A problem's loss is a deterministic function of a trial; noise is the standard deviation that its noisy variant adds.
-Those of TUNING were used to choose the constants of our sampler, those of PROBLEMS were not.
+Those of TUNING were used to choose the constants of our sampler, those of PROBLEMS were not. A problem's kind is its
+class; ranktune.studies.benchmarks.search.suite has more of each class, for comparisons of many samplers.
 
 An evaluation may have a cost in seconds: a synthetic function of the parameters, or the time of fit and predict.
 
@@ -16,7 +17,7 @@ mq2008 ...  1 - NDCG@10 of a ranker fitted on a fold's training queries, on its 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -41,6 +42,14 @@ METRIC = parse_metric("ndcg@10")
 Params: TypeAlias = Mapping[str, Any]
 """The parameters of a trial by name, of whatever type Optuna suggested."""
 
+KINDS = (
+    "numbers", "many-numbers", "integers", "mixed", "categories", "conditional", "plateaus", "constrained", "fronts",
+    "noisy", "learners", "rankings",
+)  # fmt: skip
+"""Classes of problems. Numbers are few up to five; learners are models of scikit-learn, rankings those of RankTune."""
+NUMBERS, MANY_NUMBERS, INTEGERS, MIXED, CATEGORIES, CONDITIONAL = KINDS[:6]
+PLATEAUS, CONSTRAINED, TWO, NOISY, LEARNERS, RANKINGS = KINDS[6:]
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -48,6 +57,9 @@ class Problem:
 
     cost: parameters -> seconds of an evaluation; without it, the loss may set the user attribute "seconds" itself.
     corner: with it the loss is a pair of objectives, and minimum the negative area below the corner of the true front.
+    kind: its class, one of KINDS. is_noisy: values always have the noise, and no sampler knows how large it is.
+    limits: parameters -> numbers of which none may exceed 0; worst: the loss of a run without a feasible trial.
+    library: a module that the loss imports and that need not be installed.
     """
 
     loss: Callable[[Trial], Any]
@@ -56,6 +68,11 @@ class Problem:
     space: UnionSpace | None = None
     cost: Callable[[Params], float] | None = None
     corner: tuple[float, float] | None = None
+    kind: str = MIXED
+    is_noisy: bool = False
+    limits: Callable[[Params], Sequence[float]] | None = None
+    worst: float = 0.0
+    library: str = ""
 
     def evaluate(self, trial: Trial) -> tuple[Any, float | None]:
         """Return the loss of a trial and its seconds (None where it has no cost), which become a user attribute."""
@@ -229,12 +246,12 @@ RANKING_NOISE = 0.006
 PROBLEMS = {
     "func3c": Problem(func3c, -0.7221, 0.1),
     "hart6m": Problem(hart6m, -3.0391, 0.15),
-    "layers": Problem(layers, 0.0, 0.1),
-    "stairs": Problem(stairs, 0.0, 0.5),
-    "levy20": Problem(levy20, 0.0, 0.2),
-    "tree": Problem(Tree("breast_cancer"), None, 0.02),
-    "tree-errors": Problem(Tree("digits", errors=True), None, 0.01),
-    **{name: Problem(values, -area(), 0.0, corner=corner) for name, (values, corner, area) in FRONTS.items()},
+    "layers": Problem(layers, 0.0, 0.1, kind=CONDITIONAL),
+    "stairs": Problem(stairs, 0.0, 0.5, kind=PLATEAUS),
+    "levy20": Problem(levy20, 0.0, 0.2, kind=MANY_NUMBERS),
+    "tree": Problem(Tree("breast_cancer"), None, 0.02, kind=LEARNERS),
+    "tree-errors": Problem(Tree("digits", errors=True), None, 0.01, kind=PLATEAUS),
+    **{name: Problem(values, -area(), 0.0, corner=corner, kind=TWO) for name, (values, corner, area) in FRONTS.items()},
 }
 TUNING = {
     "branin3c": Problem(branin3c, 0.3979, 4.0, cost=_branin_seconds),
@@ -252,5 +269,5 @@ def problems(folder: Path | None = None) -> tuple[dict[str, Problem], dict[str, 
     """Return the problems to report on, and those for tuning, by name; with those of the data sets in folder."""
     reported, tuning = dict(PROBLEMS), dict(TUNING)
     for name, (tunes, ranking) in _rankings(folder).items():
-        (tuning if tunes else reported)[name] = Problem(ranking, None, RANKING_NOISE, ranking.space)
+        (tuning if tunes else reported)[name] = Problem(ranking, None, RANKING_NOISE, ranking.space, kind=RANKINGS)
     return reported, tuning

@@ -91,7 +91,7 @@ class Tree:
         """Return the share of errors, or the mean loss of the probabilities of the right classes, 0.001 at least."""
         from sklearn.tree import DecisionTreeClassifier  # scikit-learn takes a second to import
 
-        X, y = _examples(self.data)
+        X, y = examples(self.data)
         tree = DecisionTreeClassifier(
             criterion=trial.suggest_categorical("criterion", ["gini", "entropy"]),
             max_depth=trial.suggest_int("max_depth", 1, 30),
@@ -109,7 +109,8 @@ class Tree:
 
 
 @lru_cache
-def _examples(data: str) -> tuple[Floats, Ints]:
+def examples(data: str) -> tuple[Floats, Ints]:
+    """Return the features and classes of one of scikit-learn's data sets, in random order."""
     from sklearn import datasets
 
     bunch = getattr(datasets, f"load_{data}")()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import cycle
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -17,11 +18,13 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.studies.benchmarks.search.problems import Problem
 from ranktune.studies.benchmarks.tables import Row, Table
 
-MARKS = (30, 60, 100)
+MARKS = (10, 30, 60, 100)
 """Numbers of trials after which regrets are compared."""
 SHARES = (0.25, 0.5, 1.0)
 """Shares of the seconds of the fastest sampler at which regrets are compared at equal seconds."""
 SIGNIFICANT = 0.05
+PANELS = 4
+"""Panels of the figure in a row."""
 Key: TypeAlias = tuple[str, str, int, bool, int, int]
 
 
@@ -94,6 +97,13 @@ class Selection:
     seeds: Sequence[int]
     setting: Setting
 
+    @property
+    def about(self) -> str:
+        """The setting in words."""
+        return (
+            f"{'noisy' if self.setting.noisy else 'plain'}, {self.setting.workers} at a time, {len(self.seeds)} seeds"
+        )
+
     @cached_property
     def cells(self) -> Mapping[tuple[str, str], list[Run]]:
         """The selected runs by problem and sampler."""
@@ -152,11 +162,13 @@ def tables(chosen: Selection) -> list[Table]:
              None if name == shown[0] else chosen.regrets(title, shown[0], mark))
         for title in titles for mark in setting.marks for name in shown if len(chosen.regrets(title, name, mark))
     ]  # fmt: skip
-    about = f"{'noisy' if setting.noisy else 'plain'}, {setting.workers} at a time, {len(chosen.seeds)} seeds"
     if not rows:
-        return [Table(f"Regret: {about}", [], "no runs")]
+        return [Table(f"Regret: {chosen.about}", [], "no runs")]
     note = f"against: whether {shown[0]} is better or worse than this sampler, Mann-Whitney, two-sided."
-    return [Table(f"Regret, median [quartiles]: {about}", rows, note), Table("Costs of samplers", _costs(chosen))]
+    return [
+        Table(f"Regret, median [quartiles]: {chosen.about}", rows, note),
+        Table("Costs of samplers", _costs(chosen)),
+    ]
 
 
 def _row(where: Row, name: str, regrets: Floats, first: Floats | None) -> Row:
@@ -231,27 +243,31 @@ def figure(chosen: Selection) -> str:
     from plotly.subplots import make_subplots
 
     titles, setting = chosen.titles, chosen.setting
-    drawn = make_subplots(rows=1, cols=len(titles), subplot_titles=list(titles))
+    rows = -(-len(titles) // PANELS)
+    drawn = make_subplots(rows=rows, cols=min(len(titles), PANELS), subplot_titles=list(titles))
     colours = ("#1b6ca8", "#d1495b", "#6c757d", "#2e933c", "#8f5db7", "#c98b0b", "#0f8b8d")
     steps = np.arange(1, setting.trials + 1)
-    for column, title in enumerate(titles, start=1):
-        for name, colour in zip(chosen.names, colours, strict=False):
+    shown: set[str] = set()
+    for place, title in enumerate(titles):
+        where = {"row": 1 + place // PANELS, "col": 1 + place % PANELS}
+        for name, colour in zip(chosen.names, cycle(colours)):
             some = chosen.cells.get((title, name))
             if not some:
                 continue
             regrets = np.array([run.picks for run in some]) - chosen.lowest[title]
             low, middle, high = np.quantile(np.maximum(regrets, 1e-6), (0.25, 0.5, 0.75), axis=0)
-            style = {"legendgroup": name, "mode": "lines"}
-            drawn.add_scatter(x=steps, y=low, line={"width": 0}, showlegend=False, row=1, col=column, **style)
+            style: dict[str, Any] = {"legendgroup": name, "mode": "lines", **where}
+            drawn.add_scatter(x=steps, y=low, line={"width": 0}, showlegend=False, **style)
             drawn.add_scatter(
                 x=steps, y=high, line={"width": 0}, fill="tonexty", fillcolor=colour, opacity=0.15, showlegend=False,
-                row=1, col=column, **style,
+                **style,
             )  # fmt: skip
             drawn.add_scatter(
-                x=steps, y=middle, line={"color": colour}, name=name, showlegend=column == 1, row=1, col=column, **style
+                x=steps, y=middle, line={"color": colour}, name=name, showlegend=name not in shown, **style
             )
-        drawn.update_yaxes(type="log", row=1, col=column)
-        drawn.update_xaxes(title_text="trials", row=1, col=column)
-    drawn.update_layout(template="plotly_white", title="Regret: medians and quartiles")
+            shown.add(name)
+        drawn.update_yaxes(type="log", **where)
+        drawn.update_xaxes(title_text="trials", **where)
+    drawn.update_layout(template="plotly_white", height=max(450, 300 * rows), title="Regret: medians and quartiles")
     page: str = drawn.to_html(include_plotlyjs=True)
     return page

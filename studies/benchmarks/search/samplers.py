@@ -10,114 +10,33 @@ is the area that the front lacks.
 
 from __future__ import annotations
 
-import heapq
 import time
-from collections.abc import Callable, Iterable
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import optuna
 import typer
-from optuna.samplers import BaseSampler, CmaEsSampler, NSGAIISampler
 from optuna.trial import Trial
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.files import cache_folder
 from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
-from ranktune.studies.benchmarks.search.fronts import hypervolume
-from ranktune.studies.benchmarks.search.problems import Problem, problems
-from ranktune.studies.benchmarks.search.regret import (
-    MARKS,
-    Key,
-    Run,
-    Selection,
-    Setting,
-    figure,
-    seconds_tables,
-    tables,
-)
+from ranktune.studies.benchmarks.search.peers import absent
+from ranktune.studies.benchmarks.search.problems import KINDS, Problem, problems
+from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
+from ranktune.studies.benchmarks.search.regret import Key, Run, Selection, Setting, figure, seconds_tables, tables
+from ranktune.studies.benchmarks.search.runs import NAMES, SINGLE, missing, run, sampler_of
+from ranktune.studies.benchmarks.search.suite import SUITE
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.gp.fitting import fit
-from ranktune.tuner.samplers.history import PAIRED, read
-from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
-from ranktune.tuner.samplers.thompson import ThompsonSampler
+from ranktune.tuner.samplers.history import read
 
-VARIANTS: dict[str, Callable[..., BaseSampler]] = {
-    "thompson:ei": partial(ThompsonSampler, acquisition="ei"),
-    "thompson:draw": partial(ThompsonSampler, acquisition="thompson"),
-    "thompson:mixed": partial(ThompsonSampler, acquisition="mixed"),
-    "thompson:costs": partial(ThompsonSampler, costs=True),
-    "thompson:ei:costs": partial(ThompsonSampler, acquisition="ei", costs=True),
-    "thompson:mixed:costs": partial(ThompsonSampler, acquisition="mixed", costs=True),
-    "thompson:again": partial(ThompsonSampler, replicates=True),
-}
-"""ThompsonSampler with options to compare with its defaults."""
-PEERS: dict[str, Callable[..., BaseSampler]] = {
-    "nsga2": partial(NSGAIISampler, population_size=20),
-    "cmaes": partial(CmaEsSampler, warn_independent_sampling=False),
-}
-"""Samplers of Optuna that studies do not offer; cmaes needs the library of that name."""
-SINGLE = ("skopt", "thompson:ei", "thompson:ei:costs", "cmaes")
-"""Samplers for one objective."""
-NOISE, DURATIONS = 0x2015E, 0x71ED
-"""Streams of random numbers. Noise depends on seed and trial only, so it is the same for every sampler."""
-
-
-def is_ours(name: str) -> bool:
-    """Return whether a sampler is ThompsonSampler."""
-    return name.split(":")[0] == "thompson"
-
-
-def sampler_of(name: str, problem: Problem, seed: int, number: int) -> BaseSampler:
-    """Return the sampler called name: one of SAMPLERS, VARIANTS or PEERS."""
-    if name in VARIANTS:
-        return VARIANTS[name](seed=seed, conditions=problem.space, number=number)
-    if name in PEERS:
-        return PEERS[name](seed=int(np.random.SeedSequence([seed, number]).generate_state(1)[0]))
-    return make_sampler(name, seed=seed, number=number, space=problem.space)
-
-
-def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) -> Run:
-    """Return one run of a sampler, in the order in which trials ended."""
-    study = optuna.create_study(directions=["minimize"] * (1 if problem.corner is None else 2))
-    durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
-    running: list[tuple[float, int, Trial, Any]] = []
-    losses: dict[int, Any] = {}
-    costs: dict[int, float | None] = {}
-    picks: list[float] = []
-    spent: list[float] = []
-    believed: dict[int, float] = {}
-    best, clock, asked, begun = float("inf"), 0.0, 0, time.process_time()
-    while len(picks) < setting.trials:
-        while asked < setting.trials and len(running) < setting.workers:
-            study.sampler = sampler_of(name, problem, seed, asked)
-            trial = study.ask()
-            loss, costs[asked] = problem.evaluate(trial)
-            heapq.heappush(running, (clock + durations[asked], asked, trial, loss))
-            asked += 1
-        clock, number, trial, losses[number] = heapq.heappop(running)
-        observed = losses[number]
-        if setting.noisy:
-            observed += problem.noise * np.random.default_rng([seed, number, NOISE]).standard_normal()
-            trial.set_user_attr(PAIRED, problem.noise**2)
-        study.tell(trial, observed)
-        seconds = costs[number]
-        if seconds is not None:
-            spent.append(seconds + (spent[-1] if spent else 0.0))
-        if problem.corner is not None:
-            picks.append(-hypervolume(list(losses.values()), problem.corner))
-            continue
-        picks.append(losses[number] if observed < best else picks[-1])
-        best = min(best, observed)
-        if is_ours(name) and len(picks) in (*MARKS, setting.trials):
-            believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).posterior_best(study).number]
-    taken = (time.process_time() - begun) / setting.trials
-    duplicates = setting.trials - len({str(sorted(t.params.items(), key=str)) for t in study.trials})
-    return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, duplicates, taken, spent)
+REPEATS = 5
 
 
 def ten(trial: Trial) -> float:
@@ -126,14 +45,14 @@ def ten(trial: Trial) -> float:
     return total + sum(0.1 * "abc".index(str(trial.suggest_categorical(f"c{j}", "abc"))) for j in range(2))
 
 
-def seconds_a_suggestion(name: str, n: int, repeats: int = 5) -> float:
+def seconds_a_suggestion(name: str, n: int, repeats: int = REPEATS) -> float:
     """Return the median processor seconds of one suggestion after n random trials in ten dimensions."""
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(ten, n_trials=n)
-    problem = Problem(ten, None, 0.0)
+    problem, sampler = Problem(ten, None, 0.0), None
     taken = []
     for _ in range(repeats):
-        study.sampler = sampler_of(name, problem, 0, len(study.trials))
+        study.sampler = sampler = sampler_of(name, problem, 0, len(study.trials), sampler)
         begun = time.process_time()
         trial = study.ask()
         value = ten(trial)  # suggestions are computed on first use
@@ -156,14 +75,17 @@ def seconds_a_fit(n: int, repeats: int = 5) -> float:
     return float(np.median(taken))
 
 
-TUNING = "tuning"
+TUNING, EVERY = "tuning", "suite"
+"""The names of the problems on which our constants were tuned, and of all others."""
 
 
-def overhead_table(names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300, 1000)) -> Table:
+def overhead_table(
+    names: Iterable[str], counts: tuple[int, ...] = (30, 100, 300, 1000), repeats: int = REPEATS
+) -> Table:
     """Return the processor milliseconds of one suggestion, and of a fit from scratch."""
     rows: list[Row] = []
     for name in names:
-        rows.append({"sampler": name, **{f"n={n}": 1000 * seconds_a_suggestion(name, n) for n in counts}})
+        rows.append({"sampler": name, **{f"n={n}": 1000 * seconds_a_suggestion(name, n, repeats) for n in counts}})
     rows.append({"sampler": "fit of hyperparameters", **{f"n={n}": 1000 * seconds_a_fit(n) for n in counts}})
     return Table("Processor milliseconds of a suggestion after n trials in ten dimensions", rows)
 
@@ -178,15 +100,34 @@ def chosen(text: str, known: Iterable[str], what: str) -> list[str]:
     return names
 
 
-_NAMES = [*SAMPLERS.names, *VARIANTS, *PEERS]
-Samplers = Annotated[str, typer.Option(help=f"Of {', '.join(_NAMES)}, separated by commas.")]
+Samplers = Annotated[str, typer.Option(help=f"Of {', '.join(NAMES)}, separated by commas.")]
 
 
-def suggestions(samplers: Samplers = "thompson,tpe,random,skopt", counts: str = "30,100,300,1000") -> list[Table]:
+def suggestions(
+    samplers: Samplers = "thompson,tpe,random,skopt",
+    counts: str = "30,100,300,1000",
+    repeats: Annotated[int, typer.Option(help="Suggestions after each number of trials.", min=1)] = REPEATS,
+) -> list[Table]:
     """Measure the cost of a suggestion after each of counts trials, and of fitting the Gaussian process."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    wanted = chosen(samplers, _NAMES, "sampler")
-    return [overhead_table(wanted, tuple(int(count) for count in counts.split(",")))]
+    wanted, left_out = available({name: missing(name) for name in chosen(samplers, NAMES, "sampler")})
+    return [overhead_table(wanted, tuple(int(count) for count in counts.split(",")), repeats), *left_out]
+
+
+def available(libraries: Mapping[str, Iterable[str]]) -> tuple[list[str], list[Table]]:
+    """Return the names without a missing library, and a table of the others if there are any."""
+    missed = {name: ", ".join(lacks) for name, lacks in libraries.items()}
+    rows: list[Row] = [{"left out": name, "not installed": lacks} for name, lacks in missed.items() if lacks]
+    return [name for name, lacks in missed.items() if not lacks], [Table("Left out", rows)] if rows else []
+
+
+def titles_of(text: str, known: Mapping[str, Problem], tuning: Iterable[str]) -> list[str]:
+    """Return the problems that are named, in a class that is named, in 'tuning', or in 'suite', which is all others."""
+    every = [title for title in known if title not in set(tuning)]
+    groups = {kind: [title for title in every if known[title].kind == kind] for kind in KINDS}
+    groups |= {TUNING: list(tuning), EVERY: every}
+    named = chosen(text, [*known, *groups], "problem")
+    return list(dict.fromkeys(title for name in named for title in groups.get(name, [name])))
 
 
 def main(
@@ -195,8 +136,9 @@ def main(
         str,
         typer.Option(
             "--problems",
-            help="Separated by commas; all if empty. 'tuning' stands for the problems on which our "
-            "constants were tuned.",
+            help="Problems and classes of them, separated by commas; those of the page if empty. "
+            f"Classes: {', '.join(KINDS)}. 'suite' stands for all, without 'tuning': those on which our constants "
+            "were tuned.",
         ),
     ] = "",
     data: Annotated[
@@ -210,35 +152,45 @@ def main(
     noisy: Annotated[bool, typer.Option("--noisy", help="Add noise of a known standard deviation.")] = False,
     seconds: Annotated[float, typer.Option(help="Start no run after so many seconds.", min=0)] = 1e9,
     keep_in: Annotated[
-        Path | None,
-        typer.Option("--keep", help="File of finished runs, which are not repeated. (default: in the cache folder)"),
+        list[Path] | None,
+        typer.Option(
+            "--keep",
+            help="File of finished runs, which are not repeated. Of several, the first gets the new runs. (default: in "
+            "the cache folder)",
+        ),
     ] = None,
+    pair: Annotated[str, typer.Option(help="Two samplers to compare run by run, separated by a comma.")] = "",
+    by_class: Annotated[
+        bool, typer.Option("--ranks", help="Show mean ranks by class, without the regret on each problem.")
+    ] = False,
     plot: Annotated[Path | None, typer.Option(help="Write a page with a figure to this file.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few trials and seeds of two problems, not stored.")] = False,
 ) -> list[Table]:
     """Compare the regret that samplers reach."""
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    wanted = chosen(samplers, _NAMES, "sampler")
+    warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     reported, tuning = problems(data)
-    known = reported | tuning
-    if names == TUNING:
-        titles = list(tuning)
-    else:
-        titles = chosen(names or ("func3c,hart6m" if quick else ",".join(reported)), known, "problem")
+    known = reported | tuning | SUITE
+    rivals = chosen(pair, NAMES, "sampler") if pair else []
+    if len(rivals) not in (0, 2):
+        raise ParameterError(f"pair='{pair}': name two samplers, separated by a comma.")
+    wanted, left_out = available({name: missing(name) for name in chosen(samplers, NAMES, "sampler")})
+    planned_titles = titles_of(names or ("func3c,hart6m" if quick else ",".join(reported)), known, tuning)
+    titles, without = available({title: absent([known[title].library]) for title in planned_titles})
     setting = Setting(noisy, 12 if quick else trials, workers)
     every = range(first_seed, first_seed + (2 if quick else seeds))
-    path = None if quick else keep_in or cache_folder() / "sampler-runs.jsonl"
-    runs = {run.key: run for run in stored_results(path, Run.from_json)}
+    paths = [] if quick else keep_in or [cache_folder() / "sampler-runs.jsonl"]
+    runs = {run.key: run for path in paths for run in stored_results(path, Run.from_json)}
     planned = (
         (title, name, seed, noisy, workers, setting.trials)
-        for title, name, seed in product(titles, wanted, every)
+        for seed, title, name in product(every, titles, wanted)
         if known[title].corner is None or not (name in SINGLE or noisy)
     )
 
     def run_and_keep(key: Key) -> Run:
         title, name, seed, *_ = key
         finished = run(known[title], title, name, seed, setting)
-        append_result(path, asdict(finished))
+        append_result(paths[0] if paths else None, asdict(finished))
         return finished
 
     add_missing(planned, runs, run_and_keep, seconds)
@@ -246,4 +198,6 @@ def main(
     selection = Selection(list(runs.values()), known, titles, wanted, every, setting)
     if plot is not None:
         plot.write_text(figure(selection), encoding="utf-8")
-    return [*tables(selection), *seconds_tables(selection)]
+    shown = [] if by_class else [*tables(selection), *seconds_tables(selection)]
+    duels = [duel(selection, *rivals)] if rivals else []
+    return [*shown, *rank_tables(selection), *duels, *left_out, *without]

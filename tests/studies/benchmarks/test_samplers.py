@@ -23,7 +23,8 @@ from ranktune.studies.benchmarks.search.regret import (
     seconds_tables,
     tables,
 )
-from ranktune.studies.benchmarks.search.samplers import overhead_table, run
+from ranktune.studies.benchmarks.search.runs import run
+from ranktune.studies.benchmarks.search.samplers import overhead_table
 
 
 def test_minima_of_the_synthetic_problems() -> None:
