@@ -103,3 +103,11 @@ def case(name: str) -> Queries:
     if name not in CASES:
         raise ParameterError(f"there is no case '{name}'. {nearest(name, CASES)}")
     return CASES[name]()
+
+
+def seeds_of(text: str) -> range:
+    """Return the seeds of a text, first:last without the last, or so many from 0. Raises ParameterError for others."""
+    first, _, last = text.rpartition(":")
+    if not ((first or "0").isdecimal() and last.isdecimal()):
+        raise ParameterError(f"'{text}' are no seeds: give the first and the last, such as 0:72.")
+    return range(int(first or 0), int(last))

@@ -17,6 +17,7 @@ from ranktune.solvers.core.errors import ParameterError, RankTuneError
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
+from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.tables import Row, Table, drawn
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
@@ -79,7 +80,7 @@ def table(
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
 ) -> None:
     """Measure what configurations reach on tasks, by checkpoints, at shares of the training queries."""
-    tasks = {f"{DRAWN}-{seed}": partial(_drawn, seed) for seed in _range(seeds)}
+    tasks = {f"{DRAWN}-{seed}": partial(_drawn, seed) for seed in seeds_of(seeds)}
     options: ReadOptions = {} if qid is None else {"qid": qid}
     if drop:
         options["drop"] = drop
@@ -193,7 +194,7 @@ def simulate(
 ) -> None:
     """Simulate studies on the table, and show what they deliver."""
     by_kind: dict[tuple[str, float], list[Delivered]] = {}
-    measurement, plan = Measurement(), Plan(seconds or DEFAULT_SECONDS, _range(seeds), studies)
+    measurement, plan = Measurement(), Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
     for name, solvers in (("all", SOLVERS), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
         tasks = known_tasks(keep, half, solvers)
         (known,) = simulated(tasks, plan, [Rules.parse(rules)], lambda line: typer.echo(line, err=True))
@@ -218,7 +219,7 @@ def compare(
     studies: Most = None,
 ) -> None:
     """Simulate the same studies by several rules, and compare what they deliver with the first of them, in pairs."""
-    plan, tasks = Plan(seconds or DEFAULT_SECONDS, _range(seeds), studies), known_tasks(keep, half, SOLVERS)
+    plan, tasks = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies), known_tasks(keep, half, SOLVERS)
     known = simulated(tasks, plan, [Rules.parse(each) for each in rules], lambda line: typer.echo(line, err=True))
     _print(compared(rules, known, half))
 
@@ -241,13 +242,6 @@ def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
 def _print(table: Table) -> None:
     console = Console()
     console.print(drawn(table, console.width))
-
-
-def _range(text: str) -> range:
-    first, _, last = text.partition(":")
-    if not (first.isdecimal() and last.isdecimal()):
-        raise ParameterError(f"'{text}' are no seeds: give the first and the last, such as 0:72.")
-    return range(int(first), int(last))
 
 
 def _drawn(seed: int) -> Split:

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from optuna.trial import Trial
 
+from ranktune.solvers.core.space import Value
 from ranktune.studies.benchmarks.search.programs import examples
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 FOLDS = 4
 
 
-def errors(make: Callable[[], Any], data: str, at_most: int = 10_000) -> float:
+def errors(make: Callable[[], BaseEstimator], data: str, at_most: int = 10_000) -> float:
     """Return the share of errors of a model on the held-out examples of each fold; at_most examples are used."""
     X, y = (part[:at_most] for part in examples(data))  # in random order
     wrong = 0
@@ -40,7 +44,7 @@ def svc(trial: Trial) -> float:
     from sklearn.svm import SVC
 
     kernel = trial.suggest_categorical("kernel", ["linear", "rbf", "poly"])
-    chosen: dict[str, Any] = {"kernel": kernel, "C": trial.suggest_float("C", 1e-3, 1e3, log=True)}
+    chosen: dict[str, Value] = {"kernel": kernel, "C": trial.suggest_float("C", 1e-3, 1e3, log=True)}
     if kernel != "linear":
         chosen["gamma"] = trial.suggest_float("gamma", 1e-5, 1e1, log=True)
     if kernel == "poly":
@@ -78,7 +82,7 @@ def networks(trial: Trial) -> float:
     widths = [trial.suggest_int("width0", 2, 32, log=True)]
     if trial.suggest_int("layers", 1, 2) == 2:
         widths.append(trial.suggest_int("width1", 2, 32, log=True))
-    chosen: dict[str, Any] = {
+    chosen: dict[str, Value | list[int]] = {
         "hidden_layer_sizes": widths, "alpha": penalty, "max_iter": 30, "random_state": 0,
         "learning_rate_init": trial.suggest_float("rate", 1e-4, 1e-1, log=True),
         "activation": trial.suggest_categorical("activation", ["relu", "tanh"]),

@@ -1,8 +1,8 @@
 """Optimisers of other libraries as Optuna samplers that are made once a run. Their libraries need not be installed.
 
 Those of Optuna and of optuna-integration are samplers. HEBO, SMAC and Ax are asked for the values of all parameters
-that a problem can have. They are told a finished trial with a default of what it did not have: the middle or the first
-category; HEBO is told what was asked. SMAC and HEBO begin with ten points, as ours does.
+that a problem can have. They get a finished trial with a default of what it did not have: the middle or the first
+category; HEBO gets what it suggested. SMAC and HEBO begin with ten points, as ours does.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from io import StringIO
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import optuna
@@ -29,6 +29,7 @@ from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, NSGAIISampler,
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
+from ranktune.solvers.core.space import Value
 from ranktune.studies.benchmarks.search.problems import Params, Problem
 
 STARTUP = 10
@@ -48,7 +49,7 @@ class Optimiser(Protocol):
 
 
 class AskTellSampler(BaseSampler):
-    """An optimiser that is asked and told, as a sampler of one study with one objective."""
+    """An optimiser with the methods ask and tell, as a sampler of one study with one objective."""
 
     def __init__(self, optimiser: Optimiser, space: Space, seed: int) -> None:
         self._optimiser, self._space = optimiser, dict(space)
@@ -61,7 +62,9 @@ class AskTellSampler(BaseSampler):
         """Return all parameters."""
         return self._space
 
-    def sample_relative(self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]) -> Any:
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Value]:
         """Tell the optimiser what has ended, and ask it."""
         with warnings.catch_warnings(), redirect_stdout(StringIO()):  # HEBO prints
             warnings.simplefilter("ignore")
@@ -71,14 +74,15 @@ class AskTellSampler(BaseSampler):
                     asked, had = self._asked.pop(ended.number, None), self._defaults | ended.params
                     self._optimiser.tell(asked, had, ended.values[0])
             self._asked[trial.number] = self._optimiser.ask()
-            return self._asked[trial.number]
+            return dict(self._asked[trial.number])
 
-    def sample_independent(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Any:
+    def sample_independent(self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution) -> Value:
         """Return a random value of a parameter that was not known."""
-        return self._random.sample_independent(study, trial, name, distribution)
+        value: Value = self._random.sample_independent(study, trial, name, distribution)
+        return value
 
 
-def default(distribution: BaseDistribution) -> Any:
+def default(distribution: BaseDistribution) -> Value:
     """Return the middle of a distribution on its scale, or its first category."""
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[0]
@@ -130,11 +134,11 @@ class _Hebo:
     def tell(self, asked: Params | None, params: Params, loss: float) -> None:
         import pandas as pd
 
-        told = asked or params  # defaults can be constant, of which its scaling makes NaN
-        self._optimiser.observe(pd.DataFrame([dict(told)]), np.array([[loss]]))
+        known = asked or params  # defaults can be constant, of which its scaling makes NaN
+        self._optimiser.observe(pd.DataFrame([dict(known)]), np.array([[loss]]))
 
 
-def _of_hebo(name: str, of: BaseDistribution) -> dict[str, Any]:
+def _of_hebo(name: str, of: BaseDistribution) -> dict[str, object]:
     if isinstance(of, CategoricalDistribution):
         return {"name": name, "type": "cat", "categories": list(of.choices)}
     assert isinstance(of, FloatDistribution | IntDistribution)
@@ -150,9 +154,10 @@ class _Smac:
         from ConfigSpace import Categorical, ConfigurationSpace, Float, Integer
         from smac import HyperparameterOptimizationFacade, Scenario
 
-        def parameter(name: str, of: Any) -> Any:
+        def parameter(name: str, of: BaseDistribution) -> object:
             if isinstance(of, CategoricalDistribution):
                 return Categorical(name, list(of.choices))
+            assert isinstance(of, FloatDistribution | IntDistribution)
             return (Integer if isinstance(of, IntDistribution) else Float)(name, (of.low, of.high), log=of.log)
 
         self._space = ConfigurationSpace(seed=seed)
@@ -174,11 +179,11 @@ class _Smac:
         from ConfigSpace import Configuration
         from smac.runhistory import TrialInfo, TrialValue
 
-        told = TrialInfo(Configuration(self._space, values=dict(params)), seed=self._seed)
-        self._facade.tell(told, TrialValue(cost=loss), save=False)
+        known = TrialInfo(Configuration(self._space, values=dict(params)), seed=self._seed)
+        self._facade.tell(known, TrialValue(cost=loss), save=False)
 
 
-def _unused(config: Any, seed: int = 0) -> float:
+def _unused(config: object, seed: int = 0) -> float:
     raise NotImplementedError
 
 
@@ -189,9 +194,10 @@ class _Ax:
         from ax.api.client import Client
         from ax.api.configs import ChoiceParameterConfig, RangeParameterConfig
 
-        def parameter(name: str, of: Any) -> Any:
+        def parameter(name: str, of: BaseDistribution) -> object:
             if isinstance(of, CategoricalDistribution):
                 return ChoiceParameterConfig(name=name, values=list(of.choices), parameter_type="str", is_ordered=False)
+            assert isinstance(of, FloatDistribution | IntDistribution)
             whole = isinstance(of, IntDistribution)
             return RangeParameterConfig(
                 name=name, bounds=(of.low, of.high), parameter_type="int" if whole else "float",
@@ -219,7 +225,7 @@ class _Ax:
         self._client.complete_trial(trial_index=number, raw_data={"loss": loss})
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a number or text of numpy as that of Python."""
     return value.item() if isinstance(value, np.generic) else value
 

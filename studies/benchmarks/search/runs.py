@@ -35,7 +35,7 @@ VARIANTS: dict[str, Callable[..., BaseSampler]] = {
 SINGLE = ("skopt", "thompson:ei", "thompson:ei:costs", *(name for name, peer in PEERS.items() if not peer.several))
 """Samplers for one objective."""
 BLIND = ("skopt", *(name for name, peer in PEERS.items() if not peer.limits))
-"""Samplers that see no limits: they are told a loss with a penalty."""
+"""Samplers that see no limits: they get a loss with a penalty."""
 NOISE, DURATIONS = 0x2015E, 0x71ED
 """Streams of random numbers. Noise depends on seed and trial only, so it is the same for every sampler."""
 

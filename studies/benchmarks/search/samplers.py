@@ -25,6 +25,7 @@ from optuna.trial import Trial
 
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.files import cache_folder
+from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
 from ranktune.studies.benchmarks.search.peers import absent
 from ranktune.studies.benchmarks.search.problems import KINDS, Problem, problems
@@ -146,8 +147,9 @@ def main(
         typer.Option(help="Folder of MQ2008, OHSUMED (each with Fold1 ...) and lightgbm_example, for their problems."),
     ] = None,
     trials: Annotated[int, typer.Option(help="Evaluations a run.", min=1)] = 60,
-    seeds: Annotated[int, typer.Option(help="Runs of each sampler.", min=1)] = 20,
-    first_seed: Annotated[int, typer.Option(help="The first of the seeds.", min=0)] = 0,
+    seeds: Annotated[
+        str, typer.Option(help="Runs of each sampler: so many, or seeds first:last, the last without.")
+    ] = "20",
     workers: Annotated[int, typer.Option(help="Trials that run at the same time, in simulated time.", min=1)] = 1,
     noisy: Annotated[bool, typer.Option("--noisy", help="Add noise of a known standard deviation.")] = False,
     seconds: Annotated[float, typer.Option(help="Start no run after so many seconds.", min=0)] = 1e9,
@@ -159,9 +161,9 @@ def main(
             "the cache folder)",
         ),
     ] = None,
-    pair: Annotated[str, typer.Option(help="Two samplers to compare run by run, separated by a comma.")] = "",
     by_class: Annotated[
-        bool, typer.Option("--ranks", help="Show mean ranks by class, without the regret on each problem.")
+        bool,
+        typer.Option("--ranks", help="Show mean ranks by class, and compare the first two samplers run by run."),
     ] = False,
     plot: Annotated[Path | None, typer.Option(help="Write a page with a figure to this file.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Few trials and seeds of two problems, not stored.")] = False,
@@ -171,14 +173,11 @@ def main(
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     reported, tuning = problems(data)
     known = reported | tuning | SUITE
-    rivals = chosen(pair, NAMES, "sampler") if pair else []
-    if len(rivals) not in (0, 2):
-        raise ParameterError(f"pair='{pair}': name two samplers, separated by a comma.")
     wanted, left_out = available({name: missing(name) for name in chosen(samplers, NAMES, "sampler")})
     planned_titles = titles_of(names or ("func3c,hart6m" if quick else ",".join(reported)), known, tuning)
     titles, without = available({title: absent([known[title].library]) for title in planned_titles})
     setting = Setting(noisy, 12 if quick else trials, workers)
-    every = range(first_seed, first_seed + (2 if quick else seeds))
+    every = seeds_of("2" if quick else seeds)
     paths = [] if quick else keep_in or [cache_folder() / "sampler-runs.jsonl"]
     runs = {run.key: run for path in paths for run in stored_results(path, Run.from_json)}
     planned = (
@@ -198,6 +197,7 @@ def main(
     selection = Selection(list(runs.values()), known, titles, wanted, every, setting)
     if plot is not None:
         plot.write_text(figure(selection), encoding="utf-8")
-    shown = [] if by_class else [*tables(selection), *seconds_tables(selection)]
-    duels = [duel(selection, *rivals)] if rivals else []
-    return [*shown, *rank_tables(selection), *duels, *left_out, *without]
+    if not by_class:
+        return [*tables(selection), *seconds_tables(selection), *left_out, *without]
+    duels = [duel(selection, *wanted[:2])] if len(wanted) > 1 else []
+    return [*rank_tables(selection), *duels, *left_out, *without]

@@ -18,11 +18,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from optuna.trial import Trial
 
+from ranktune.solvers.core.arrays import Floats
 from ranktune.studies.benchmarks.search.learners import LEARNERS_OF
 from ranktune.studies.benchmarks.search.problems import (
     CATEGORIES,
@@ -42,6 +43,18 @@ from ranktune.studies.benchmarks.search.problems import (
 FUNCTIONS, DIMENSIONS, OF_INTEGERS = (1, 8, 15, 20, 24), (2, 5, 10, 20), (5, 10)
 FEW = 5
 """Numbers up to which they are few."""
+
+
+class CocoFunction(Protocol):
+    """A function of COCO, as far as it is used."""
+
+    number_of_integer_variables: int
+    lower_bounds: Floats
+    upper_bounds: Floats
+
+    def __call__(self, x: Floats) -> float:
+        """Return the value at x, (dimension,)."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,7 @@ class Coco:
 
 
 @lru_cache
-def _coco(coco: Coco) -> tuple[Any, float]:
+def _coco(coco: Coco) -> tuple[CocoFunction, float]:
     """Return a function, and what is taken off its values."""
     from cocoex import BareProblem, Suite
 

@@ -107,20 +107,20 @@ def test_all_parameters_of_a_problem_are_found() -> None:
 
 
 class Recorder:
-    """An optimiser that answers the highest values, and remembers what it was told."""
+    """An optimiser that answers the highest values, and remembers what it got."""
 
     def __init__(self, space: dict[str, BaseDistribution]) -> None:
         self.answer = {n: d.choices[-1] if isinstance(d, CategoricalDistribution) else d.high for n, d in space.items()}  # type: ignore[attr-defined]
-        self.told: list[tuple[Params | None, Params, float]] = []
+        self.got: list[tuple[Params | None, Params, float]] = []
 
     def ask(self) -> Params:
         return self.answer
 
     def tell(self, asked: Params | None, params: Params, loss: float) -> None:
-        self.told.append((asked, params, loss))
+        self.got.append((asked, params, loss))
 
 
-def test_an_optimiser_is_told_defaults_of_what_a_trial_did_not_have() -> None:
+def test_an_optimiser_gets_defaults_of_what_a_trial_did_not_have() -> None:
     space = {
         "kind": CategoricalDistribution(["a", "b"]),
         "x": FloatDistribution(1.0, 100.0, log=True),
@@ -134,7 +134,7 @@ def test_an_optimiser_is_told_defaults_of_what_a_trial_did_not_have() -> None:
         return trial.suggest_int("k", 0, 10) + trial.suggest_float("unknown", 0.0, 1.0)
 
     study.optimize(loss, n_trials=2)
-    ((asked, params, value),) = recorder.told  # the last is told with the next question
+    ((asked, params, value),) = recorder.got  # the last comes with the next question
     assert asked == {"kind": "b", "x": 100.0, "k": 10} and value == study.trials[0].value
     assert params == {"kind": "b", "x": pytest.approx(10.0), "k": 10, "unknown": study.trials[0].params["unknown"]}
     assert [default(of) for of in space.values()] == ["a", pytest.approx(10.0), 5]
@@ -192,7 +192,7 @@ def test_the_command_compares_classes_and_continues(tmp_path: Path) -> None:
     apart = [len(file.read_text().splitlines()) for file in (first, second)]
     assert apart == [7, 14]  # labels20, layers, stages and four of two objectives
     both = output(
-        "--samplers", "random,tpe,nsga2", "--seeds", "1", "--pair", "tpe,random", "--plot", str(page),
+        "--samplers", "tpe,random,nsga2", "--seeds", "1", "--plot", str(page),
         "--keep", str(first), "--keep", str(second),
     )  # fmt: skip
     assert [len(file.read_text().splitlines()) for file in (first, second)] == apart
@@ -223,8 +223,3 @@ def test_what_is_not_installed_is_left_out_with_a_line(monkeypatch: pytest.Monke
         .stdout
     )
     assert "random" in output and "smac" in output and "Left out" in output
-
-
-def test_a_pair_is_two_samplers() -> None:
-    wrong = CliRunner().invoke(app, ["sampler", "--pair", "random"], catch_exceptions=False)
-    assert wrong.exit_code == 2 and "name two samplers" in wrong.stderr

@@ -88,6 +88,6 @@ def test_what_is_missing_is_said(tmp_path: Path) -> None:
         result = CliRunner().invoke(app, [command, "--keep", str(tmp_path / "rows")])
         with pytest.raises(ParameterError, match="0 tasks to learn from and 0 that confirm"):
             raise result.exception or AssertionError
-    result = CliRunner().invoke(app, ["table", "--keep", str(tmp_path / "rows"), "--seeds", "7"])
-    with pytest.raises(ParameterError, match="'7' are no seeds"):
+    result = CliRunner().invoke(app, ["table", "--keep", str(tmp_path / "rows"), "--seeds", "7:"])
+    with pytest.raises(ParameterError, match="'7:' are no seeds"):
         raise result.exception or AssertionError
