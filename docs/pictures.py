@@ -111,7 +111,7 @@ PICTURES: dict[str, tuple[Callable[[Any], None], int]] = {
     "power": (power, 1),
 }
 """Name -> what draws it, and the number of its axes."""
-SCRIPTS = {"objectives": "gallery/solvers/plot_objectives.py"}
+SCRIPTS = {"objectives": "gallery/solvers/plot_objectives.py", "composition": "gallery/tuning/plot_composition.py"}
 """Name -> the script of the gallery, whose figures are pictures by their names."""
 
 

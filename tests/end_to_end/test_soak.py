@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.tuner.gp.proposal import MAX_TRIALS, Trials
+from ranktune.tuner.gp.proposal import MAX_TRIALS
+from ranktune.tuner.gp.trials import Trials
 from tests.support import soak
 
 

@@ -1,7 +1,7 @@
 """The hyperparameters of a study's trials: their fit and samples, renewed as trials are added, and cached.
 
-Both are renewed each time the number of trials has grown by a fixed share, so that they depend on the trials alone, and
-a cache of recent ones does not change them. More than MAX_FITTED_TRIALS trials are thinned.
+Both are renewed each time the number of trials has grown by a tenth, or by twenty, so that they depend on the trials
+alone, and a cache of recent ones does not change them. More than MAX_FITTED_TRIALS trials are thinned.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from ranktune.tuner.gp.posterior import standard_deviation, standardise
 
 MAX_FITTED_TRIALS = 300
 """Trials that the hyperparameters are fitted to: the likelihood of that many is sharp, and the cost is cubic."""
-REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH, LATE_REFIT_GROWTH = 12, 1.1, 1.05
-"""Up to 12 trials every one refits; beyond, growth by 10 %, and beyond MAX_FITTED_TRIALS by 5 %."""
+REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH, MOST_UNFITTED = 12, 1.1, 20
+"""Up to 12 trials every one refits; beyond, growth by 10 %, or by 20 trials if these are fewer."""
 SAMPLES, BURN_IN, THINNING = 16, 12, 2
 """Samples of a fit, steps of the chain before the first, and from one to the next."""
 
@@ -83,11 +83,10 @@ def _fit_size(n: int) -> int:
     """Return how many of the first of n trials the fit uses."""
     if n <= REFIT_EACH_TRIAL_UP_TO:
         return n
-    first, growth = (
-        (REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH) if n <= MAX_FITTED_TRIALS else (MAX_FITTED_TRIALS, LATE_REFIT_GROWTH)
-    )
-    steps = int(np.floor(np.log(n / first) / np.log(growth) + 1e-9))
-    return max(first, min(n, int(np.ceil(first * growth**steps))))
+    if n >= MOST_UNFITTED / (REFIT_GROWTH - 1.0):
+        return n - n % MOST_UNFITTED
+    steps = int(np.floor(np.log(n / REFIT_EACH_TRIAL_UP_TO) / np.log(REFIT_GROWTH) + 1e-9))
+    return max(REFIT_EACH_TRIAL_UP_TO, min(n, int(np.ceil(REFIT_EACH_TRIAL_UP_TO * REFIT_GROWTH**steps))))
 
 
 def representatives(gains: Floats, most: int) -> Ints:

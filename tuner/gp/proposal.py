@@ -23,22 +23,21 @@ such values, since its paths differ.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.fitting import fit, relative_variances, samples
+from ranktune.tuner.gp.fitting import Scaled, fit, relative_variances, samples
 from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement, reference_point
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.replicates import best_replicate
 from ranktune.tuner.gp.search import maximise
+from ranktune.tuner.gp.trials import Trials
 from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
 
 THOMPSON, AVERAGED, EI, MIXED = "thompson", "averaged", "ei", "mixed"
@@ -67,72 +66,6 @@ COST_EXPONENT = 0.3
 """Exponent of the expected cost by which improvement is divided; more neglects expensive good configurations."""
 LOCAL_CENTRES = 5
 """Trials with candidates around them, besides the best of each category that activates parameters."""
-
-
-@dataclass(frozen=True, eq=False)
-class Trials:
-    """The trials so far.
-
-    rows         (n, d) masked configurations, in the order in which they were tried
-    gains        (n,) finite, larger is better; more: those of further objectives, (n,) each
-    noise        (n,) relative noise variances; level: the variance of gains they are relative to, 0 if unknown
-    pending      (q, d) running configurations
-    constraints  (n,) each, satisfied where not above 0, NaN where unknown
-    extra        (n,) additional noise variance of trials that were evaluated on a part of the plan
-    seconds      (n,) cost of each trial, NaN where unknown
-    """
-
-    rows: Floats
-    gains: Floats
-    noise: Floats
-    pending: Floats
-    more: tuple[Floats, ...] = ()
-    constraints: tuple[Floats, ...] = ()
-    level: float = 0.0
-    extra: Floats | float = 0.0
-    seconds: Floats | float = np.nan
-
-    @property
-    def is_single_objective(self) -> bool:
-        """Whether there is one objective, and no constraint."""
-        return not self.more and not self.constraints
-
-    def within(self, most: int) -> Trials:
-        """Return at most that many trials: half of them the best that keep the constraints, the others the latest."""
-        if len(self.gains) <= most:
-            return self
-        return self.chosen(self.window(most, self.allowed))
-
-    @property
-    def allowed(self) -> NDArray[np.bool_]:
-        """Which trials keep the constraints, (n,); a value that is unknown violates none."""
-        return np.asarray(~np.any([values > 0.0 for values in (np.zeros_like(self.gains), *self.constraints)], axis=0))
-
-    def window(self, most: int, eligible: NDArray[np.bool_]) -> Ints:
-        """Return rising places of at most that many trials: half of them the best eligible ones, the others the latest.
-
-        Several objectives have no best.
-        """
-        if len(self.gains) <= most:
-            return np.arange(len(self.gains))
-        kept = np.zeros(len(self.gains), dtype=bool)
-        if not self.more and eligible.any():
-            kept[np.argsort(-np.where(eligible, self.gains, -np.inf), kind="stable")[: most // 2]] = True
-        kept[np.flatnonzero(~kept)[-(most - np.count_nonzero(kept)) :]] = True
-        return np.flatnonzero(kept)
-
-    def chosen(self, places: Ints) -> Trials:
-        """Return the trials at those places."""
-        return replace(
-            self,
-            rows=self.rows[places],
-            gains=self.gains[places],
-            noise=self.noise[places],
-            more=tuple(values[places] for values in self.more),
-            constraints=tuple(values[places] for values in self.constraints),
-            extra=np.broadcast_to(self.extra, self.gains.shape)[places],
-            seconds=np.broadcast_to(self.seconds, self.gains.shape)[places],
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,8 +157,7 @@ def decide(
     thetas: Floats | None = None,
 ) -> Decision:
     """Return what `propose` maximises, but for "thompson"; thetas: as in Decision, None samples them."""
-    E = encoding.embed(trials.rows)
-    output = replace(_Output.of(encoding, trials, E, encoding.embed(trials.pending)), thetas=thetas)
+    output = replace(_Output.of(encoding, trials, encoding.embed(trials.pending)), thetas=thetas)
     improvement: ExpectedImprovement | PathwiseImprovement
     averages = acquisition == AVERAGED and trials.is_single_objective
     draws = draws or (AVERAGED_DRAWS if averages else DRAWS)
@@ -234,7 +166,7 @@ def decide(
         improvement, merits, posteriors = _expected_improvement(trials, output, generator)
     else:
         improvement, merits, posteriors = _pathwise_improvement(trials, output, generator, draws, averages)
-    cost = LogCost.of(E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
+    cost = LogCost.of(output.E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
     function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
     return Decision(function, improvement, merits, posteriors, output.known)
 
@@ -246,8 +178,7 @@ def single_draw(
 
     With one objective and no constraints it is increasing in objectives[0], the only sample path.
     """
-    E = encoding.embed(trials.rows)
-    return _pathwise_improvement(trials, _Output.of(encoding, trials, E, E[:0]), generator, 1)
+    return _pathwise_improvement(trials, _Output.of(encoding, trials), generator, 1)
 
 
 def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generator: np.random.Generator) -> Proposal:
@@ -265,7 +196,7 @@ def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generato
 
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
     """Return the posterior mean of each trial's standardised gain, (n,), averaged over hyperparameters."""
-    output = _Output.of(encoding, trials, encoding.embed(trials.rows), np.empty((0, len(encoding.axis_of_column))))
+    output = _Output.of(encoding, trials)
     posteriors = output.posteriors(HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0))  # always the same
     means: Floats = np.mean([posterior.mean(output.E) for posterior, _ in posteriors], axis=0)
     return means
@@ -273,7 +204,10 @@ def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Output:
-    """One objective or constraint at the trials where it is known; scaled maps its gains, (n,), to y."""
+    """One objective or constraint at the trials where it is known; scaled maps its gains, (n,), to y.
+
+    The hyperparameters are thetas, where these are known, else fitted to whole, where there are more trials than these.
+    """
 
     encoding: Encoding
     E: Floats
@@ -282,13 +216,25 @@ class _Output:
     pending: Floats
     level: float = 0.0
     extra: Floats | float = 0.0
-    scaled: Callable[[Floats], Floats] = standardise
+    scaled: Scaled = standardise
     thetas: Floats | None = None
+    whole: _Output | None = None
 
     @classmethod
-    def of(cls, encoding: Encoding, trials: Trials, E: Floats, pending: Floats) -> Self:
-        """Return the first objective of trials at E, (n, D), with pending, (q, D)."""
-        return cls(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra)
+    def of(cls, encoding: Encoding, trials: Trials, pending: Floats | None = None) -> Self:
+        """Return the first objective of trials, with pending, (q, D)."""
+        E, whole = encoding.embed(trials.rows), None if trials.whole is None else cls.of(encoding, trials.whole)
+        pending = E[:0] if pending is None else pending
+        return cls(encoding, E, trials.gains, trials.noise, pending, trials.level, trials.extra, whole=whole)
+
+    def of_values(self, gains: Floats, whole: Floats | None, scaled: Scaled = standardise) -> Self:
+        """Return another objective of the same trials, or a constraint, at those where it is known."""
+        known = ~np.isnan(gains)
+        all_of = None if self.whole is None or whole is None else self.whole.of_values(whole, None, scaled)
+        return replace(
+            self, E=self.E[known], gains=gains[known], noise=self.noise[known], level=0.0, extra=0.0, scaled=scaled,
+            thetas=None, whole=all_of,
+        )  # fmt: skip
 
     @cached_property
     def y(self) -> Floats:
@@ -305,6 +251,8 @@ class _Output:
         """Sets of hyperparameters, (k, d + 2): those given, if any, else samples, or the fitted ones of many trials."""
         if self.thetas is not None:
             return self.thetas
+        if self.whole is not None:
+            return self.whole.known
         few = len(self.y) <= MAX_SAMPLED_TRIALS
         arrays = (self.E, self.gains, self.noise, self.encoding.axis_of_column, self.scaled, self.level, self.extra)
         return samples(*arrays) if few else fit(*arrays)[None]
@@ -346,24 +294,23 @@ def _pathwise_improvement(
     trials: Trials, first: _Output, generator: np.random.Generator, draws: int, averages: bool = False
 ) -> tuple[PathwiseImprovement, Floats, list[Posterior]]:
     """Return the Monte Carlo acquisition function, each trial's merit, (n,), and the first objective's posteriors."""
-    encoding, E, pending = first.encoding, first.E, first.pending
-    outputs = (first, *(_Output(encoding, E, gains, trials.noise, pending) for gains in trials.more))
+    whole = trials if trials.whole is None else trials.whole
+    more = zip(trials.more, whole.more, strict=True)
+    outputs = (first, *(first.of_values(gains, every) for gains, every in more))
     objectives, means = zip(*(output.functions(draws, generator, averages) for output in outputs), strict=True)
     constraints = []
-    for values in trials.constraints:
-        known = ~np.isnan(values)
-        if known.any():
-            constraint = _Output(encoding, E[known], -values[known], trials.noise[known], pending, scaled=scale_signed)
-            constraints.append(constraint.functions(draws, generator)[0])
+    for values, every in zip(trials.constraints, whole.constraints, strict=True):
+        if not np.isnan(values).all():
+            constraints.append(first.of_values(-values, -every, scale_signed).functions(draws, generator)[0])
     reference, spans = reference_point(np.array(means), trials.allowed if trials.constraints else None)
-    tried = np.vstack([E, pending])
+    tried = np.vstack([first.E, first.pending])
     margin = 0.0 if trials.more else tie_margin(trials.gains)
     acquisition_function = PathwiseImprovement.over(objectives, constraints, tried, reference, spans, generator, margin)
     posteriors = [group.posterior for group in objectives[0].groups]
     if trials.is_single_objective:
         return acquisition_function, means[0], posteriors
-    scores = acquisition_function.scores(E)
-    wins = np.bincount(scores.argmax(axis=0), minlength=len(E))
+    scores = acquisition_function.scores(first.E)
+    wins = np.bincount(scores.argmax(axis=0), minlength=len(scores))
     return acquisition_function, wins + 1e-3 * scores.mean(axis=1), posteriors
 
 

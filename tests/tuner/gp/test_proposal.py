@@ -7,20 +7,23 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp import proposal
+from ranktune.tuner.gp import fitting, proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
+from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_posteriori
 from ranktune.tuner.gp.paths import REFERENCE_DEPTH, REFERENCE_MARGIN, on_front, reference_point
 from ranktune.tuner.gp.proposal import (
     ACQUISITIONS,
+    AVERAGED,
     EI,
     MAX_TIES,
+    MAX_TRIALS,
     MIXED,
     THOMPSON,
     TIE_MARGIN,
-    Trials,
     propose,
     tie_margin,
 )
+from ranktune.tuner.gp.trials import Trials
 
 CUBE = Encoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
 
@@ -201,3 +204,22 @@ def test_a_plateau_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
             seen = np.vstack([seen, propose(square, trials, seen, np.random.default_rng(number), EI).row])
         on_it[margin] = int((plateau(seen[20:]) == -0.2).sum())
     assert on_it[TIE_MARGIN] <= on_it[0.0] and on_it[TIE_MARGIN] <= 4
+
+
+def test_the_fit_of_many_trials_remains_while_few_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is fitted are all trials, so that their window may change with each."""
+    fits: list[int] = []
+
+    def counted(evidence: HyperparameterDensity) -> Floats:
+        fits.append(len(evidence.y))
+        return maximum_a_posteriori(evidence)
+
+    monkeypatch.setattr(fitting, "maximum_a_posteriori", counted)
+    for count in range(MAX_TRIALS + 60, MAX_TRIALS + 80):
+        several = trials(count, 3)
+        constraint = several.rows[:, 0] - 0.9
+        unknown = np.where(constraint > 0.05, np.nan, constraint)
+        many = replace(several, more=(several.rows[:, 1],), constraints=(unknown,))
+        propose(CUBE, several, None, np.random.default_rng(0), AVERAGED)
+        propose(CUBE, many, None, np.random.default_rng(0), THOMPSON)
+    assert len(fits) <= 6 and min(fits) > 200  # of each of three outputs, at most twice
