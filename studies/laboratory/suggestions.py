@@ -25,8 +25,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.laboratory.configurations import Configuration
 from ranktune.studies.laboratory.known import KnownTask
-from ranktune.tuner.gp.proposal import COST_EXPONENT, MAX_TRIALS, decide
-from ranktune.tuner.gp.trials import Trials
+from ranktune.tuner.gp.proposal import COST_EXPONENT, MAX_TRIALS, Trials, decide
 from ranktune.tuner.samplers.first import grows
 from ranktune.tuner.samplers.history import arranged, read
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.tuner.gp.proposal import MAX_TRIALS
-from ranktune.tuner.gp.trials import Trials
+from ranktune.tuner.gp.proposal import MAX_TRIALS, Trials
 from tests.support import soak
 
 

@@ -1,4 +1,4 @@
-"""The hyperparameters of the Gaussian process: prior, marginal likelihood and MAP estimate.
+"""The hyperparameters of the Gaussian process: prior, marginal likelihood, MAP estimate, and samples of a chain.
 
 theta  (d + 2,) logarithms of: inverse squared lengthscales w, scale (signal variance), noise variance
 
@@ -8,11 +8,25 @@ The prior is a density over theta, up to a constant:
     0.1 log noise - 30 noise           Gamma(1.1, 30): little noise unless the data contradict
 Source: the prior of Optuna's GPSampler, the best of those compared on mixed spaces; marginal likelihood and gradient:
 Rasmussen & Williams 2006, eq. 5.8-5.9.
+
+The samples are of elliptical slices, whose prior is a multivariate t distribution: its covariance is the inverse of the
+curvature at the MAP estimate, and its tails are heavy, since the density of a length scale without an effect is flat.
+All coordinates move in each step, which takes two to four evaluations of the density; moving one after the other takes
+as many for each.
+Source: Murray, Adams and MacKay 2010, "Elliptical slice sampling"; Nishihara, Murray and Adams 2014, "Parallel MCMC
+with Generalized Elliptical Slice Sampling", algorithm 2, for the t distribution.
+
+Fit and samples are renewed each time the number of trials has grown by a tenth, or by twenty, so that they depend on
+the trials alone, and a cache of recent ones does not change them. More than MAX_FITTED_TRIALS trials are thinned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import TypeAlias
 
 import numpy as np
 import scipy
@@ -23,6 +37,8 @@ from ranktune.tuner.gp.posterior import (
     matern52,
     matern52_with_slope,
     squared_distances,
+    standard_deviation,
+    standardise,
 )
 
 LOW_WEIGHT, HIGH_WEIGHT = np.log(1e-4), np.log(1e4)
@@ -34,6 +50,24 @@ NOISE_FACTOR = 2.0
 """Factor by which a known noise variance may still be larger or smaller."""
 TWO_STARTS_UP_TO = 60
 """Trials up to which the fit uses two starts."""
+MAX_FITTED_TRIALS = 300
+"""Trials that the hyperparameters are fitted to: the likelihood of that many is sharp, and the cost is cubic."""
+REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH, MOST_UNFITTED = 12, 1.1, 20
+"""Up to 12 trials every one refits; beyond, growth by 10 %, or by 20 trials if these are fewer."""
+SAMPLES, BURN_IN, THINNING = 16, 12, 2
+"""Samples of a fit, steps of the chain before the first, and from one to the next."""
+DEGREES = 4.0
+"""Degrees of freedom of the t distribution."""
+LARGEST_SD = 3.0
+"""Largest standard deviation of its directions, in logarithms: the density of a length scale is that wide."""
+STEP = 1e-3
+"""Step of the finite differences of the gradient."""
+
+Scaled: TypeAlias = Callable[[Floats], Floats]
+"""Gains, (n,), to y, (n,)."""
+Fitted: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, int, Scaled, float]
+"""The trials of a fit, hashable: E, gains, noise, extra and columns as bytes, the number of columns, the scale of
+gains, and the level of their noise."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,3 +174,135 @@ def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
         if -optimum.fun > highest:
             best, highest = np.clip(optimum.x, bounds[:, 0], bounds[:, 1]), -optimum.fun
     return best
+
+
+def chain(evidence: HyperparameterDensity, centre: Floats, generator: np.random.Generator) -> Iterator[Floats]:
+    """Yield an endless chain from centre, (d + 2,), the maximum of the density: one step each."""
+    bounds = evidence.bounds()
+    centre = np.clip(centre, bounds[:, 0], bounds[:, 1])  # the fit may have used other bounds
+    root, size = _root(evidence, centre, bounds), len(centre)
+
+    def relative(z: Floats) -> float:
+        """Return the log density relative to that of the t distribution."""
+        theta = centre + root @ z
+        if (theta < bounds[:, 0]).any() or (theta > bounds[:, 1]).any():
+            return -np.inf
+        return evidence.value(theta) + 0.5 * (DEGREES + size) * float(np.log1p(z @ z / DEGREES))
+
+    z = np.zeros(size)
+    level = relative(z)
+    while True:
+        variance = 0.5 * (DEGREES + z @ z) / generator.gamma(0.5 * (DEGREES + size))
+        other = np.sqrt(variance) * generator.standard_normal(size)
+        height = level - generator.exponential()
+        high = generator.uniform(0.0, 2.0 * np.pi)
+        angle, low = high, high - 2.0 * np.pi
+        while True:
+            proposed = z * np.cos(angle) + other * np.sin(angle)
+            level = relative(proposed)
+            if level >= height:
+                break
+            low, high = (angle, high) if angle < 0.0 else (low, angle)
+            angle = generator.uniform(low, high)
+        z = proposed
+        yield centre + root @ z
+
+
+def _root(evidence: HyperparameterDensity, centre: Floats, bounds: Floats) -> Floats:
+    """Return a square root of the inverse curvature at the centre, (d + 2, d + 2), of bounded deviations."""
+    _, gradient = evidence.value_and_gradient(centre)
+    steps = np.where(centre + STEP <= bounds[:, 1], STEP, -STEP)
+    moved = centre + np.diag(steps)
+    curvature = np.array([(gradient - evidence.value_and_gradient(theta)[1]) for theta in moved]) / steps[:, None]
+    values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
+    root: Floats = vectors / np.sqrt(np.maximum(values, LARGEST_SD**-2))
+    return root
+
+
+def fit(
+    E: Floats,
+    gains: Floats,
+    v: Floats,
+    axis_of_column: Ints,
+    scaled: Scaled = standardise,
+    level: float = 0.0,
+    extra: Floats | float = 0.0,
+) -> Floats:
+    """Return the MAP theta for the trials, in the order in which they were made; scaled maps gains to y.
+
+    level: the known noise variance of gains, or 0; extra, (n,): additional noise variances of single trials.
+    """
+    return np.array(_maximum(_fitted(E, gains, v, axis_of_column, scaled, level, extra)))
+
+
+def samples(
+    E: Floats,
+    gains: Floats,
+    v: Floats,
+    axis_of_column: Ints,
+    scaled: Scaled = standardise,
+    level: float = 0.0,
+    extra: Floats | float = 0.0,
+) -> Floats:
+    """Return SAMPLES thetas of their density given the same trials as those of `fit`, (SAMPLES, d + 2)."""
+    return np.array(_samples(_fitted(E, gains, v, axis_of_column, scaled, level, extra)))
+
+
+def _fitted(
+    E: Floats, gains: Floats, v: Floats, axis_of_column: Ints, scaled: Scaled, level: float, extra: Floats | float
+) -> Fitted:
+    n = _fit_size(len(gains))
+    kept = representatives(gains[:n], MAX_FITTED_TRIALS)
+    extra = np.broadcast_to(extra, gains.shape)
+    e, y, noise, more, axes = (
+        array.tobytes() for array in (E[:n][kept], gains[:n][kept], v[:n][kept], extra[:n][kept], axis_of_column)
+    )
+    return e, y, noise, more, axes, E.shape[1], scaled, level
+
+
+def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
+    """Return variances of gains in the units of standardised gains; 0 where gains are all equal."""
+    spread = standard_deviation(gains) if np.any(extra) else 0.0
+    return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
+
+
+def _fit_size(n: int) -> int:
+    """Return how many of the first of n trials the fit uses."""
+    if n <= REFIT_EACH_TRIAL_UP_TO:
+        return n
+    if n >= MOST_UNFITTED / (REFIT_GROWTH - 1.0):
+        return n - n % MOST_UNFITTED
+    steps = int(np.floor(np.log(n / REFIT_EACH_TRIAL_UP_TO) / np.log(REFIT_GROWTH) + 1e-9))
+    return max(REFIT_EACH_TRIAL_UP_TO, min(n, int(np.ceil(REFIT_EACH_TRIAL_UP_TO * REFIT_GROWTH**steps))))
+
+
+def representatives(gains: Floats, most: int) -> Ints:
+    """Return rising indices of at most that many trials: the best half of them, and an even choice of the others."""
+    if len(gains) <= most:
+        return np.arange(len(gains))
+    order = np.argsort(-gains, kind="stable")
+    half = most // 2
+    evenly = np.linspace(half, len(gains) - 1, most - half).astype(np.int64)
+    return np.sort(np.concatenate([order[:half], order[evenly]]))
+
+
+@lru_cache(maxsize=16)
+def _maximum(fitted: Fitted) -> tuple[float, ...]:
+    return tuple(maximum_a_posteriori(_density(fitted)).tolist())
+
+
+@lru_cache(maxsize=16)
+def _samples(fitted: Fitted) -> tuple[tuple[float, ...], ...]:
+    density = _density(fitted)
+    steps = chain(density, np.array(_maximum(fitted)), np.random.default_rng(len(density.y)))  # always the same
+    every = islice(steps, BURN_IN, BURN_IN + SAMPLES * THINNING, THINNING)
+    return tuple(tuple(theta.tolist()) for theta in every)
+
+
+def _density(fitted: Fitted) -> HyperparameterDensity:
+    E, gains, v, extra, axes, n_columns, scaled, level = fitted
+    observed = np.frombuffer(gains)
+    rows = np.frombuffer(E).reshape(len(observed), n_columns)
+    known = float(relative_variances(observed, level)), relative_variances(observed, np.frombuffer(extra))
+    axis_of_column = np.frombuffer(axes, dtype=np.int64)
+    return HyperparameterDensity(rows, scaled(observed), np.frombuffer(v), axis_of_column, *known)

@@ -20,7 +20,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value, When
 from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.fitting import fit, relative_variances, representatives
+from ranktune.tuner.gp.hyperparameters import fit, relative_variances, representatives
 from ranktune.tuner.gp.paths import Paths
 from ranktune.tuner.gp.posterior import (
     Hyperparameters,

@@ -34,7 +34,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import When
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
-from ranktune.tuner.gp.trials import Trials
+from ranktune.tuner.gp.proposal import Trials
 from ranktune.tuner.samplers.activity import learn_activity
 
 VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"

@@ -34,7 +34,7 @@ from ranktune.studies.benchmarks.search.regret import Key, Run, Selection, Setti
 from ranktune.studies.benchmarks.search.runs import NAMES, SINGLE, missing, run, sampler_of
 from ranktune.studies.benchmarks.search.suite import SUITE
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.gp.fitting import fit
+from ranktune.tuner.gp.hyperparameters import fit
 from ranktune.tuner.samplers.history import read
 
 REPEATS = 5

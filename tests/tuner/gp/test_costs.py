@@ -10,8 +10,7 @@ from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.acquisition import MIN_SECONDS, MIN_TRIALS, Acquisition, ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Axis, Encoding
-from ranktune.tuner.gp.proposal import propose
-from ranktune.tuner.gp.trials import Trials
+from ranktune.tuner.gp.proposal import Trials, propose
 from ranktune.tuner.samplers.registry import make_sampler
 from tests.support.gp_samples import Bowl, check_gradient
 

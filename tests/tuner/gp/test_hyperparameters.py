@@ -7,10 +7,17 @@ import pytest
 from scipy.stats import multivariate_normal
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp import fitting
-from ranktune.tuner.gp.chain import chain
-from ranktune.tuner.gp.fitting import MAX_FITTED_TRIALS, SAMPLES, fit, relative_variances, samples
-from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_posteriori
+from ranktune.tuner.gp import hyperparameters
+from ranktune.tuner.gp.hyperparameters import (
+    MAX_FITTED_TRIALS,
+    SAMPLES,
+    HyperparameterDensity,
+    chain,
+    fit,
+    maximum_a_posteriori,
+    relative_variances,
+    samples,
+)
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standard_deviation, standardise
 from tests.support.gp_samples import OWNER, check_gradient
 
@@ -130,8 +137,8 @@ def test_samples_of_a_fit_are_spread_and_the_same_after_the_cache_is_empty() -> 
     assert known.shape == (SAMPLES, 8) and len(np.unique(known, axis=0)) == SAMPLES
     whole = taken(HyperparameterDensity(E, standardise(gains), np.ones(30), axes), known[0], 3000)
     assert 0.5 < np.median(known.std(axis=0) / whole.std(axis=0)) < 1.5
-    fitting._samples.cache_clear()
-    fitting._maximum.cache_clear()
+    hyperparameters._samples.cache_clear()
+    hyperparameters._maximum.cache_clear()
     assert np.array_equal(samples(E, gains, np.ones(30), axes), known)
 
 
@@ -153,7 +160,7 @@ def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few(
     gains, v, axis_of_column = -((E - 0.4) ** 2).sum(axis=1), np.ones(last), np.arange(2)
     thetas = [fit(E[:k], gains[:k], v[:k], axis_of_column).tolist() for k in range(first, last + 1)]
     assert fewest <= len({tuple(theta) for theta in thetas}) <= most
-    fitting._maximum.cache_clear()
+    hyperparameters._maximum.cache_clear()
     assert fit(E, gains, v, axis_of_column).tolist() == thetas[-1]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp import fitting, proposal
+from ranktune.tuner.gp import hyperparameters, proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
 from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_posteriori
 from ranktune.tuner.gp.paths import REFERENCE_DEPTH, REFERENCE_MARGIN, on_front, reference_point
@@ -20,10 +20,10 @@ from ranktune.tuner.gp.proposal import (
     MIXED,
     THOMPSON,
     TIE_MARGIN,
+    Trials,
     propose,
     tie_margin,
 )
-from ranktune.tuner.gp.trials import Trials
 
 CUBE = Encoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
 
@@ -214,7 +214,7 @@ def test_the_fit_of_many_trials_remains_while_few_are_added(monkeypatch: pytest.
         fits.append(len(evidence.y))
         return maximum_a_posteriori(evidence)
 
-    monkeypatch.setattr(fitting, "maximum_a_posteriori", counted)
+    monkeypatch.setattr(hyperparameters, "maximum_a_posteriori", counted)
     for count in range(MAX_TRIALS + 60, MAX_TRIALS + 80):
         several = trials(count, 3)
         constraint = several.rows[:, 0] - 0.9

@@ -9,9 +9,8 @@ from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding, covered
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior
-from ranktune.tuner.gp.proposal import EI, MIXED, propose
+from ranktune.tuner.gp.proposal import EI, MIXED, Trials, propose
 from ranktune.tuner.gp.replicates import best_replicate, knowledge_gradients
-from ranktune.tuner.gp.trials import Trials
 
 SQUARE = Encoding((Axis("x"), Axis("y")))
 OWNER = np.arange(2)

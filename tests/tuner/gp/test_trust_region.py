@@ -10,9 +10,8 @@ import pytest
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules, covered
-from ranktune.tuner.gp.proposal import propose
+from ranktune.tuner.gp.proposal import Trials, propose
 from ranktune.tuner.gp.search import maximise
-from ranktune.tuner.gp.trials import Trials
 from ranktune.tuner.gp.trust_region import (
     FIRST_COUNTED,
     FORGETTING,

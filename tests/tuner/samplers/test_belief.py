@@ -11,7 +11,7 @@ import pytest
 from optuna.trial import TrialState, create_trial
 
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.gp.fitting import fit
+from ranktune.tuner.gp.hyperparameters import fit
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standardise
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Observation, fit_belief
 from ranktune.tuner.samplers.history import read

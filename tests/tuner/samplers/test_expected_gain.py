@@ -10,8 +10,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner import ThompsonSampler
 from ranktune.tuner.gp import proposal
 from ranktune.tuner.gp.encoding import Axis, Encoding
-from ranktune.tuner.gp.proposal import ACQUISITIONS, propose
-from ranktune.tuner.gp.trials import Trials
+from ranktune.tuner.gp.proposal import ACQUISITIONS, Trials, propose
 
 pytestmark = pytest.mark.usefixtures("everywhere")
 

@@ -9,7 +9,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Choice, Float, When
-from ranktune.tuner.gp.trials import Trials
+from ranktune.tuner.gp.proposal import Trials
 from ranktune.tuner.samplers.history import History, read, seen_distributions
 from ranktune.tuner.samplers.space import UnionSpace
 from tests.support.optuna_studies import optimised
