@@ -14,8 +14,8 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.search.peers import PEERS, AskTellSampler, Params, absent, default, space_of
-from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, Problem
+from ranktune.studies.benchmarks.search.peers import PEERS, AskTellSampler, absent, default, space_of
+from ranktune.studies.benchmarks.search.problems import KINDS, PROBLEMS, Params, Problem
 from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
 from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting
 from ranktune.studies.benchmarks.search.runs import BLIND, run
