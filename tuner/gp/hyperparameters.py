@@ -219,45 +219,36 @@ def _root(evidence: HyperparameterDensity, centre: Floats, bounds: Floats) -> Fl
     return root
 
 
-def fit(
-    E: Floats,
-    gains: Floats,
-    v: Floats,
-    axis_of_column: Ints,
-    scaled: Scaled = standardise,
-    level: float = 0.0,
-    extra: Floats | float = 0.0,
-) -> Floats:
-    """Return the MAP theta for the trials, in the order in which they were made; scaled maps gains to y.
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The trials that hyperparameters are fitted to, in the order in which they were made; scaled maps gains to y.
 
-    level: the known noise variance of gains, or 0; extra, (n,): additional noise variances of single trials.
+    E, v, e as in ranktune.tuner.gp.posterior; gains, (n,). level: the known noise variance of gains, or 0; extra, (n,):
+    additional noise variances of single trials.
     """
-    return np.array(_maximum(_fitted(E, gains, v, axis_of_column, scaled, level, extra)))
 
+    E: Floats
+    gains: Floats
+    v: Floats
+    axis_of_column: Ints
+    scaled: Scaled = standardise
+    level: float = 0.0
+    extra: Floats | float = 0.0
 
-def samples(
-    E: Floats,
-    gains: Floats,
-    v: Floats,
-    axis_of_column: Ints,
-    scaled: Scaled = standardise,
-    level: float = 0.0,
-    extra: Floats | float = 0.0,
-) -> Floats:
-    """Return SAMPLES thetas of their density given the same trials as those of `fit`, (SAMPLES, d + 2)."""
-    return np.array(_samples(_fitted(E, gains, v, axis_of_column, scaled, level, extra)))
+    def fit(self) -> Floats:
+        """Return the MAP theta, (d + 2,)."""
+        return np.array(_maximum(self._key()))
 
+    def samples(self) -> Floats:
+        """Return thetas drawn from their density, (SAMPLES, d + 2)."""
+        return np.array(_samples(self._key()))
 
-def _fitted(
-    E: Floats, gains: Floats, v: Floats, axis_of_column: Ints, scaled: Scaled, level: float, extra: Floats | float
-) -> Fitted:
-    n = _fit_size(len(gains))
-    kept = representatives(gains[:n], MAX_FITTED_TRIALS)
-    extra = np.broadcast_to(extra, gains.shape)
-    e, y, noise, more, axes = (
-        array.tobytes() for array in (E[:n][kept], gains[:n][kept], v[:n][kept], extra[:n][kept], axis_of_column)
-    )
-    return e, y, noise, more, axes, E.shape[1], scaled, level
+    def _key(self) -> Fitted:
+        n = _fit_size(len(self.gains))
+        kept = representatives(self.gains[:n], MAX_FITTED_TRIALS)
+        extra = np.broadcast_to(self.extra, self.gains.shape)
+        E, gains, v, e = (array[:n][kept].tobytes() for array in (self.E, self.gains, self.v, extra))
+        return E, gains, v, e, self.axis_of_column.tobytes(), self.E.shape[1], self.scaled, self.level
 
 
 def relative_variances(gains: Floats, extra: Floats | float) -> Floats:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost
 from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.hyperparameters import Scaled, fit, relative_variances, samples
+from ranktune.tuner.gp.hyperparameters import Observed, Scaled, relative_variances
 from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement, reference_point
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, scale_signed, standard_deviation, standardise
 from ranktune.tuner.gp.replicates import best_replicate
@@ -320,9 +320,9 @@ class _Output:
             return self.thetas
         if self.whole is not None:
             return self.whole.known
-        few = len(self.y) <= MAX_SAMPLED_TRIALS
-        arrays = (self.E, self.gains, self.noise, self.encoding.axis_of_column, self.scaled, self.level, self.extra)
-        return samples(*arrays) if few else fit(*arrays)[None]
+        columns = self.encoding.axis_of_column
+        observed = Observed(self.E, self.gains, self.noise, columns, self.scaled, self.level, self.extra)
+        return observed.samples() if len(self.y) <= MAX_SAMPLED_TRIALS else observed.fit()[None]
 
     def posteriors(self, count: int, generator: np.random.Generator) -> list[tuple[Posterior, Floats]]:
         """Return posteriors, each with its y, fantasies last, of at most count sets of hyperparameters."""

@@ -20,7 +20,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value, When
 from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.hyperparameters import fit, relative_variances, representatives
+from ranktune.tuner.gp.hyperparameters import Observed, relative_variances, representatives
 from ranktune.tuner.gp.paths import Paths
 from ranktune.tuner.gp.posterior import (
     Hyperparameters,
@@ -230,7 +230,7 @@ def fit_belief(space: Space, observed: Sequence[Observation], most: int = MAX_TR
     noise = np.where(finite[chosen], 1.0, UNKNOWN_NOISE) * relative_variance(np.nan_to_num(given, nan=0.0, posinf=0.0))
     extra = np.array([observed[i].partial or 0.0 for i in chosen], dtype=np.float64)
     E = encoding.embed(rows)
-    theta = fit(E, gains, noise, encoding.axis_of_column, extra=extra)
+    theta = Observed(E, gains, noise, encoding.axis_of_column, extra=extra).fit()
     e = relative_variances(gains, extra)
     posterior = Posterior.of(E, standardise(gains), noise, Hyperparameters.from_log(theta), encoding.axis_of_column, e)
     kept = compress_losers(gains)

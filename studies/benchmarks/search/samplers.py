@@ -34,7 +34,7 @@ from ranktune.studies.benchmarks.search.regret import Key, Run, Selection, Setti
 from ranktune.studies.benchmarks.search.runs import NAMES, SINGLE, missing, run, sampler_of
 from ranktune.studies.benchmarks.search.suite import SUITE
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.tuner.gp.hyperparameters import fit
+from ranktune.tuner.gp.hyperparameters import Observed
 from ranktune.tuner.samplers.history import read
 
 REPEATS = 5
@@ -71,7 +71,7 @@ def seconds_a_fit(n: int, repeats: int = 5) -> float:
         history = read(study, None, study.trials[0].distributions)
         E = history.encoding.embed(history.trials.rows)
         begun = time.process_time()
-        fit(E, history.trials.gains, history.trials.noise, history.encoding.axis_of_column)
+        Observed(E, history.trials.gains, history.trials.noise, history.encoding.axis_of_column).fit()
         taken.append(time.process_time() - begun)
     return float(np.median(taken))
 

@@ -12,11 +12,10 @@ from ranktune.tuner.gp.hyperparameters import (
     MAX_FITTED_TRIALS,
     SAMPLES,
     HyperparameterDensity,
+    Observed,
     chain,
-    fit,
     maximum_a_posteriori,
     relative_variances,
-    samples,
 )
 from ranktune.tuner.gp.posterior import Hyperparameters, Posterior, standard_deviation, standardise
 from tests.support.gp_samples import OWNER, check_gradient
@@ -84,7 +83,7 @@ def test_the_axis_that_matters_gets_the_short_length_scale() -> None:
 @pytest.mark.parametrize("gains", [[0.3], [0.5, 0.5, 0.5], [1.0, 2.0]])
 def test_few_or_equal_gains_give_finite_hyperparameters(gains: list[float]) -> None:
     E = np.random.default_rng(0).random((len(gains), 2))
-    assert np.isfinite(fit(E, np.array(gains), np.ones(len(gains)), np.arange(2))).all()
+    assert np.isfinite(Observed(E, np.array(gains), np.ones(len(gains)), np.arange(2)).fit()).all()
 
 
 def test_samples_are_distributed_as_the_density() -> None:
@@ -133,13 +132,13 @@ def test_samples_of_a_fit_are_spread_and_the_same_after_the_cache_is_empty() -> 
     generator = np.random.default_rng(0)
     E, axes = generator.random((30, 6)), np.arange(6)
     gains = -((E[:, :2] - 0.4) ** 2).sum(axis=1)
-    known = samples(E, gains, np.ones(30), axes)
+    known = Observed(E, gains, np.ones(30), axes).samples()
     assert known.shape == (SAMPLES, 8) and len(np.unique(known, axis=0)) == SAMPLES
     whole = taken(HyperparameterDensity(E, standardise(gains), np.ones(30), axes), known[0], 3000)
     assert 0.5 < np.median(known.std(axis=0) / whole.std(axis=0)) < 1.5
     hyperparameters._samples.cache_clear()
     hyperparameters._maximum.cache_clear()
-    assert np.array_equal(samples(E, gains, np.ones(30), axes), known)
+    assert np.array_equal(Observed(E, gains, np.ones(30), axes).samples(), known)
 
 
 def test_samples_stay_in_the_box_and_leave_their_start_alone() -> None:
@@ -158,10 +157,10 @@ def test_fit_depends_on_the_trials_alone_and_is_renewed_every_few(
 ) -> None:
     E = np.random.default_rng(0).random((last, 2))
     gains, v, axis_of_column = -((E - 0.4) ** 2).sum(axis=1), np.ones(last), np.arange(2)
-    thetas = [fit(E[:k], gains[:k], v[:k], axis_of_column).tolist() for k in range(first, last + 1)]
+    thetas = [Observed(E[:k], gains[:k], v[:k], axis_of_column).fit().tolist() for k in range(first, last + 1)]
     assert fewest <= len({tuple(theta) for theta in thetas}) <= most
     hyperparameters._maximum.cache_clear()
-    assert fit(E, gains, v, axis_of_column).tolist() == thetas[-1]
+    assert Observed(E, gains, v, axis_of_column).fit().tolist() == thetas[-1]
 
 
 def test_noise_that_is_known_bounds_the_noise() -> None:
@@ -170,14 +169,14 @@ def test_noise_that_is_known_bounds_the_noise() -> None:
     gains = 3 * np.sin(6 * E[:, 0]) + generator.normal(0, 0.5, 40)
     spread = standard_deviation(gains)
     for level in (0.25, 1e-4):
-        theta = fit(E, gains, np.ones(40), axis_of_column, level=level)
+        theta = Observed(E, gains, np.ones(40), axis_of_column, level=level).fit()
         assert level / 2.2 <= np.exp(theta[-1]) * spread**2 <= level * 2.2  # fitted to 39 of them
         evidence = HyperparameterDensity(
             E, standardise(gains), np.ones(40), axis_of_column, float(relative_variances(gains, level))
         )
         noise = np.exp(taken(evidence, theta, 20)[:, -1]) * spread**2
         assert noise.min() >= level / 2.001 and noise.max() <= level * 2.001 and np.ptp(noise) > 0
-    assert np.exp(fit(E, gains, np.ones(40), axis_of_column)[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
+    assert np.exp(Observed(E, gains, np.ones(40), axis_of_column).fit()[-1]) * spread**2 == pytest.approx(0.25, rel=0.7)
     assert relative_variances(np.ones(4), 1.0) == 0.0
 
 
@@ -187,11 +186,9 @@ def test_extra_noise_is_absolute_in_units_of_the_gains() -> None:
     gains = np.sin(6 * E[:, 0])
     extra = np.where(np.arange(30) % 3 == 0, 0.04, 0.0)
     gains = gains + np.sqrt(extra) * generator.standard_normal(30)
-    fitted = fit(E, gains, np.ones(30), axis_of_column, extra=extra)
-    scaled = fit(E, 1000 * gains, np.ones(30), axis_of_column, extra=1e6 * extra)
+    fitted = Observed(E, gains, np.ones(30), axis_of_column, extra=extra).fit()
+    scaled = Observed(E, 1000 * gains, np.ones(30), axis_of_column, extra=1e6 * extra).fit()
     np.testing.assert_allclose(fitted, scaled, atol=1e-3)
-    assert fitted[-1] < fit(E, gains, np.ones(30), axis_of_column)[-1] - 1  # what is known of some is not blamed on all
-    assert (
-        fit(E, gains, np.ones(30), axis_of_column, extra=0.0 * extra).tolist()
-        == fit(E, gains, np.ones(30), axis_of_column).tolist()
-    )
+    unknown = Observed(E, gains, np.ones(30), axis_of_column).fit()
+    assert fitted[-1] < unknown[-1] - 1  # what is known of some is not blamed on all
+    assert Observed(E, gains, np.ones(30), axis_of_column, extra=0.0 * extra).fit().tolist() == unknown.tolist()
