@@ -28,7 +28,7 @@ WITH_SURROGATE = ("thompson",)
 PER_COST = ", divided by a power of the expected cost where the study has a time limit."
 DECISIONS = {
     THOMPSON: "A suggestion maximises one function sampled from such a model, as the draws are.",
-    AVERAGED: "A suggestion maximises the mean of functions sampled from such a model, as the draws are.",
+    AVERAGED: f"A suggestion maximises the mean of functions sampled from such a model, as the draws are{PER_COST}",
     EI: f"A suggestion maximises the expected improvement under such models{PER_COST}",
     MIXED: "A suggestion maximises the expected improvement under such models, or the mean improvement over functions "
     f"sampled from them, as the draws are{PER_COST}",

@@ -182,7 +182,7 @@ def test_paths_count_with_the_best_on_them(tmp_path: Path) -> None:
         solver = np.random.default_rng(0).random((64, len(belief.encoding.axes)))[:, 0]
         svm = solver >= 0.5
         np.testing.assert_allclose(best[~svm], single[~svm], atol=1e-9)
-        assert (best[svm] >= single[svm] - 1e-9).all() and (best[svm] > single[svm] + 1e-9).any()
+        assert (best[svm] >= single[svm] - 1e-5).all() and (best[svm] > single[svm] + 1e-5).any()  # single precision
 
 
 @pytest.mark.thorough
