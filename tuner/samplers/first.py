@@ -1,7 +1,7 @@
-"""What a study tries first: the portfolios of its solvers.
+"""What a study tries first: the configurations that it is given, then the portfolios of its solvers.
 
-They were good on many other data sets, so that a study accepts them without the significance that later trials need.
-The file `portfolio.json` has those of all solvers with more than their defaults. It is written by
+Portfolios were good on many other data sets, so that a study accepts them without the significance that later trials
+need. The file `portfolio.json` has those of all solvers with more than their defaults. It is written by
 `python -m ranktune.studies.laboratory portfolio`.
 """
 
@@ -32,9 +32,10 @@ def portfolio(solver: str) -> Sequence[Mapping[str, Value]]:
 
 
 def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
-    """Return the first of each solver's portfolio, then the second of each, and so on, as far as they lie in the space.
+    """Return the first of each solver, then the second of each, and so on, as far as they lie in the space.
 
-    A solver of which none does is tried with its defaults.
+    Those that the space was given come before the portfolio. A solver of which none lies in the space is tried with its
+    defaults.
     """
     return [dict(params) for params in _first(space)]
 
@@ -44,8 +45,12 @@ def _first(space: UnionSpace) -> tuple[Mapping[str, Value], ...]:
     by_solver = []
     for defaults in space.defaults():
         solver = str(defaults[SOLVER])
-        configurations = [space.configuration(solver, values) for values in portfolio(solver)]
-        by_solver.append([params for params in configurations if params is not None] or [defaults])
+        every = (space.configuration(solver, values) for values in (*space.first.get(solver, ()), *portfolio(solver)))
+        configurations: list[dict[str, Value]] = []
+        for params in every:
+            if params is not None and not any(is_alike(params, other) for other in configurations):
+                configurations.append(params)
+        by_solver.append(configurations or [defaults])
     ranks = zip_longest(*by_solver)
     return tuple(params for rank in ranks for params in rank if params is not None)
 

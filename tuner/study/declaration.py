@@ -119,11 +119,12 @@ class Study(Settings):
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
             space=current_names(overrides_of(self.space)),
+            first=_listed(self.first),
             features=tuple(self.features),
             drop=tuple(self.drop),
         )
         self._normalise(custom=described_custom(self.solvers, self.metrics, self.custom))
-        self.union_space()  # an invalid override is refused before anything runs
+        _check_first(self.first, self.union_space())  # an invalid override is refused before anything runs
         for flat, override in self.space.items():
             if flat.partition(".")[0] not in declared_solvers(self.custom):
                 _check_values(flat, override)
@@ -214,7 +215,7 @@ class Study(Settings):
         budget = self.budget
         if budget is not None and budget.limits is not None:
             spaces = {name: with_feature_sets(name, space) for name, space in spaces.items()}
-        space = UnionSpace(spaces)
+        space = UnionSpace(spaces, self.first)
         return space.restricted(self.space) if self.space else space
 
     def as_dict(self) -> dict[str, Any]:
@@ -348,6 +349,30 @@ def _check_values(flat: str, override: object) -> None:
             continue
         except ParameterError as error:
             raise ParameterError(f"space: '{flat}' cannot be {value!r}: {error}") from None
+
+
+def _listed(first: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the configurations of each solver, by the standard form of its name, as a list."""
+    return {
+        SOLVERS.spelling(solver) or solver: list(known) if isinstance(known, list | tuple) else [known]
+        for solver, known in first.items()
+    }
+
+
+def _check_first(first: Mapping[str, Sequence[Any]], space: UnionSpace) -> None:
+    """Raise ParameterError for a configuration that is not one of the search space."""
+    for solver, configurations in first.items():
+        _check_known("first", solver, [str(params[SOLVER]) for params in space.defaults()])
+        for values in configurations:
+            if not isinstance(values, Mapping):
+                raise ParameterError(
+                    f"first: a configuration of {solver} is {values!r}, and not a table of parameters."
+                )
+            if space.configuration(solver, values) is None:
+                raise ParameterError(
+                    f"first: {dict(values)!r} is no configuration of the search space of {solver}. "
+                    f"`ranktune solvers {solver}` shows its parameters and their ranges."
+                )
 
 
 def _check_type(setting: Declared, value: object) -> None:

@@ -1,0 +1,36 @@
+"""What an earlier study found, as configurations that another one tries first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from optuna.trial import TrialState
+
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import StudyFolder
+
+
+def known_first(study: Study, folder: StudyFolder) -> dict[str, list[Mapping[str, Any]]]:
+    """Return what a study tries first: what it is given, then the best of the study in a folder, of each solver.
+
+    A configuration that is outside of the search space of the study is left out. So are solvers that do not compete.
+    """
+    space = study.union_space()
+    first = {solver: list(known) for solver, known in study.first.items()}
+    for solver, values in _best(folder).items():
+        if solver in study.solvers and space.configuration(solver, values) is not None:
+            first.setdefault(solver, []).append(values)
+    return first
+
+
+def _best(folder: StudyFolder) -> dict[str, dict[str, Value]]:
+    """Return the values of parameters of the trial with the highest value of each solver, of all splits."""
+    space, best = folder.study().union_space(), dict[str, tuple[float, dict[str, Value]]]()
+    for trial in (trial for split in folder.split_names() for trial in folder.record(split).trials):
+        if trial.state == TrialState.COMPLETE and trial.value is not None:
+            solver, values = space.split(trial.params)
+            if solver not in best or trial.value > best[solver][0]:
+                best[solver] = trial.value, values
+    return {solver: values for solver, (_, values) in best.items()}
