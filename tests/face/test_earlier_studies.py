@@ -9,6 +9,7 @@ from optuna.trial import FrozenTrial
 
 import ranktune
 from ranktune import Study
+from ranktune.earlier import record
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.samplers.first import first_configurations
 from ranktune.tuner.samplers.space import SOLVER
@@ -34,7 +35,7 @@ def test_given_configurations_come_before_the_portfolio() -> None:
     [
         ({"RankSVM": {"C": -1.0}}, "search space of RankSVM"),
         ({"RankSVM": {"unknown": 1.0}}, "search space of RankSVM"),
-        ({"RankSVM": 3}, "not a table of parameters"),
+        ({"RankSVM": 3}, "must be a table"),
         ({"RankSVN": {}}, "RankSVM"),
         ({"ListNet": {}}, "ListNet"),
         ([], "a table of configurations"),
@@ -69,4 +70,4 @@ def test_an_earlier_study_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def _trials(home: Path, name: str) -> list[FrozenTrial]:
     folder = StudyFolder(home / name)
-    return folder.record(folder.split_names()[0]).trials
+    return record(folder, folder.split_names()[0]).trials

@@ -67,10 +67,11 @@ class StudyResult(Result):
     @property
     def optuna_study(self) -> optuna.Study:
         """The record as an Optuna study, for Optuna's own tools; of a folder of folds, that of the first fold."""
+        from ranktune.earlier import record
         from ranktune.tuner.study.home import StudyFolder
 
         folder = StudyFolder(Path(self.folder))
-        return folder.record(folder.split_names()[0])
+        return record(folder, folder.split_names()[0])
 
     def skopt_result(self) -> OptimizeResult:
         """Return the finished trials as a result of scikit-optimize, for `skopt.plots`; of several folds, the first.

@@ -34,6 +34,7 @@ from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.samplers.first import check_first, listed
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
@@ -119,12 +120,12 @@ class Study(Settings):
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
             space=current_names(overrides_of(self.space)),
-            first=_listed(self.first),
+            first=listed(self.first),
             features=tuple(self.features),
             drop=tuple(self.drop),
         )
         self._normalise(custom=described_custom(self.solvers, self.metrics, self.custom))
-        _check_first(self.first, self.union_space())  # an invalid override is refused before anything runs
+        check_first(self.first, self.union_space())  # an invalid override is refused before anything runs
         for flat, override in self.space.items():
             if flat.partition(".")[0] not in declared_solvers(self.custom):
                 _check_values(flat, override)
@@ -349,30 +350,6 @@ def _check_values(flat: str, override: object) -> None:
             continue
         except ParameterError as error:
             raise ParameterError(f"space: '{flat}' cannot be {value!r}: {error}") from None
-
-
-def _listed(first: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the configurations of each solver, by the standard form of its name, as a list."""
-    return {
-        SOLVERS.spelling(solver) or solver: list(known) if isinstance(known, list | tuple) else [known]
-        for solver, known in first.items()
-    }
-
-
-def _check_first(first: Mapping[str, Sequence[Any]], space: UnionSpace) -> None:
-    """Raise ParameterError for a configuration that is not one of the search space."""
-    for solver, configurations in first.items():
-        _check_known("first", solver, [str(params[SOLVER]) for params in space.defaults()])
-        for values in configurations:
-            if not isinstance(values, Mapping):
-                raise ParameterError(
-                    f"first: a configuration of {solver} is {values!r}, and not a table of parameters."
-                )
-            if space.configuration(solver, values) is None:
-                raise ParameterError(
-                    f"first: {dict(values)!r} is no configuration of the search space of {solver}. "
-                    f"`ranktune solvers {solver}` shows its parameters and their ranges."
-                )
 
 
 def _check_type(setting: Declared, value: object) -> None:

@@ -34,8 +34,6 @@ from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.lock import LOCK, holder, owning
 
 if TYPE_CHECKING:
-    import optuna
-
     from ranktune.tuner.study.compatibility import Difference
     from ranktune.tuner.study.declaration import Study
 
@@ -170,16 +168,6 @@ class StudyFolder:
                 f"{self.declaration} declares what this version of RankTune cannot run: {error} "
                 "Open it with the RankTune that wrote it."
             ) from None
-
-    def record(self, split: str) -> optuna.Study:
-        """Return the record of a split as an Optuna study."""
-        import optuna
-
-        from ranktune.tuner.storage.database import open_storage
-        from ranktune.tuner.storage.locations import Locations, record_name
-
-        storage = open_storage(Locations.load(self.path).storage or self.split(split) / "record.db")
-        return optuna.load_study(study_name=record_name(self.path.name, split), storage=storage)
 
     def split_names(self) -> list[str]:
         """Return the names of the splits, in their order."""
