@@ -30,7 +30,7 @@ from ranktune.tuner.study.settings import Settings
 COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 CALLS = {"tune": TuneArguments, "run": RunArguments, "resume": ResumeArguments, "worker": WorkArguments}
 FUNCTIONS: dict[str, Any] = {"tune": api.tune, "run": api.run, "resume": api.resume, "worker": api.work}
-PYTHON_ONLY = {"space", "reading", "progress"}
+PYTHON_ONLY = {"space", "first", "reading", "progress"}
 DECLARED = [(command, parameter) for command, declaration in CALLS.items() for parameter in declared(declaration)]
 
 

@@ -18,6 +18,7 @@ from ranktune.arguments import (
     takes,
 )
 from ranktune.dashboards.tracking.following import check_installed
+from ranktune.earlier import known_first
 from ranktune.notebook import StudyResult
 from ranktune.reading import Sources
 from ranktune.session import display, running
@@ -196,6 +197,8 @@ def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadl
     home = home_folder(given.home)
     locations = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
     force = _workforce(given)
+    if given.like is not None:
+        study = replace(study, first=known_first(study, find_folder(home, given.like)))
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
     with running(folder, force, locations, given.progress) as session:
         study = folder.check_settings(study, extend=given.extend)

@@ -99,6 +99,10 @@ class StudyRuntime(WorkerRuntime):
 class NewStudyRuntime(StudyRuntime):
     """How a process runs a study that may be new."""
 
+    like: Annotated[
+        str | None,
+        Setting("An earlier study, of similar data: the best configuration of each of its solvers is tried first."),
+    ] = None
     artifacts: Annotated[
         str | Path | None,
         Setting(

@@ -67,16 +67,11 @@ class StudyResult(Result):
     @property
     def optuna_study(self) -> optuna.Study:
         """The record as an Optuna study, for Optuna's own tools; of a folder of folds, that of the first fold."""
-        import optuna
-
-        from ranktune.tuner.storage.database import open_storage
-        from ranktune.tuner.storage.locations import Locations, record_name
+        from ranktune.earlier import record
         from ranktune.tuner.study.home import StudyFolder
 
         folder = StudyFolder(Path(self.folder))
-        (split, *_) = folder.split_names()
-        storage = open_storage(Locations.load(folder.path).storage or folder.split(split) / "record.db")
-        return optuna.load_study(study_name=record_name(folder.path.name, split), storage=storage)
+        return record(folder, folder.split_names()[0])
 
     def skopt_result(self) -> OptimizeResult:
         """Return the finished trials as a result of scikit-optimize, for `skopt.plots`; of several folds, the first.

@@ -55,6 +55,8 @@ class Session:
         """Return the problems of the data; a worker, which loads the numeric libraries anyway, reads files."""
         if study.preset is not None:
             self.progress.stage(f"preset {study.preset}: {PRESETS[study.preset].kept(vars(study))}")
+        if study.first:
+            self.progress.stage(f"configurations of {', '.join(study.first)} are given, and tried first")
         self.events.write(Event.STAGE, name="reading")
         self.progress.stage(f"reading {study.data}")
         if all(map(_is_file, sources)):

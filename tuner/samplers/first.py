@@ -1,7 +1,7 @@
-"""What a study tries first: the portfolios of its solvers.
+"""What a study tries first: the configurations that it is given, then the portfolios of its solvers.
 
-They were good on many other data sets, so that a study accepts them without the significance that later trials need.
-The file `portfolio.json` has those of all solvers with more than their defaults. It is written by
+Portfolios were good on many other data sets, so that a study accepts them without the significance that later trials
+need. The file `portfolio.json` has those of all solvers with more than their defaults. It is written by
 `python -m ranktune.studies.laboratory portfolio`.
 """
 
@@ -14,8 +14,9 @@ from importlib.resources import files
 from itertools import zip_longest
 
 from ranktune.solvers.boosting.base import BoostedRanker
+from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.registry import solver_class
+from ranktune.solvers.registry import SOLVERS, solver_class
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 
 
@@ -32,9 +33,10 @@ def portfolio(solver: str) -> Sequence[Mapping[str, Value]]:
 
 
 def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
-    """Return the first of each solver's portfolio, then the second of each, and so on, as far as they lie in the space.
+    """Return the first of each solver, then the second of each, and so on, as far as they lie in the space.
 
-    A solver of which none does is tried with its defaults.
+    Those that the space was given come before the portfolio. A solver of which none lies in the space is tried with its
+    defaults.
     """
     return [dict(params) for params in _first(space)]
 
@@ -44,8 +46,12 @@ def _first(space: UnionSpace) -> tuple[Mapping[str, Value], ...]:
     by_solver = []
     for defaults in space.defaults():
         solver = str(defaults[SOLVER])
-        configurations = [space.configuration(solver, values) for values in portfolio(solver)]
-        by_solver.append([params for params in configurations if params is not None] or [defaults])
+        every = (space.configuration(solver, values) for values in (*space.first.get(solver, ()), *portfolio(solver)))
+        configurations: list[dict[str, Value]] = []
+        for params in every:
+            if params is not None and not any(is_alike(params, other) for other in configurations):
+                configurations.append(params)
+        by_solver.append(configurations or [defaults])
     ranks = zip_longest(*by_solver)
     return tuple(params for rank in ranks for params in rank if params is not None)
 
@@ -67,3 +73,27 @@ def alike(a: Mapping[str, Value], b: Mapping[str, Value]) -> bool:
         return False
     path = f"{a[SOLVER]}.{solver_class(str(a[SOLVER])).path_parameter}"
     return all(value == b[name] for name, value in a.items() if name != path)
+
+
+def listed(first: Mapping[str, object]) -> dict[str, list[object]]:
+    """Return the configurations of each solver, by the standard form of its name, as a list."""
+    return {
+        SOLVERS.spelling(solver) or solver: list(known) if isinstance(known, list | tuple) else [known]
+        for solver, known in first.items()
+    }
+
+
+def check_first(first: Mapping[str, Sequence[object]], space: UnionSpace) -> None:
+    """Raise ParameterError for a configuration that is not one of the search space."""
+    solvers = [str(params[SOLVER]) for params in space.defaults()]
+    for solver, configurations in first.items():
+        if solver not in solvers:
+            raise ParameterError(f"first: '{solver}' is no solver of the study. {nearest(solver, solvers)}")
+        for values in configurations:
+            if not isinstance(values, Mapping):
+                raise ParameterError(f"first: a configuration of {solver} is {values!r}: it must be a table.")
+            if space.configuration(solver, values) is None:
+                raise ParameterError(
+                    f"first: {dict(values)!r} is no configuration of the search space of {solver}. "
+                    f"`ranktune solvers {solver}` shows its parameters and their ranges."
+                )

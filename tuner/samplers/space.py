@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from optuna import Trial
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
@@ -20,17 +20,22 @@ from ranktune.solvers.core.space import SOLVER as SOLVER
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
 from ranktune.solvers.core.space import conditions as own_conditions
 
+First: TypeAlias = Mapping[str, Sequence[Mapping[str, Value]]]
+"""Configurations to try first, by solver: the values of parameters that are not the defaults."""
+
 
 class UnionSpace:
     """Solvers by name, each with the parameters it declares; distributions are Optuna's, by flat name, in order.
 
-    conditions are, by flat name, the conditions that must all hold for a parameter to be active.
+    conditions are, by flat name, the conditions that must all hold for a parameter to be active. first are
+    configurations to try first.
     """
 
-    def __init__(self, solvers: Mapping[str, Sequence[Parameter]]) -> None:
+    def __init__(self, solvers: Mapping[str, Sequence[Parameter]], first: First | None = None) -> None:
         if not solvers:
             raise ParameterError("no solver to tune: name at least one.")
         self._solvers = {name: tuple(parameters) for name, parameters in solvers.items()}
+        self.first = first or {}
         self._parameters: dict[str, Parameter] = {}
         self.distributions: dict[str, BaseDistribution] = {SOLVER: CategoricalDistribution(tuple(solvers))}
         self.conditions: dict[str, tuple[When, ...]] = {SOLVER: ()}
@@ -114,7 +119,7 @@ class UnionSpace:
             if name not in known:
                 raise ParameterError(f"the space has no parameter '{name}'. {nearest(name, known)}")
         kept = self._kept_solvers(overrides.get(SOLVER, list(self._solvers)))
-        return type(self)({solver: confined(solver, self._solvers[solver], overrides) for solver in kept})
+        return type(self)({solver: confined(solver, self._solvers[solver], overrides) for solver in kept}, self.first)
 
     def _kept_solvers(self, override: object) -> list[str]:
         names = list(override) if isinstance(override, Iterable) and not isinstance(override, str) else [override]

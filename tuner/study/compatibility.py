@@ -30,7 +30,7 @@ from ranktune.tuner.study.settings import MIXED, ColumnSettings
 
 DECLARED, WEIGHTED = "declared", "weighted"
 """User attribute of a record: what was declared; and its entry where the values of trials are weighted means."""
-_FREE = ("name", "preset", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
+_FREE = ("name", "preset", "first", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
 _SOURCES = ("data", "vali", "test", "reading", *(field.name for field in declared(ColumnSettings)))
 
 SavedSpace: TypeAlias = Mapping[str, JsonView]

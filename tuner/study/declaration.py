@@ -34,6 +34,7 @@ from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.samplers.first import check_first, listed
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
@@ -119,11 +120,12 @@ class Study(Settings):
             timeout=None if self.timeout is None else float(self.timeout),
             until=None if self.until is None else float(self.until),
             space=current_names(overrides_of(self.space)),
+            first=listed(self.first),
             features=tuple(self.features),
             drop=tuple(self.drop),
         )
         self._normalise(custom=described_custom(self.solvers, self.metrics, self.custom))
-        self.union_space()  # an invalid override is refused before anything runs
+        check_first(self.first, self.union_space())  # an invalid override is refused before anything runs
         for flat, override in self.space.items():
             if flat.partition(".")[0] not in declared_solvers(self.custom):
                 _check_values(flat, override)
@@ -214,7 +216,7 @@ class Study(Settings):
         budget = self.budget
         if budget is not None and budget.limits is not None:
             spaces = {name: with_feature_sets(name, space) for name, space in spaces.items()}
-        space = UnionSpace(spaces)
+        space = UnionSpace(spaces, self.first)
         return space.restricted(self.space) if self.space else space
 
     def as_dict(self) -> dict[str, Any]:

@@ -114,6 +114,7 @@ class StudyFolder:
         if not self.has_begun:
             return study
         existing = self.study()
+        study = replace(study, first=study.first or existing.first)
         if extend:
             first = [name for name in existing.solvers if name in study.solvers]
             study = replace(study, solvers=tuple(dict.fromkeys((*first, *study.solvers))))

@@ -39,9 +39,9 @@ def without_secrets(text: str) -> str:
 
 SHOWN = frozenset(
     "--acquisition --also --count --data --dataset --document --drop --executor --features --figures --folds --format "
-    "--grade --group-by-time --home --host --jobs --metric --missing --model --name --outer --output --permutations "
-    "--plan --port --preset --qid --qrels --repeats --sampler --seed --serve --solver --test --timeout --trees "
-    "--trial-memory --trial-timeout --trials --until --vali --wait --weight --within -f -o".split()
+    "--grade --group-by-time --home --host --jobs --like --metric --missing --model --name --outer --output "
+    "--permutations --plan --port --preset --qid --qrels --repeats --sampler --seed --serve --solver --test --timeout "
+    "--trees --trial-memory --trial-timeout --trials --until --vali --wait --weight --within -f -o".split()
 )
 """Options whose values are written down."""
 FLAGS = frozenset(

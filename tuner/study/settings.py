@@ -252,6 +252,15 @@ class Settings(ColumnSettings):
             content="parameters",
         ),
     ] = field(default_factory=dict)
+    first: Annotated[
+        Mapping[str, Any],
+        Setting(
+            'Configurations that are tried first, by solver: {"RankSVM": {"C": 2.0}}, or a list of several. Parameters '
+            "that are left out have their defaults.",
+            python_only=True,
+            content="configurations",
+        ),
+    ] = field(default_factory=dict)
     reading: Annotated[
         Mapping[str, Any],
         Setting('Options of readers: {"missing": "zero", "one_based": False}.', python_only=True, content="options"),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import cycle
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -225,7 +225,7 @@ def _median(values: Floats) -> float:
 
 def quartiles(values: Floats) -> str:
     """Return the median with quartiles; none of them is interpolated where a value is infinite."""
-    method: Any = "linear" if np.isfinite(values).all() else "lower"
+    method: Literal["linear", "lower"] = "linear" if np.isfinite(values).all() else "lower"
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), method=method)
     return f"{middle:.3g} [{low:.2g}, {high:.2g}]"
 
