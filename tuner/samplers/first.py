@@ -14,9 +14,8 @@ from importlib.resources import files
 from itertools import zip_longest
 
 from ranktune.solvers.boosting.base import BoostedRanker
-from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.registry import SOLVERS, solver_class
+from ranktune.solvers.registry import solver_class
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 
 
@@ -73,27 +72,3 @@ def alike(a: Mapping[str, Value], b: Mapping[str, Value]) -> bool:
         return False
     path = f"{a[SOLVER]}.{solver_class(str(a[SOLVER])).path_parameter}"
     return all(value == b[name] for name, value in a.items() if name != path)
-
-
-def listed(first: Mapping[str, object]) -> dict[str, list[object]]:
-    """Return the configurations of each solver, by the standard form of its name, as a list."""
-    return {
-        SOLVERS.spelling(solver) or solver: list(known) if isinstance(known, list | tuple) else [known]
-        for solver, known in first.items()
-    }
-
-
-def check_first(first: Mapping[str, Sequence[object]], space: UnionSpace) -> None:
-    """Raise ParameterError for a configuration that is not one of the search space."""
-    solvers = [str(params[SOLVER]) for params in space.defaults()]
-    for solver, configurations in first.items():
-        if solver not in solvers:
-            raise ParameterError(f"first: '{solver}' is no solver of the study. {nearest(solver, solvers)}")
-        for values in configurations:
-            if not isinstance(values, Mapping):
-                raise ParameterError(f"first: a configuration of {solver} is {values!r}: it must be a table.")
-            if space.configuration(solver, values) is None:
-                raise ParameterError(
-                    f"first: {dict(values)!r} is no configuration of the search space of {solver}. "
-                    f"`ranktune solvers {solver}` shows its parameters and their ranges."
-                )

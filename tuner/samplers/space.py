@@ -19,6 +19,7 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.space import SOLVER as SOLVER
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
 from ranktune.solvers.core.space import conditions as own_conditions
+from ranktune.solvers.registry import SOLVERS
 
 First: TypeAlias = Mapping[str, Sequence[Mapping[str, Value]]]
 """Configurations to try first, by solver: the values of parameters that are not the defaults."""
@@ -127,6 +128,30 @@ class UnionSpace:
             if name not in self._solvers:
                 raise ParameterError(f"the space has no solver '{name}'. {nearest(str(name), self._solvers)}")
         return [name for name in self._solvers if name in names]
+
+
+def listed(first: Mapping[str, object]) -> dict[str, list[object]]:
+    """Return the configurations of each solver, by the standard form of its name, as a list."""
+    return {
+        SOLVERS.spelling(solver) or solver: list(known) if isinstance(known, list | tuple) else [known]
+        for solver, known in first.items()
+    }
+
+
+def check_first(first: Mapping[str, Sequence[object]], space: UnionSpace) -> None:
+    """Raise ParameterError for a configuration that is not one of the search space."""
+    solvers = [str(params[SOLVER]) for params in space.defaults()]
+    for solver, configurations in first.items():
+        if solver not in solvers:
+            raise ParameterError(f"first: '{solver}' is no solver of the study. {nearest(solver, solvers)}")
+        for values in configurations:
+            if not isinstance(values, Mapping):
+                raise ParameterError(f"first: a configuration of {solver} is {values!r}: it must be a table.")
+            if space.configuration(solver, values) is None:
+                raise ParameterError(
+                    f"first: {dict(values)!r} is no configuration of the search space of {solver}. "
+                    f"`ranktune solvers {solver}` shows its parameters and their ranges."
+                )
 
 
 def _names(space: Sequence[Parameter]) -> list[str]:
