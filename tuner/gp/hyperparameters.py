@@ -200,7 +200,7 @@ def chain(evidence: HyperparameterDensity, centre: Floats, generator: np.random.
         while True:
             proposed = z * np.cos(angle) + other * np.sin(angle)
             level = relative(proposed)
-            if level >= height:
+            if level >= height or high - low < 1e-9:  # rounding may hide the old point, which is on the slice
                 break
             low, high = (angle, high) if angle < 0.0 else (low, angle)
             angle = generator.uniform(low, high)
