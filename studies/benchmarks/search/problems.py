@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -237,7 +237,7 @@ def _rankings(folder: Path | None) -> dict[str, tuple[bool, _Ranking]]:
     if example is not None and example.is_dir():  # the example of LightGBM, with group sizes in files beside the rows
         train, test = (str(example / f"rank.{part}.gz") for part in ("train", "test"))
         rankings["lightgbm"] = (False, _Ranking(train, 0, ("ElasticRank", "PAMIR", "RidgeRanker"), test=test))
-    return rankings
+    return rankings | {f"{k}-composition": (t, replace(r, solvers=("Ranker",))) for k, (t, r) in rankings.items()}
 
 
 RANKING_NOISE = 0.006
