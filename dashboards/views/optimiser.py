@@ -17,7 +17,7 @@ from ranktune.dashboards.figures.panels import Cell, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_of
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.proposal import AVERAGED, EI, MIXED, THOMPSON
+from ranktune.tuner.gp.proposal import EI, MIXED, THOMPSON
 from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Belief, Slice, fit_belief
 
 DRAWS = 4
@@ -28,10 +28,9 @@ WITH_SURROGATE = ("thompson",)
 PER_COST = ", divided by a power of the expected cost where the study has a time limit."
 DECISIONS = {
     THOMPSON: "A suggestion maximises one function sampled from such a model, as the draws are.",
-    AVERAGED: f"A suggestion maximises the mean of functions sampled from such a model, as the draws are{PER_COST}",
     EI: f"A suggestion maximises the expected improvement under such models{PER_COST}",
-    MIXED: "A suggestion maximises the expected improvement under such models, or the mean improvement over functions "
-    f"sampled from them, as the draws are{PER_COST}",
+    MIXED: "A suggestion maximises the expected improvement under such models, or the mean of functions "
+    f"sampled from one of them, as the draws are{PER_COST}",
 }
 """How suggestions use the surrogate model, by acquisition."""
 

@@ -3,14 +3,11 @@
 thompson    One set of hyperparameters is drawn from their posterior, and one sample path from the posterior given them
             and the finished trials. The configuration that maximises the path is proposed, without regard to its cost.
             With several objectives there is a path of each, and one random direction in which they are weighed.
-averaged    For one objective without constraints, the mean of AVERAGED_DRAWS paths with the same hyperparameters is
-            maximised; else it decides as mixed. A share of the decisions is restricted to the trust region
-            (ranktune.tuner.gp.trust_region).
 ei          The expected improvement in closed form (ranktune.tuner.gp.acquisition), averaged over a few sets of
             hyperparameters.
-mixed       For one objective without constraints, at random either that or the mean improvement over DRAWS sample paths
-            (ranktune.tuner.gp.paths); else the latter. Where costs do not count, a share of the decisions for one
-            objective without constraints is restricted to the trust region.
+mixed       For one objective without constraints, at random either that or the mean of AVERAGED_DRAWS sample paths with
+            the same hyperparameters; a share of the decisions is restricted to the trust region
+            (ranktune.tuner.gp.trust_region). Else the mean improvement over DRAWS paths (ranktune.tuner.gp.paths).
 
 A single path explores more than short studies can afford: it varies by the posterior standard deviation, the mean of 16
 by a quarter of that. More than MAX_SAMPLED_TRIALS trials have the most probable hyperparameters.
@@ -39,10 +36,10 @@ from ranktune.tuner.gp.replicates import best_replicate
 from ranktune.tuner.gp.search import maximise
 from ranktune.tuner.gp.trust_region import TrustRegion, share_after, side_after
 
-THOMPSON, AVERAGED, EI, MIXED = "thompson", "averaged", "ei", "mixed"
-ACQUISITIONS = (MIXED, AVERAGED, THOMPSON, EI)
+THOMPSON, EI, MIXED = "thompson", "ei", "mixed"
+ACQUISITIONS = (MIXED, THOMPSON, EI)
 DRAWS, AVERAGED_DRAWS = 64, 16
-"""Sample paths of one decision of "mixed", and of "averaged"."""
+"""Sample paths of one decision of "mixed": those whose improvements are averaged, and those that are themselves."""
 MAX_SAMPLED_TRIALS = 150
 """Trials up to which hyperparameters are sampled; beyond, the MAP estimate suffices, as sampling costs n^3."""
 MAX_TRIALS = 400
@@ -162,8 +159,8 @@ def propose(
 ) -> Proposal:
     """Return the configuration to try next: none of taken (ranktune.tuner.gp.encoding.covered) if others exist.
 
-    acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. draws: sample paths of "mixed" and
-    "averaged", None for DRAWS and AVERAGED_DRAWS. power: exponent of the expected cost by which improvement is divided,
+    acquisition: one of ACQUISITIONS; "ei" for one objective without constraints. draws: sample paths of "mixed", None
+    for AVERAGED_DRAWS or DRAWS. power: exponent of the expected cost by which improvement is divided,
     but for "thompson". replicates: for one objective without constraints, propose a tried configuration where that
     gains more (ranktune.tuner.gp.replicates); the gain remains that of the new configuration.
     """
@@ -176,8 +173,7 @@ def propose(
     decision = decide(encoding, trials, generator, acquisition, draws, power=power)
     centres = encoding.filled(_local_centres(encoding, trials, decision.merits), generator)
     region = None
-    unpriced = acquisition == MIXED and decision.function is decision.improvement
-    may = (unpriced or acquisition == AVERAGED) and trials.is_single_objective and not encoding.is_small
+    may = acquisition == MIXED and trials.is_single_objective and not encoding.is_small
     if may and generator.random() < share_after(encoding, trials.rows, trials.gains):
         side = side_after(trials.gains, max(PATIENCE, len(encoding.varying) // 2))
         region = TrustRegion.around(encoding, centres[0], side, decision.posteriors[0].hyperparameters.weights)
@@ -186,7 +182,7 @@ def propose(
     gain = None
     if not trials.more and region is None:
         improvement = decision.improvement
-        if acquisition == AVERAGED and trials.is_single_objective:
+        if trials.is_single_objective and isinstance(improvement, PathwiseImprovement):
             improvement = ExpectedImprovement.over(tuple(decision.posteriors), encoding.embed(trials.rows))
         gain = improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
     if replicates and trials.is_single_objective:
@@ -226,13 +222,12 @@ def decide(
     """Return what `propose` maximises, but for "thompson"; thetas: as in Decision, None samples them."""
     output = replace(_Output.of(encoding, trials, encoding.embed(trials.pending)), thetas=thetas)
     improvement: ExpectedImprovement | PathwiseImprovement
-    averages = acquisition == AVERAGED and trials.is_single_objective
-    draws = draws or (AVERAGED_DRAWS if averages else DRAWS)
-    mixes = not averages and draws > 1 and trials.is_single_objective
-    if acquisition == EI or (mixes and generator.random() < CLOSED_FORM_PROBABILITY):
+    single = trials.is_single_objective
+    draws = draws or (AVERAGED_DRAWS if single else DRAWS)
+    if acquisition == EI or (single and draws > 1 and generator.random() < CLOSED_FORM_PROBABILITY):
         improvement, merits, posteriors = _expected_improvement(trials, output, generator)
     else:
-        improvement, merits, posteriors = _pathwise_improvement(trials, output, generator, draws, averages)
+        improvement, merits, posteriors = _pathwise_improvement(trials, output, generator, draws, averages=single)
     cost = LogCost.of(output.E, np.broadcast_to(trials.seconds, trials.gains.shape)) if power else None
     function: Acquisition = improvement if cost is None else ImprovementPerCost(improvement, cost, power)
     return Decision(function, improvement, merits, posteriors, output.known)

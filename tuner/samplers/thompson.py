@@ -165,8 +165,9 @@ class ThompsonSampler(EncodedSampler):
     hyperparameters are sampled from their posterior up to 150 trials, and the most probable ones beyond. With
     acquisition "thompson" that function is one draw from the process: Thompson sampling, also with costs, which are
     then not used, and with parallel trials. With "ei" it is the expected improvement. With "mixed", the default, it is
-    at random the expected improvement or the mean improvement over 64 draws, and where costs do not count, a share of
-    the suggestions, which follows where improvements were found, is restricted to a trust region around the best trial.
+    at random the expected improvement or the mean of 16 draws, and a share of the suggestions, which follows where
+    improvements were found, is restricted to a trust region around the best trial. With several objectives or
+    constraints it is the mean improvement over 64 draws.
 
     It handles numbers on linear and logarithmic scales, integers, categories, conditional parameters, constraints and
     several objectives. Pruned, failed and running trials are used (see ranktune.tuner.samplers.history). No
@@ -182,13 +183,13 @@ class ThompsonSampler(EncodedSampler):
         Which parameters are active: a declared space, or a function from the values of all parameters to the names of
         the active ones. None learns it from what the trials asked for: rules on categories, integers, thresholds and
         several of them.
-    acquisition : {"mixed", "averaged", "thompson", "ei"}, default="mixed"
+    acquisition : {"mixed", "thompson", "ei"}, default="mixed"
         What a suggestion maximises, see above. With several objectives "thompson" weighs a draw of each in one random
-        direction, "mixed" and "averaged" average over 64 directions, and there is no "ei"; with constraints, draws of
-        the constraints must hold, and there is no "ei" either.
+        direction, "mixed" averages over 64 directions, and there is no "ei"; with constraints, draws of the constraints
+        must hold, and there is no "ei" either.
     draws : int or None, default=None
-        Number of sample paths of "mixed" and "averaged"; fewer explore more. None takes 64, and 16 for the mean of
-        "averaged".
+        Number of sample paths of "mixed"; fewer explore more. None takes 16 for one objective without constraints, and
+        else 64.
     number : int or None, default=None
         Number of the trial to suggest for, where the study does not count it itself.
     constraints_func : callable or None, default=None
@@ -205,8 +206,8 @@ class ThompsonSampler(EncodedSampler):
     ----------
     expected_gain : float or None
         Expected improvement of the last suggestion over the best trial so far, noise-free and in units of the
-        objective; of "thompson" and "averaged" at the hyperparameters of their draws. None after quasi-random
-        suggestions, with several objectives, and in the trust region.
+        objective; of "thompson", and of "mixed" where it draws, at the hyperparameters of the draws. None after
+        quasi-random suggestions, with several objectives, and in the trust region.
 
     Raises
     ------

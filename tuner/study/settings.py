@@ -192,10 +192,9 @@ class Settings(ColumnSettings):
         str | None,
         Setting(
             "How sampler thompson decides. thompson: maximise one function drawn from the Gaussian process, whatever a "
-            "trial costs. averaged: maximise the mean of 16 drawn functions. ei: maximise the expected improvement, "
-            "divided by a power of the expected cost. mixed: at random ei, or the same with the mean improvement over "
-            "64 drawn functions. (default: mixed)",
-            choices=(MIXED, "averaged", "thompson", "ei"),
+            "trial costs. ei: maximise the expected improvement, divided by a power of the expected cost. mixed: at "
+            "random ei, or the same with the mean of 16 drawn functions. (default: mixed)",
+            choices=(MIXED, "thompson", "ei"),
         ),
     ] = None
     within: Annotated[

@@ -23,7 +23,6 @@ from ranktune.tuner.samplers.thompson import ThompsonSampler
 
 VARIANTS: dict[str, Callable[..., BaseSampler]] = {
     "thompson:ei": partial(ThompsonSampler, acquisition="ei"),
-    "thompson:averaged": partial(ThompsonSampler, acquisition="averaged"),
     "thompson:draw": partial(ThompsonSampler, acquisition="thompson"),
     "thompson:mixed": partial(ThompsonSampler, acquisition="mixed"),
     "thompson:costs": partial(ThompsonSampler, costs=True),

@@ -13,7 +13,6 @@ from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_p
 from ranktune.tuner.gp.paths import REFERENCE_DEPTH, REFERENCE_MARGIN, on_front, reference_point
 from ranktune.tuner.gp.proposal import (
     ACQUISITIONS,
-    AVERAGED,
     EI,
     MAX_TIES,
     MAX_TRIALS,
@@ -101,9 +100,9 @@ def test_the_closed_form_is_used_only_where_it_exists(
     """Of one draw, as of constraints, nothing is averaged over all functions."""
     asked = []
 
-    def counted(*given: Any) -> Any:
+    def counted(*given: Any, **options: Any) -> Any:
         asked.append(given)
-        return original(*given)
+        return original(*given, **options)
 
     original = proposal._pathwise_improvement
     monkeypatch.setattr(proposal, "_pathwise_improvement", counted)
@@ -220,6 +219,6 @@ def test_the_fit_of_many_trials_remains_while_few_are_added(monkeypatch: pytest.
         constraint = several.rows[:, 0] - 0.9
         unknown = np.where(constraint > 0.05, np.nan, constraint)
         many = replace(several, more=(several.rows[:, 1],), constraints=(unknown,))
-        propose(CUBE, several, None, np.random.default_rng(0), AVERAGED)
+        propose(CUBE, several, None, np.random.default_rng(0))
         propose(CUBE, many, None, np.random.default_rng(0), THOMPSON)
     assert len(fits) <= 6 and min(fits) > 200  # of each of three outputs, at most twice

@@ -218,19 +218,19 @@ class TestProposals:
             assert [p.gain is None for p in made] == [use_trust_region == 1.0] * 12
         assert away[1.0].max() < 0.2 and np.median(away[1.0]) < np.median(away[0.0])
 
-    def test_expected_improvement_several_objectives_costs_and_small_spaces_look_everywhere(
+    def test_expected_improvement_several_objectives_and_small_spaces_look_everywhere(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(proposal, "share_after", lambda *_: 1.0)
         monkeypatch.setattr(proposal, "side_after", None)  # whoever calls it fails
         trials, generator = self.trials(), np.random.default_rng(0)
         assert propose(CUBE, trials, None, generator, "ei").gain is not None
-        timed = replace(trials, seconds=1.0 + trials.rows[:, 0])
-        assert propose(CUBE, timed, None, generator, power=0.3).gain is not None
         propose(CUBE, replace(trials, more=(trials.rows[:, 0],)), None, generator)
         propose(CUBE, replace(trials, constraints=(trials.rows[:, 0] - 0.5,)), None, generator)
         small = Encoding((Axis("whole", 0, 20, step=1), Axis("c", choices=2)))
         rows = rows_of(small, 8)
         assert propose(small, Trials(rows, rows[:, 0], np.ones(8), np.empty((0, 2))), None, generator).gain is not None
-        with pytest.raises(TypeError, match="not callable"):
-            propose(CUBE, trials, None, generator)
+        timed = replace(trials, seconds=1.0 + trials.rows[:, 0])
+        for power in (0.0, 0.3):
+            with pytest.raises(TypeError, match="not callable"):
+                propose(CUBE, timed, None, generator, power=power)
