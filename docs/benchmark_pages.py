@@ -27,14 +27,22 @@ def write_benchmark_pages(folder: Path = FOLDER) -> list[Path]:
         name = about.stem
         text, results = about.read_text(encoding="utf-8"), results_of(name, folder)
         if results:
-            figure = folder / "figures" / f"{name}.svg" if name in FIGURES else None
-            if figure is not None:
-                figure.parent.mkdir(exist_ok=True)
-                draw(name, next(iter(results.values())).tables, figure)
-            text = page_of(text, results, figure)
+            text = page_of(text, results, _drawn(name, results, folder / "figures"))
         _write(folder / about.name, text)
         written.append(folder / about.name)
     return written
+
+
+def _drawn(name: str, results: Mapping[str, Result], folder: Path) -> dict[str, Path]:
+    """Write the figures of results, and return their files by part."""
+    drawn = {}
+    for part, result in results.items():
+        stem = f"{name}.{part.replace(' ', '-')}" if part else name
+        if stem in FIGURES:
+            folder.mkdir(exist_ok=True)
+            drawn[part] = folder / f"{stem}.svg"
+            draw(stem, result.tables, drawn[part])
+    return drawn
 
 
 def write_summaries(folder: Path = FOLDER) -> None:
@@ -72,14 +80,14 @@ def _titled(part: str, text: str) -> str:
     return f"{part.capitalize()}: {text}" if part else text
 
 
-def page_of(introduction: str, results: Mapping[str, Result], figure: Path | None) -> str:
-    """Return a page: the introduction, the figure, and of each result the tables, and how they were measured."""
+def page_of(introduction: str, results: Mapping[str, Result], figures: Mapping[str, Path]) -> str:
+    """Return a page: the introduction, and of each result the figure, the tables, and how they were measured."""
     title = introduction.splitlines()[0].removeprefix("# ")
     parts = [introduction.strip()]
     for part, result in results.items():
         parts += ["", f"## Results{part and f', {part}'}"]
-        if figure is not None and result is next(iter(results.values())):
-            parts += ["", f"![{title}: the numbers of the table]({figure.parent.name}/{figure.name})"]
+        if part in figures:
+            parts += ["", f"![{title}: the numbers of the table]({figures[part].parent.name}/{figures[part].name})"]
         for table in result.tables:
             parts += ["", markdown(table)]
         parts += ["", conditions(result)]

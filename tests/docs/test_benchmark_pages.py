@@ -24,7 +24,7 @@ def test_every_benchmark_has_an_introduction_a_result_and_a_place_in_the_index()
     commands = {command.name for command in app.registered_commands}
     assert set(NAMES) == commands == {name.partition(".")[0] for name in RESULTS}
     index = (FOLDER / "index.md").read_text(encoding="utf-8").splitlines()
-    assert all(index.count(name) == 1 for name in NAMES) and set(FIGURES) <= set(NAMES)
+    assert all(index.count(name) == 1 for name in NAMES) and set(FIGURES) <= set(RESULTS)
 
 
 @pytest.mark.parametrize("name", RESULTS)
@@ -58,11 +58,12 @@ def test_a_page_says_how_it_was_measured() -> None:
     table = Table("what it is", [{"solver": "RankSVM", "s": 0.5}], "A remark.")
     result = Measurement().result("solvers", ["solvers"], [table])
     loaded = replace(result, load=4.0, source="From elsewhere.")
-    text = page_of("# Solvers\n\nAn introduction.\n", {"": loaded, "of others": result}, None)
+    results, figures = {"": loaded, "of others": result}, {"of others": Path("figures/a.svg")}
+    text = page_of("# Solvers\n\nAn introduction.\n", results, figures)
     assert "| RankSVM | 0.5 |\n\nA remark." in text and f"$ {result.command}" in text and result.processor in text
     assert "load was 4.0" in text and "From elsewhere." in text
-    assert "## Results\n" in text and "## Results, of others\n" in text
-    assert "load was" not in page_of("# Solvers", {"": replace(result, load=0.1)}, None)
+    assert "## Results\n" in text and "## Results, of others\n\n![Solvers: the numbers of" in text
+    assert "load was" not in page_of("# Solvers", {"": replace(result, load=0.1)}, {})
 
 
 def test_pages_show_the_first_table_of_each_stored_result(tmp_path: Path) -> None:

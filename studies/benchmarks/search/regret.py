@@ -18,7 +18,7 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.studies.benchmarks.search.problems import Problem
 from ranktune.studies.benchmarks.tables import Row, Table
 
-MARKS = (10, 30, 60, 100)
+MARKS = (5, 10, 20, 30, 60, 100)
 """Numbers of trials after which regrets are compared."""
 SHARES = (0.25, 0.5, 1.0)
 """Shares of the seconds of the fastest sampler at which regrets are compared at equal seconds."""
