@@ -20,6 +20,7 @@ from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.tables import Row, Table, drawn
+from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
 from ranktune.studies.benchmarks.turnkey.command import Data, cases_of
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
@@ -37,7 +38,6 @@ from ranktune.studies.laboratory.analysis import (
 from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.deliveries import Delivered
 from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
-from ranktune.studies.laboratory.packing import pack
 from ranktune.studies.laboratory.portfolios import addition, error_of, shown, taken, written
 from ranktune.studies.laboratory.rows import SHARES
 from ranktune.studies.laboratory.rules import Rules

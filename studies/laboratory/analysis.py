@@ -12,8 +12,8 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.studies.benchmarks.task_table.rows import Row, mean_value
 from ranktune.studies.laboratory.configurations import Configuration, name_of
-from ranktune.studies.laboratory.rows import Row, mean_value
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.statistics.intervals import paired
 

@@ -11,9 +11,10 @@ from joblib import Parallel, delayed
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.data.split import Split
 from ranktune.studies.benchmarks.results import append_result, stored_results
+from ranktune.studies.benchmarks.task_table.packing import unpack
+from ranktune.studies.benchmarks.task_table.rows import Row
 from ranktune.studies.laboratory.configurations import Configuration, name_of
-from ranktune.studies.laboratory.packing import unpack
-from ranktune.studies.laboratory.rows import Row, row_of
+from ranktune.studies.laboratory.rows import row_of
 
 AT_A_TIME = 12
 """Configurations of a task that a worker measures before the next task has its turn."""

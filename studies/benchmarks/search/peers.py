@@ -260,6 +260,12 @@ def absent(libraries: Iterable[str]) -> list[str]:
     return [library for library in libraries if library and find_spec(library) is None]
 
 
+def lacks(problem: Problem) -> list[str]:
+    """Return the module and the file that a problem needs and that are not there."""
+    files = [] if problem.file is None or problem.file.is_file() else [problem.file.name]
+    return absent([problem.library]) + files
+
+
 def _told(optimiser: Callable[[Space, int], Optimiser]) -> Callable[[Problem, int], BaseSampler]:
     return lambda problem, seed: AskTellSampler(optimiser(space_of(problem), seed), space_of(problem), seed)
 

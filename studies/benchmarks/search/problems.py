@@ -44,11 +44,12 @@ Params: TypeAlias = Mapping[str, Any]
 
 KINDS = (
     "numbers", "many-numbers", "integers", "mixed", "categories", "conditional", "plateaus", "constrained", "fronts",
-    "noisy", "learners", "rankings",
+    "noisy", "learners", "rankings", "tables",
 )  # fmt: skip
-"""Classes of problems. Numbers are few up to five; learners are models of scikit-learn, rankings those of RankTune."""
+"""Classes of problems. Numbers are few up to five; learners are models of scikit-learn, rankings those of RankTune, and
+tables hold the values of boosted rankers."""
 NUMBERS, MANY_NUMBERS, INTEGERS, MIXED, CATEGORIES, CONDITIONAL = KINDS[:6]
-PLATEAUS, CONSTRAINED, TWO, NOISY, LEARNERS, RANKINGS = KINDS[6:]
+PLATEAUS, CONSTRAINED, TWO, NOISY, LEARNERS, RANKINGS, TABLES = KINDS[6:]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Problem:
     corner: with it the loss is a pair of objectives, and minimum the negative area below the corner of the true front.
     kind: its class, one of KINDS. is_noisy: values always have the noise, and no sampler knows how large it is.
     limits: parameters -> numbers of which none may exceed 0; worst: the loss of a run without a feasible trial.
-    library: a module that the loss imports and that need not be installed.
+    library: a module that the loss imports and that need not be installed; file: one that it reads, not in the wheel.
     """
 
     loss: Callable[[Trial], Any]
@@ -73,6 +74,7 @@ class Problem:
     limits: Callable[[Params], Sequence[float]] | None = None
     worst: float = 0.0
     library: str = ""
+    file: Path | None = None
 
     def evaluate(self, trial: Trial) -> tuple[Any, float | None]:
         """Return the loss of a trial and its seconds (None where it has no cost), which become a user attribute."""

@@ -27,12 +27,13 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.files import cache_folder
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
-from ranktune.studies.benchmarks.search.peers import absent
+from ranktune.studies.benchmarks.search.peers import lacks
 from ranktune.studies.benchmarks.search.problems import KINDS, Problem, problems
 from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
 from ranktune.studies.benchmarks.search.regret import Key, Run, Selection, Setting, figure, seconds_tables, tables
 from ranktune.studies.benchmarks.search.runs import NAMES, SINGLE, missing, run, sampler_of
 from ranktune.studies.benchmarks.search.suite import SUITE
+from ranktune.studies.benchmarks.search.tabulated import tabulated
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.gp.hyperparameters import Observed
 from ranktune.tuner.samplers.history import read
@@ -172,10 +173,10 @@ def main(
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     warnings.filterwarnings("ignore", category=optuna.exceptions.ExperimentalWarning)
     reported, tuning = problems(data)
-    known = reported | tuning | SUITE
+    known = reported | tuning | SUITE | tabulated()
     wanted, left_out = available({name: missing(name) for name in chosen(samplers, NAMES, "sampler")})
     planned_titles = titles_of(names or ("func3c,hart6m" if quick else ",".join(reported)), known, tuning)
-    titles, without = available({title: absent([known[title].library]) for title in planned_titles})
+    titles, without = available({title: lacks(known[title]) for title in planned_titles})
     setting = Setting(noisy, 12 if quick else trials, workers)
     every = seeds_of("2" if quick else seeds)
     paths = [] if quick else keep_in or [cache_folder() / "sampler-runs.jsonl"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -20,25 +21,29 @@ from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
 from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting
 from ranktune.studies.benchmarks.search.runs import BLIND, run
 from ranktune.studies.benchmarks.search.suite import SUITE
+from ranktune.studies.benchmarks.search.tabulated import BOOSTED, FILE, SEEDS, tabulated
+from ranktune.studies.benchmarks.task_table.packing import unpack
+from ranktune.studies.benchmarks.tasks import CELLS, TRUTHS, confirms, properties
 
-HERE = [name for name, problem in SUITE.items() if not absent([problem.library])]
+KNOWN = SUITE | tabulated()
+HERE = [name for name, problem in KNOWN.items() if not absent([problem.library])]
 """Problems whose libraries are installed."""
 
 
 def value_at(name: str, params: dict[str, Any]) -> float:
-    value: float = SUITE[name].loss(optuna.trial.FixedTrial(params))  # type: ignore[arg-type]
+    value: float = KNOWN[name].loss(optuna.trial.FixedTrial(params))  # type: ignore[arg-type]
     return value
 
 
 def test_every_class_has_problems() -> None:
-    kinds = {problem.kind for problem in [*PROBLEMS.values(), *SUITE.values()]}
+    kinds = {problem.kind for problem in [*PROBLEMS.values(), *KNOWN.values()]}
     assert kinds | {"rankings"} == set(KINDS)
-    assert not set(SUITE) & set(PROBLEMS)
+    assert not set(KNOWN) & set(PROBLEMS)
 
 
 @pytest.mark.parametrize("name", HERE)
 def test_nothing_is_below_the_minimum(name: str) -> None:
-    problem = SUITE[name]
+    problem = KNOWN[name]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
     study.optimize(problem.loss, n_trials=5 if problem.minimum is None else 300)
     limits = problem.limits or (lambda params: [0.0])
@@ -72,6 +77,41 @@ def test_published_optima_are_feasible_and_the_minima(name: str, params: dict[st
     limits = SUITE[name].limits
     assert limits is not None and max(limits(params)) < 1e-4
     assert value_at(name, params) == pytest.approx(SUITE[name].minimum, rel=1e-3)
+
+
+def apart(a: Params, b: Params, name: str, of: BaseDistribution) -> float:
+    """The squared distance of two configurations in one parameter."""
+    if isinstance(of, CategoricalDistribution):
+        return float(a[name] != b[name])
+    assert isinstance(of, FloatDistribution | IntDistribution)
+    half, scale = isinstance(of, IntDistribution) / 2, np.log if of.log else float
+    low, high = scale(of.low - half), scale(of.high + half)
+    x, y = ((scale(p[name]) - low) / (high - low) if name in p else 0.5 for p in (a, b))
+    return float((x - y) ** 2)
+
+
+@pytest.mark.parametrize("name", ["lambdamart-36", "gbdtranker-37"])
+def test_the_value_of_a_table_is_that_of_the_nearest_configuration(name: str) -> None:
+    problem, (start, seed) = KNOWN[name], name.split("-")
+    assert problem.space is not None
+    space = problem.space.distributions
+    rows = [row for row in unpack(FILE) if row.task == f"drawn-{seed}" and start in row.configuration.lower()]
+    means = {r.configuration: np.nanmean(r.vali) for r in rows if r.share == 1.0 and r.vali is not None}
+    known = [(json.loads(text), max(means.values()) - mean) for text, mean in means.items()]
+    assert min(value_at(name, params) for params, _ in known) == problem.minimum
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    for params in [*(params for params, _ in known), *(problem.space.suggest(study.ask()) for _ in range(50))]:
+        nearest = min(known, key=lambda each: sum(apart(each[0], params, n, of) for n, of in space.items()))
+        assert value_at(name, params) == pytest.approx(nearest[1], abs=1e-12)
+
+
+def test_tables_are_the_tasks_that_confirm_with_thirty_configurations_of_both_solvers() -> None:
+    counts = Counter((row.task, solver) for row in unpack(FILE) for solver in BOOSTED if row.share == 1.0
+                     and f'"{solver}"' in row.configuration)  # fmt: skip
+    large = {task for task, _ in counts if min(counts[task, solver] for solver in BOOSTED) >= 30}
+    learn = {f"drawn-{seed}" for seed in range(2 * CELLS) if not confirms(seed)}
+    assert large - learn == {f"drawn-{seed}" for seed in SEEDS}
+    assert len({properties(seed).truth for seed in SEEDS}) == len(TRUTHS) == len(SEEDS)
 
 
 def test_infeasible_trials_are_never_picked_and_blind_samplers_are_told_a_penalty() -> None:
@@ -206,16 +246,17 @@ def test_the_command_compares_classes_and_continues(tmp_path: Path) -> None:
 
 def test_what_is_not_installed_is_left_out_with_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranktune.studies.benchmarks.search.peers.find_spec", lambda name: None)
+    monkeypatch.setattr("ranktune.studies.benchmarks.search.tabulated.FILE", Path("tasks.npz"))
     output = (
         CliRunner()
         .invoke(
             app,
-            ["sampler", "--quick", "--samplers", "random,hebo,gp", "--problems", "func3c,bbob-1-2"],
+            ["sampler", "--quick", "--samplers", "random,hebo,gp", "--problems", "func3c,bbob-1-2,gbdtranker-37"],
             catch_exceptions=False,
         )
         .stdout
     )
-    for name, library in (("hebo", "hebo"), ("gp", "torch"), ("bbob-1-2", "cocoex")):
+    for name, library in (("hebo", "hebo"), ("gp", "torch"), ("bbob-1-2", "cocoex"), ("gbdtranker-37", "tasks.npz")):
         assert any(name in line and library in line for line in output.splitlines())
     output = (
         CliRunner()

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.benchmarks.results import append_result
+from ranktune.studies.benchmarks.task_table.rows import Row
 from ranktune.studies.laboratory.__main__ import SOLVERS, app
 from ranktune.studies.laboratory.analysis import (
     Difference,
@@ -23,7 +24,6 @@ from ranktune.studies.laboratory.analysis import (
     significant,
 )
 from ranktune.studies.laboratory.configurations import configurations, name_of
-from ranktune.studies.laboratory.rows import Row
 
 GENERATOR = np.random.default_rng(0)
 

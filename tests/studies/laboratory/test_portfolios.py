@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from typer.testing import CliRunner
 
+from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row
 from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.analysis import by_task
 from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.portfolios import Addition, addition, changed, taken, written
-from ranktune.studies.laboratory.rows import Checkpoint, Row
 from ranktune.tuner.study.declaration import Study
 from tests.studies.laboratory.test_guard import TABLE
 

@@ -14,12 +14,13 @@ from ranktune.solvers import GBDTRanker, RidgeRanker
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.benchmarks.task_table.packing import pack
+from ranktune.studies.benchmarks.task_table.rows import STEPS, Row, Sizes, mean_value
 from ranktune.studies.benchmarks.tasks import CELLS, confirms, properties, task
 from ranktune.studies.laboratory.__main__ import SOLVERS, app
 from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.making import read_rows
-from ranktune.studies.laboratory.packing import pack
-from ranktune.studies.laboratory.rows import METRIC, STEPS, Row, Sizes, mean_value, row_of
+from ranktune.studies.laboratory.rows import METRIC, row_of
 from ranktune.tuner.evaluation.fitting import sample
 
 NDCG = parse_metric(METRIC)

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.benchmarks.results import Result, append_result
+from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row
 from ranktune.studies.benchmarks.tasks import sizes
 from ranktune.studies.laboratory.__main__ import SOLVERS as EVERY
 from ranktune.studies.laboratory.__main__ import app
@@ -20,7 +21,7 @@ from ranktune.studies.laboratory.analysis import by_task
 from ranktune.studies.laboratory.configurations import configurations, name_of
 from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary
 from ranktune.studies.laboratory.known import KnownTask, known_task
-from ranktune.studies.laboratory.rows import METRIC, Checkpoint, Row, task_of
+from ranktune.studies.laboratory.rows import METRIC, task_of
 from ranktune.studies.laboratory.rules import Rules, constants
 from ranktune.studies.laboratory.simulating import Plan, simulated
 from ranktune.studies.laboratory.simulation import (

@@ -14,7 +14,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.studies.laboratory.rows import STEPS, Checkpoint, Row, Sizes, mean_value
+from ranktune.studies.benchmarks.task_table.rows import STEPS, Checkpoint, Row, Sizes, mean_value
 
 
 def pack(rows: Sequence[Row], path: Path) -> None:
