@@ -4,11 +4,10 @@ lambdamart-S, gbdtranker-S    the drawn task S (ranktune.studies.benchmarks.task
                               that confirm and of which the table has 30 configurations of each of both solvers or
                               more: one of each form of true scores. They have the solvers in turn
 
-The loss is what the NDCG@10 on validation queries of the nearest configuration of the table lacks to the highest of the
-table; 0 at best. Distances are those of RankTune's Gaussian process: numbers are compared on their scale, from 0 to 1,
-an inactive one is 0.5, and two categories are as far apart as the ends of a range. A table of random configurations
-makes plateaus in this way, and they are so wide that neighbours say little of each other: a search succeeds here by
-visiting many. Validation queries found the rounds of boosting, which are no parameter.
+The loss is what the NDCG@10 on validation queries lacks to the highest of the table; 0 at best. Between configurations
+of the table it is that of a surrogate, as is usual for tables of random configurations (Eggensperger et al. 2015):
+extremely randomised trees, which have the values of the table at its configurations. Validation queries found the
+rounds of boosting, which are no parameter.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from optuna.trial import Trial
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.registry import solver_class
 from ranktune.studies.benchmarks.search.problems import RANKING_NOISE, TABLES, Problem
 from ranktune.studies.benchmarks.task_table.packing import unpack
@@ -32,9 +31,14 @@ from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.samplers.history import arranged
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 
+if TYPE_CHECKING:
+    from sklearn.ensemble import ExtraTreesRegressor
+
 FILE = Path(str(files("ranktune.docs"))) / "benchmarks" / "results" / "tasks.npz"
 """The table. Only the repository has it."""
 SEEDS, BOOSTED = range(36, 48), ("LambdaMART", "GBDTRanker")
+TREES = 100
+"""Trees of a surrogate."""
 
 _rows = lru_cache(maxsize=1)(unpack)
 
@@ -53,19 +57,21 @@ class Tabulated:
         return UnionSpace({self.solver: [each for each in made.space if each.name != made.path_parameter]})
 
     @cached_property
-    def _known(self) -> tuple[Encoding, Floats, Floats]:
-        """The encoding, and the configurations of the table, (n, D), with what they lack, (n,)."""
+    def _surrogate(self) -> tuple[Encoding, ExtraTreesRegressor]:
+        """The encoding, and trees of what the configurations of the table lack."""
+        from sklearn.ensemble import ExtraTreesRegressor  # takes a second to import
+
         rows = [row for row in _rows(FILE) if row.task == self.task and row.share == 1.0]
         known = [(json.loads(row.configuration), mean_value(row.vali)) for row in rows]
         params, values = zip(*((each, value) for each, value in known if each[SOLVER] == self.solver), strict=True)
         encoding, places = arranged(self.space, params)
-        return encoding, encoding.embed(places), max(values) - np.array(values)
+        trees = ExtraTreesRegressor(n_estimators=TREES, random_state=0)
+        return encoding, trees.fit(encoding.embed(places), max(values) - np.array(values))
 
     def __call__(self, trial: Trial) -> float:
-        """Return what the nearest configuration lacks."""
-        encoding, known, lacks = self._known
-        at = encoding.embed(arranged(self.space, [self.space.suggest(trial)])[1])
-        return float(lacks[np.argmin(((known - at) ** 2).sum(axis=1))])
+        """Return what the suggested configuration lacks."""
+        encoding, trees = self._surrogate
+        return float(trees.predict(encoding.embed(arranged(self.space, [self.space.suggest(trial)])[1]))[0])
 
 
 def tabulated() -> dict[str, Problem]:

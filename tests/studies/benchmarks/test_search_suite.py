@@ -79,30 +79,19 @@ def test_published_optima_are_feasible_and_the_minima(name: str, params: dict[st
     assert value_at(name, params) == pytest.approx(SUITE[name].minimum, rel=1e-3)
 
 
-def apart(a: Params, b: Params, name: str, of: BaseDistribution) -> float:
-    """The squared distance of two configurations in one parameter."""
-    if isinstance(of, CategoricalDistribution):
-        return float(a[name] != b[name])
-    assert isinstance(of, FloatDistribution | IntDistribution)
-    half, scale = isinstance(of, IntDistribution) / 2, np.log if of.log else float
-    low, high = scale(of.low - half), scale(of.high + half)
-    x, y = ((scale(p[name]) - low) / (high - low) if name in p else 0.5 for p in (a, b))
-    return float((x - y) ** 2)
-
-
 @pytest.mark.parametrize("name", ["lambdamart-36", "gbdtranker-37"])
-def test_the_value_of_a_table_is_that_of_the_nearest_configuration(name: str) -> None:
+def test_a_table_is_met_at_its_configurations_and_between_their_values_elsewhere(name: str) -> None:
     problem, (start, seed) = KNOWN[name], name.split("-")
     assert problem.space is not None
-    space = problem.space.distributions
     rows = [row for row in unpack(FILE) if row.task == f"drawn-{seed}" and start in row.configuration.lower()]
     means = {r.configuration: np.nanmean(r.vali) for r in rows if r.share == 1.0 and r.vali is not None}
     known = [(json.loads(text), max(means.values()) - mean) for text, mean in means.items()]
     assert min(value_at(name, params) for params, _ in known) == problem.minimum
+    for params, lacks in known:
+        assert value_at(name, params) == pytest.approx(lacks, abs=1e-12)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    for params in [*(params for params, _ in known), *(problem.space.suggest(study.ask()) for _ in range(50))]:
-        nearest = min(known, key=lambda each: sum(apart(each[0], params, n, of) for n, of in space.items()))
-        assert value_at(name, params) == pytest.approx(nearest[1], abs=1e-12)
+    values = [value_at(name, problem.space.suggest(study.ask())) for _ in range(50)]
+    assert min(values) >= 0.0 and max(values) <= max(means.values()) - min(means.values()) and len(set(values)) > 25
 
 
 def test_tables_are_the_tasks_that_confirm_with_thirty_configurations_of_both_solvers() -> None:
