@@ -23,7 +23,7 @@ from optuna.distributions import BaseDistribution, json_to_distribution
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.storage.trial_digests import check_trial
+from ranktune.tuner.storage.record import check_trial
 from ranktune.tuner.study.compatibility import DECLARED
 
 FileState = tuple[int, int, int] | None

@@ -7,6 +7,7 @@ their numbers again. Any Optuna tool can read the record.
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import uuid
@@ -31,6 +32,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
+from ranktune.solvers.names import former_names
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
@@ -44,7 +46,6 @@ from ranktune.tuner.storage.leases import Leases, close_lease
 from ranktune.tuner.storage.membership import confirm_owner
 from ranktune.tuner.storage.optuna_internals import TrialRows, begin_writing
 from ranktune.tuner.storage.retrying import OnEvent, retrying
-from ranktune.tuner.storage.trial_digests import DIGEST, check_trial, trial_digest
 
 NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
     "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
@@ -57,6 +58,9 @@ OWN = "trial"
 ARTIFACT = "artifacts:"
 """Beginning of the name of the attribute by which Optuna knows the file of a trial's arrays."""
 """Array of the digest of the trial, beside its arrays: those of another trial do not pass for its own."""
+DIGEST = "sha256"
+"""The attribute that holds the digest of a trial: SQLite has no checksums of its own. Trials of older releases, and
+those that another tool wrote, have none."""
 T = TypeVar("T")
 
 
@@ -327,3 +331,31 @@ def _npz(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         write_arrays(archive, arrays)
     return buffer.getvalue()
+
+
+def trial_digest(
+    state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
+) -> str:
+    """Return the digest of what a trial says: its state, value, parameters and other attributes."""
+    plain = {name: _plain(value) for name, value in parameters.items()}
+    others = {name: value for name, value in attributes.items() if name != DIGEST}
+    text = json.dumps([state, value, plain, others], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Value) -> Value:
+    """Return a number as float: whether it is whole is not stored."""
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def check_trial(
+    state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
+) -> None:
+    """Raise Damaged for a trial that is not what was written, by this version or an earlier one with other names."""
+    ways = (parameters, former_names(parameters))
+    written = attributes.get(DIGEST)
+    if DIGEST in attributes and written not in [trial_digest(state, value, way, attributes) for way in ways]:
+        raise Damaged(
+            f"trial {attributes.get('number')} of the record is damaged: it is not what was written there. Restore the "
+            "record from a backup, or begin a study of another name."
+        )
