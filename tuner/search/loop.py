@@ -262,14 +262,16 @@ class TrialLoop:
                 self._reports.asked(self._waiting)
 
     def _finish(self, reason: str) -> None:
-        """Request no more trials."""
-        self._missing.clear()
-        self.ended = reason
+        """Request no more trials, and do not start the one that waits."""
+        self._missing, self._waiting, self.ended = [], None, reason
 
     @property
     def _can_request(self) -> bool:
-        """Whether a worker is free, or the next trial can be requested while all worker processes are busy."""
-        return self._dispatcher.free > 0 or self._dispatcher.in_processes
+        """Whether a worker is free, or the next trial can be requested while several worker processes are busy.
+
+        With one job a trial is requested when the one before has ended, so that a resumed study requests the same.
+        """
+        return self._dispatcher.free > 0 or (self._dispatcher.in_processes and self._dispatcher.jobs > 1)
 
     def _start(self) -> bool:
         """Start the trial that waits, unless it needs more of the workers than are free; return whether none waits.

@@ -24,7 +24,7 @@ from ranktune.tuner.splits.store import write_problem
 from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.events import Events
+from ranktune.tuner.study.events import Event, Events, read_events
 from ranktune.tuner.workers.executor import InProcess, Processes
 from tests.support.engine_samples import graded
 
@@ -49,10 +49,12 @@ class Heard(Silent):
         self.reports.append(report)
 
 
-def loop(folder: Path, study: Study = STUDY, objective: Objective = smooth, heard: Heard | None = None) -> list[object]:
+def loop(
+    folder: Path, study: Study = STUDY, objective: Objective = smooth, heard: Heard | None = None, apart: bool = False
+) -> list[object]:
     record = Record(folder, "s", study.metric)
     try:
-        with InProcess() as executor:
+        with Processes(1) if apart else InProcess() as executor:
             TrialLoop(study, "s", record, task_of, executor, heard or Heard(), objective).run()
         return [(number_of(t), t.params, t.value, t.state) for t in record.trials()]
     finally:
@@ -73,11 +75,12 @@ def test_the_defaults_of_every_solver_come_first(tmp_path: Path) -> None:
     assert [t[1] for t in trials[: len(defaults)]] == defaults  # type: ignore[index]
 
 
+@pytest.mark.parametrize("apart", [False, True], ids=["in this process", "in one worker process"])
 @pytest.mark.parametrize("sampler", ["random", "tpe", "thompson"])
-def test_a_resumed_run_agrees_with_an_uninterrupted_one(tmp_path: Path, sampler: str) -> None:
+def test_a_resumed_run_agrees_with_an_uninterrupted_one(tmp_path: Path, sampler: str, apart: bool) -> None:
     whole = replace(STUDY, sampler=sampler)
-    loop(tmp_path / "cut", replace(whole, trials=5))
-    assert loop(tmp_path / "cut", whole) == loop(tmp_path / "whole", whole)
+    loop(tmp_path / "cut", replace(whole, trials=5), apart=apart)
+    assert loop(tmp_path / "cut", whole, apart=apart) == loop(tmp_path / "whole", whole)
 
 
 def test_a_number_lost_in_the_middle_is_asked_for_again(tmp_path: Path) -> None:
@@ -124,21 +127,25 @@ def test_a_dead_worker_costs_no_trial(tmp_path: Path) -> None:
     assert {t.state for t in trials} == {TrialState.COMPLETE}
 
 
-def test_the_next_trial_is_requested_while_all_worker_processes_are_busy(tmp_path: Path) -> None:
-    def quick(task: Task) -> Outcome:
-        return Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
-
-    lines: list[str] = []
-    record = Record(tmp_path, "s", "ndcg@10")
-    with Processes(1) as executor, Events(None, lines.append) as events:
-        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), quick, events=events).run()
+def events_of_two_workers(folder: Path, outcome: Outcome) -> list[tuple[str, int]]:
+    record = Record(folder, "s", "ndcg@10")
+    with Processes(2) as executor, Events(folder) as events:
+        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), lambda task: outcome, events=events).run()
     record.close()
+    return [(event["event"], event["trial"]) for event in read_events(folder) if "trial" in event]
 
-    def place(number: int, what: str) -> int:
-        return next(k for k, line in enumerate(lines) if f"trial {number} {what}" in line)
 
-    assert all(place(number + 1, "asked") < place(number, "finished") for number in range(11))
-    assert sum("finished" in line for line in lines) == 12
+def test_the_next_trial_is_requested_while_all_worker_processes_are_busy(tmp_path: Path) -> None:
+    events = events_of_two_workers(tmp_path, Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01))
+    first_end = next(place for place, (what, _) in enumerate(events) if what == Event.FINISHED)
+    assert (Event.ASKED, 2) in events[:first_end]
+    assert sorted(number for what, number in events if what == Event.FINISHED) == list(range(12))
+
+
+def test_a_trial_that_waits_is_not_started_once_another_was_given_up(tmp_path: Path) -> None:
+    events = events_of_two_workers(tmp_path, Outcome(error="given up", given_up=True))
+    assert (Event.ASKED, 2) in events
+    assert [number for what, number in events if what == Event.STARTED] == [0, 1]
 
 
 def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: Path) -> None:
