@@ -14,6 +14,7 @@ import polars
 
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.events import DAY
 from ranktune.solvers.clicks.reading.joining import Rules, impressions_of
 from ranktune.solvers.clicks.reading.opening import check_store, checked_weights, first_positions, read_store
 from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
@@ -24,8 +25,7 @@ from ranktune.solvers.core.arrays import Ints, as_floats, as_ints
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed
 
-DAY = 86_400_000
-SURE_CLICKS, MANY_SHOWN = 0.95, 100
+SURE_CLICKS, MANY_SHOWN = 0.95, 50
 """A session that clicks this share of at least so many impressions is no person's."""
 
 
@@ -116,7 +116,7 @@ class ClickLog:
             first=first_positions(store, first_position),
             page=page,
             has_time=bool(store.times.total()),
-            unique=bool(store.times.total()) or "click" not in store.columns,
+            unique=store.has_clock or "click" not in store.columns,
             kinds=store.kinds.names,
             has_queries=store.counted["query"] > 0,
             weights=weighted,

@@ -16,6 +16,7 @@ Roles = Mapping[str, Sequence[str]]
 
 UNWEIGHTED = "an action without a weight: "
 """Begins the reason for which events of other kinds are left out."""
+DAY = 86_400_000
 _FARTHEST = 10**9
 """A position beyond is counted as this one, which is above any page."""
 _AMOUNT = {"true": "1", "false": "0", "True": "1", "False": "0"}
@@ -54,6 +55,7 @@ def add_events(frame: polars.DataFrame, roles: Roles, weights: Mapping[str, floa
         times = frame[roles["time"][0]].filter(kept)
         numbers = int(is_number(times).fill_null(False).sum())
         store.times.update(numbers=numbers, dates=times.len() - times.null_count() - numbers)
+        store.has_clock |= bool((events["time"] % DAY != 0).any())
     store.has_propensity |= "propensity" in roles
     by_id = _joined(roles) and roles.get("query") == roles.get("search")
     _add(events, weights, kinds, store, by_id=by_id)
@@ -78,10 +80,11 @@ def _joined(roles: Roles) -> bool:
 
 
 def _kind(frame: polars.DataFrame, roles: Roles) -> polars.Expr:
-    """Return the kinds; a line without one is a query if it has no document, else an impression."""
-    given = _text(frame, roles, "kind").str.to_lowercase()
-    without = polars.when(_text(frame, roles, "document").is_null() & ("kind" in roles or "document" not in roles))
-    return polars.coalesce(given.replace(KINDS), without.then(polars.lit("query")).otherwise(polars.lit("impression")))
+    """Return the kinds, null where there is none; a query has no document, and no kind where others have one."""
+    if "kind" not in roles:
+        return polars.lit("impression" if "document" in roles else "query")
+    query = polars.when(_text(frame, roles, "document").is_null()).then(polars.lit("query"))
+    return polars.coalesce(_text(frame, roles, "kind").str.to_lowercase().replace(KINDS), query)
 
 
 def _number(name: str) -> polars.Expr:
@@ -106,9 +109,10 @@ def _reason(roles: Roles, weights: Mapping[str, float], kinds: Sequence[str], no
     counted = ["impression", "query", *amounts(weights)]
     joined = _joined(roles)
     whole = (col("place") >= 0) & (col("place") == col("place").floor()) & col("place").is_finite()
-    amount = [col(f"amount {kind}") for kind in kinds]
+    amount = [col(f"amount {kind}") for kind in kinds if weights.get(kind)]
     bad = polars.any_horizontal([polars.lit(False), *((number < 0) | ~number.is_finite() for number in amount)])
     checks = [
+        (col("kind").is_null(), "no kind of event"),
         (col("search").is_null() & joined, "no search"),
         (query & col("query").is_null(), "a query without text"),
         (~query & col("document").is_null(), "no document"),
@@ -160,7 +164,7 @@ def _add(
     cast = rows.select(col(name).cast(kind) for name, kind in ROW.items())
     store.sessions.add(cast, clicked)
     shown = cast.filter(col("kind") == IMPRESSION)
-    for source, position, count in shown.group_by("source", "position").len().filter(col("position") <= 1).iter_rows():
+    for source, position, count in shown.group_by("source", polars.col("position").clip(0, 2)).len().iter_rows():
         store.starts.setdefault(source, Counter())[position] += count
     store.add(cast)
     results = rows.filter((col("kind") == QUERY) & (col("results").list.len() > 0))

@@ -25,7 +25,7 @@ class Rules:
     first           application -> its first position
     page            the highest position, from 1
     has_time        whether events have times
-    unique          whether equal events are one event: those of a log without times may be several
+    unique          whether equal events are one event: without times of day they may be several
     has_queries     whether the log tells the queries of searches apart from events
     kinds           number of a kind -> its name
     weights         name of a kind -> its weight
@@ -90,8 +90,7 @@ def _clean(sieve: Sieve, rules: Rules) -> None:
             sieve.leave(reason, event & polars.Series(sessions[sieve.rows["session"].to_numpy()]))
     if rules.unique:
         same = ["search", "session", "query", "document", "position", "time", "kind", "click"]
-        sieve.leave("a duplicate", (col("kind") > QUERY) & ~polars.struct(same).is_first_distinct())
-        sieve.leave("a duplicate", (col("kind") == IMPRESSION) & ~polars.struct(same).is_first_distinct())
+        sieve.leave("a duplicate", event & ~polars.struct(same).is_first_distinct())
     if rules.has_time:
         sieve.leave("no time", event & (col("time") == NO_TIME))
         late = (col("time").diff().over("session") < 0) & event
@@ -152,7 +151,7 @@ def _joined(impressions: Frame, events: Frame, rules: Rules, sieve: Sieve) -> Fr
     )
     at_place = keyed(impressions).select("search", "person", "position").unique().with_columns(other=True)
     events = events.join(at_place, on=["search", "person", "position"], how="left", maintain_order="left")
-    found = sieve.rows = events
+    sieve.rows = events
     sieve.leave("no impression in its search", col("place").is_null() & col("other").is_null())
     sieve.leave("another document was shown at its position", col("place").is_null())
     sieve.leave("repeated for its impression", ~polars.struct("place", "kind").is_first_distinct())

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
 from ranktune.solvers.clicks.reading.sources import frames
-from ranktune.solvers.clicks.reading.store import Store
+from ranktune.solvers.clicks.reading.store import NONE, Store
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.readers.formats import COMPRESSED
 
-PART = 16 << 20
+PART = 8 << 20
 """Bytes of text whose events are joined in memory at a time."""
 MOST_PARTS = 512
 PACKED = 8
@@ -87,5 +88,6 @@ def first_positions(store: Store, given: int | None) -> dict[int, int]:
     """Return application -> the position at which its lists begin."""
     return {
         source: int(counts[0] < max(ZEROS * counts[1], 1)) if given is None else given
-        for source, counts in store.starts.items()
+        for source in range(NONE, len(store.sources.names))
+        for counts in (store.starts.get(source, Counter()),)
     }

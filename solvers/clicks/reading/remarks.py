@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ranktune.solvers.clicks.reading.joining import Rules
-from ranktune.solvers.clicks.reading.store import Store
+from ranktune.solvers.clicks.reading.store import NONE, Store
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import listed
 
@@ -38,7 +38,7 @@ def remarks_of(store: Store, rules: Rules, seen: Seen, *, given: int | None) -> 
     bots = int(rules.bots.sum())
     if bots:
         yield (
-            f"{bots:,} sessions are left out as bots: each has more clicks than max_clicks, or at least 100 "
+            f"{bots:,} sessions are left out as bots: each has more clicks than max_clicks, or at least 50 "
             "impressions of which it clicks 95 % or more."
         )
     for name, text in _COUNTS.items():
@@ -70,8 +70,9 @@ def _on_columns(store: Store, rules: Rules) -> Iterator[str]:
 def _on_positions(store: Store, rules: Rules, seen: Seen, given: int | None) -> Iterator[str]:
     said = "as given" if given is not None else "by the positions seen"
     for first in (0, 1):
-        where = [store.sources.names[source] for source in rules.first if source >= 0 and rules.first[source] == first]
-        if where or rules.first.get(-1) == first:
+        sources = [source for source in sorted(store.starts) if rules.first[source] == first]
+        if sources:
+            where = [store.sources.names[source] for source in sources if source != NONE]
             of = f" in {listed(where)}" if where else ""
             yield f"Positions begin at {first}{of}, {said}."
     if len(seen.positions) == 1:

@@ -79,6 +79,8 @@ def roles_of(
         present = [by_name[name.lower()] for name in candidates if name.lower() in by_name]
         if present:
             roles[role] = present if role == "session" else present[:1]
+    if "click" in roles and "kind" not in columns:
+        roles.pop("kind", None)  # such as a type of device: each row has its clicks
     return roles
 
 

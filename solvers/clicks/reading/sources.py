@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import polars
 
@@ -15,8 +16,10 @@ from ranktune.solvers.data.readers.formats import READERS, ending, first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 from ranktune.solvers.data.readers.tables.delimited import dialect_of
 
-ROWS = 1 << 17
-BLOCK = 8 << 20
+Record: TypeAlias = Mapping[str, object]
+
+ROWS = 1 << 16
+BLOCK = 2 << 20
 """Rows of a Parquet file and bytes of a text file that are read at a time."""
 _ACTIONS = {"index", "create", "update", "delete"}
 
@@ -121,53 +124,56 @@ def _field(frame: polars.DataFrame, name: str) -> polars.Expr:
 def _json(path: Path, wanted: Collection[str], account: Account) -> Iterator[polars.DataFrame]:
     above = {name[:end] for name in wanted for end, sign in enumerate(name) if sign == "."}
     for block in line_blocks(Position(path), size=BLOCK):
-        rows: list[dict[str, object]] = []
-        for line in block.tobytes().split(b"\n")[:-1]:
-            account.lines += 1
-            if not line.strip():
-                account.other["empty lines"] += 1
-                continue
-            record = _record(line)
-            if record is None:
-                account.left_out["a line that is no JSON object"] += 1
-            elif len(record) == 1 and _ACTIONS.issuperset(record):
-                account.other["actions of a bulk request"] += 1
-            else:
-                source = record.get("_source")
-                rows.append({})
-                _flatten(source if isinstance(source, dict) else record, "", wanted, above, rows[-1])
-        if rows:
-            yield _frame_of(rows)
+        records = list(_records(block.tobytes(), account))
+        if records:
+            columns = dict(_columns(records, "", wanted, above))
+            yield polars.DataFrame(columns) if columns else polars.DataFrame({"": [None] * len(records)})
 
 
-def _record(line: bytes) -> dict[str, object] | None:
+def _records(block: bytes, account: Account) -> Iterator[Record]:
+    """Yield the events and queries in the lines of a block."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) else None
+        lines: Sequence[str | bytes] = block.decode().split("\n")
+    except UnicodeDecodeError:  # the lines that are at fault are counted one by one
+        lines = block.split(b"\n")
+    for line in lines[:-1]:
+        account.lines += 1
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if not line.strip():
+            account.other["empty lines"] += 1
+        elif not isinstance(record, dict):
+            account.left_out["no JSON object"] += 1
+        elif len(record) == 1 and _ACTIONS.issuperset(record):
+            account.other["actions of a bulk request"] += 1
+        else:
+            yield record["_source"] if isinstance(record.get("_source"), dict) else record
 
 
-def _flatten(
-    record: Mapping[str, object], prefix: str, wanted: Collection[str], above: set[str], row: dict[str, object]
-) -> None:
-    """Add the fields that are wanted to a row, those of inner objects by names with dots."""
-    for name, value in record.items():
+def _columns(
+    records: Sequence[Record], prefix: str, wanted: Collection[str], above: Collection[str]
+) -> Iterator[tuple[str, polars.Series]]:
+    """Yield the columns that are wanted, those of inner objects by names with dots."""
+    for name in dict.fromkeys(name for names in {tuple(record) for record in records} for name in names):
         path = f"{prefix}{name}"
-        if value is None:
-            continue
-        if isinstance(value, dict):
-            if path.lower() in above:
-                _flatten(value, f"{path}.", wanted, above, row)
-        elif path.lower() in wanted:
-            row[path] = [str(item) for item in value] if isinstance(value, list) else str(value)
+        values = [record.get(name) for record in records]
+        if path.lower() in above and any(isinstance(value, dict) for value in values):
+            inner = [value if isinstance(value, dict) else {} for value in values]
+            yield from _columns(inner, f"{path}.", wanted, above)
+        if path.lower() in wanted:
+            yield path, _series(values)
 
 
-def _frame_of(rows: list[dict[str, object]]) -> polars.DataFrame:
-    columns = {}
-    for name in dict.fromkeys(name for row in rows for name in row):
-        values = [row.get(name) for row in rows]
-        is_list = any(isinstance(value, list) for value in values)
-        kept = [value if value is None or isinstance(value, list) == is_list else None for value in values]
-        columns[name] = polars.Series(name, kept, polars.List(polars.String) if is_list else polars.String)
-    return polars.DataFrame(columns) if columns else polars.DataFrame({"": [None] * len(rows)})
+def _series(values: Sequence[object]) -> polars.Series:
+    """Return values as text, or lists of text where one is a list; objects are null."""
+    if any(isinstance(value, list) for value in values):
+        lists = [[str(item) for item in value] if isinstance(value, list) else None for value in values]
+        return polars.Series(lists, dtype=polars.List(polars.String))
+    texts = [value if value is None or isinstance(value, str) else _text(value) for value in values]
+    return polars.Series(texts, dtype=polars.String)
+
+
+def _text(value: object) -> str | None:
+    return None if isinstance(value, dict) else str(value)

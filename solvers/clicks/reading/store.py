@@ -23,7 +23,7 @@ from ranktune.solvers.core.arrays import Array, Ints
 IMPRESSION, QUERY, RESULT, CLICK = range(4)
 """Numbers of kinds: an impression, a query, a result of a query, a click. Other kinds follow."""
 NONE = -1
-"""The number of no name, and of no position. A query that is known by the id of its search alone is NONE - 1 - number."""
+"""The number of no name, and of no position. A query known by the id of its search is NONE - 1 - number."""
 NO_TIME = np.iinfo(np.int64).min
 LATEST = np.iinfo(np.int64).max
 
@@ -119,6 +119,7 @@ class Store:
     starts: dict[int, Counter[int]] = field(default_factory=dict)
     times: Counter[str] = field(default_factory=Counter)
     counted: Counter[str] = field(default_factory=Counter)
+    has_clock: bool = False
     has_propensity: bool = False
     results: int = 0
     folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="ranktune-clicks-")))
