@@ -42,8 +42,8 @@ class Account:
         return sum(part.total() for part in (self.used, self.left_out, self.other))
 
     def copy(self) -> Self:
-        """Return an account of the same counts."""
-        return type(self)(self.lines, Counter(self.used), Counter(self.left_out), Counter(self.other))
+        """Return an account of the same counts, without those of 0."""
+        return type(self)(self.lines, +self.used, +self.left_out, +self.other)
 
     def __str__(self) -> str:
         """Return a table of 80 columns."""

@@ -16,7 +16,7 @@ from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.reading.account import Account
 from ranktune.solvers.clicks.reading.events import DAY
 from ranktune.solvers.clicks.reading.joining import Rules, impressions_of
-from ranktune.solvers.clicks.reading.opening import check_store, checked_weights, first_positions, read_store
+from ranktune.solvers.clicks.reading.opening import bots_of, check_store, checked_weights, first_positions, read_store
 from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
 from ranktune.solvers.clicks.reading.roles import check_roles
 from ranktune.solvers.clicks.reading.store import LATEST, Store
@@ -24,9 +24,6 @@ from ranktune.solvers.clicks.reading.times import time_of
 from ranktune.solvers.core.arrays import Ints, as_floats, as_ints
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed
-
-SURE_CLICKS, MANY_SHOWN = 0.95, 50
-"""A session that clicks this share of at least so many impressions is no person's."""
 
 
 @dataclass(eq=False)
@@ -108,11 +105,10 @@ class ClickLog:
         now = int(clock.time() * 1000) + DAY if until is None else time_of(until)
         store = read_store([Path(path) for path in paths], named, weighted, now)
         check_store(store, weighted, listed(paths))
-        sessions, n_sessions = store.sessions, len(store.session_names.names)
-        shown, clicked = sessions.shown[:n_sessions], sessions.clicked[:n_sessions]
+        bots = bots_of(store, max_clicks)
         rules = Rules(
-            bots=(clicked > max_clicks) | ((shown >= MANY_SHOWN) & (clicked >= SURE_CLICKS * shown)),
-            outside=np.zeros(n_sessions, dtype=bool),
+            bots=bots,
+            outside=np.zeros_like(bots),
             first=first_positions(store, first_position),
             page=page,
             has_time=bool(store.times.total()),
@@ -137,7 +133,7 @@ class ClickLog:
                 seen.positions.update(dict(zip(places.tolist(), counts.tolist(), strict=True)))
                 yield batch
         assert account.counted == account.lines
-        self._passed = account, seen
+        self._passed = account.copy(), seen
 
     def _batch(self, rows: polars.DataFrame) -> Impressions:
         store = self._store

@@ -162,7 +162,7 @@ def _add(
     store.counted.update(dict(events["kind"].value_counts().iter_rows()))
     store.counted.update({name: int((events[f"amount {name}"] > 0).sum()) for name in kinds})
     cast = rows.select(col(name).cast(kind) for name, kind in ROW.items())
-    store.sessions.add(cast, clicked)
+    store.sessions.add(cast, clicked, len(store.session_names.names))
     shown = cast.filter(col("kind") == IMPRESSION)
     for source, position, count in shown.group_by("source", polars.col("position").clip(0, 2)).len().iter_rows():
         store.starts.setdefault(source, Counter())[position] += count

@@ -6,10 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import numpy as np
+import polars
+from polars import col
+
 from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
 from ranktune.solvers.clicks.reading.sources import frames
-from ranktune.solvers.clicks.reading.store import NONE, Store
+from ranktune.solvers.clicks.reading.store import CLICK, NONE, Store
+from ranktune.solvers.core.arrays import Mask
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.readers.formats import COMPRESSED
@@ -19,6 +24,8 @@ PART = 8 << 20
 MOST_PARTS = 512
 PACKED = 8
 """How many times its size a packed file or Parquet may hold."""
+SURE_CLICKS, MANY_SHOWN = 0.95, 50
+"""A session that clicks this share of at least so many impressions is no person's."""
 ZEROS = 0.05
 """Positions begin at 0 where 0 occurs at least this often for each 1; else a few zeros are faults."""
 
@@ -82,6 +89,18 @@ def check_store(store: Store, weights: Mapping[str, float], paths: str) -> None:
             f"{paths}: holds {shown:,} impressions, and nothing with a weight happened to them. Name the column of "
             f"clicks or of kinds: columns={{'click': 'NAME'}}, or give weights.{why}"
         )
+
+
+def bots_of(store: Store, max_clicks: int) -> Mask:
+    """Return whether each session is no person's, (n_sessions,)."""
+    sessions, known = store.sessions, slice(len(store.session_names.names))
+    shown, clicked = sessions.shown[known], sessions.clicked[known]
+    documents = clicked.copy()  # a double click is of one document
+    for rows in store.read() if "kind" in store.columns else ():
+        clicks = rows.filter(col("kind") == CLICK)
+        again = clicks.filter(~polars.struct("search", "session", "document").is_first_distinct())
+        np.subtract.at(documents, again["session"].to_numpy(), 1)
+    return (clicked > max_clicks) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
 
 
 def first_positions(store: Store, given: int | None) -> dict[int, int]:

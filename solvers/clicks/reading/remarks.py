@@ -64,7 +64,7 @@ def _on_columns(store: Store, rules: Rules) -> Iterator[str]:
     if store.times["numbers"] and store.times["dates"]:
         yield f"Times are dates ({store.times['dates']:,}) and numbers ({store.times['numbers']:,}), in UTC."
     elif not rules.has_time:
-        yield "There are no times: clicks cannot be ordered, and duplicates of impressions cannot be told."
+        yield "There are no times: clicks cannot be ordered, and duplicates of impressions cannot be found."
 
 
 def _on_positions(store: Store, rules: Rules, seen: Seen, given: int | None) -> Iterator[str]:

@@ -80,7 +80,8 @@ def roles_of(
         if present:
             roles[role] = present if role == "session" else present[:1]
     if "click" in roles and "kind" not in columns:
-        roles.pop("kind", None)  # such as a type of device: each row has its clicks
+        for role in ("kind", "search"):  # each row has its clicks: its "type" may be that of a device
+            roles.pop(role, None)
     return roles
 
 

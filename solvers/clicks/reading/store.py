@@ -80,8 +80,8 @@ class Sessions:
     clicked: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     first: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
-    def add(self, rows: polars.DataFrame, clicked: polars.Series) -> None:
-        """Count rows; clicked says which are a click, or an impression with one."""
+    def add(self, rows: polars.DataFrame, clicked: polars.Series, count: int) -> None:
+        """Count rows; clicked says which are a click, or an impression with one; count is the number of sessions."""
         time = polars.when(polars.col("time") != NO_TIME).then("time").min().fill_null(LATEST)
         shown = polars.col("kind").eq(IMPRESSION).sum().cast(polars.Int64)
         sums = (
@@ -90,12 +90,9 @@ class Sessions:
             .group_by("session")
             .agg(shown.alias("shown"), polars.col("clicked").sum().cast(polars.Int64), time.alias("time"))
         )
-        if not sums.height:
-            return
         where = sums["session"].to_numpy()
-        more = max(int(where.max()) + 1 - len(self.shown), 0)
-        if more:
-            room = more + len(self.shown) // 2
+        if count > len(self.shown):
+            room = count - len(self.shown) + len(self.shown) // 2
             self.shown, self.clicked = (np.pad(values, (0, room)) for values in (self.shown, self.clicked))
             self.first = np.pad(self.first, (0, room), constant_values=LATEST)
         self.shown[where] += sums["shown"].to_numpy()

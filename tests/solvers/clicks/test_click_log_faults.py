@@ -100,12 +100,20 @@ def test_lines_that_are_no_rows_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("clicks", [30, 60])
 def test_bots_are_left_out(clicks: int, tmp_path: Path) -> None:
     people = [{**GOOD, "doc_id": k, "user": f"u{k // 60}", "click": int(k % 60 < clicks)} for k in range(120)]
-    path = written(tmp_path / "log.csv", [*people, {**CLICKED, "user": "v"}])
+    path = written(tmp_path / "log.csv", [*people, {**CLICKED, "user": "v"}, {**GOOD, "user": "v"}])
     log = ClickLog.open(path, max_clicks=59)
     bots = clicks == 60
     assert log.account.left_out == ({"bots": 120} if bots else {})
     assert any("2 sessions are left out as bots" in remark for remark in log.remarks) == bots
     assert ClickLog.open(path, max_clicks=29).account.left_out == {"bots": 120}
+
+
+@pytest.mark.parametrize("documents", [1, 50])
+def test_a_session_that_clicks_one_document_often_is_no_bot(documents: int, tmp_path: Path) -> None:
+    views = [{**VIEW, "doc_id": k, "rank": k + 1} for k in range(50)]
+    clicks = [{**CLICK, "doc_id": k % documents, "timestamp": BASE + 9 + k} for k in range(50)]
+    log = ClickLog.open(written(tmp_path / "log.csv", [SEARCH, *views, *clicks, {**SEARCH, "client_id": "other"}]))
+    assert log.account.left_out["bots"] == (100 if documents == 50 else 0)
 
 
 def remarks(path: Path, rows: list[Event], **options: Any) -> str:
