@@ -31,6 +31,8 @@ LAYERS = {
         ("linear",),
         ("online", "optimizers"),
         ("base", "losses", "export", "explanation"),
+        ("clicks.reading",),
+        ("clicks",),
         ("data.sources",),
         ("data.conversion",),
         ("data.readers.tables",),
@@ -90,7 +92,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 23015, "tuner": 17176, "studies": 7877, "dashboards": 5260, "tests": 43404}
+BUDGET = {"solvers": 24005, "tuner": 17176, "studies": 7877, "dashboards": 5260, "tests": 43882}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

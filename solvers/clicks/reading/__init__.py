@@ -1,0 +1,1 @@
+"""Click logs to impressions: csv, Parquet, jsonl and User Behavior Insights, in bounded memory."""

@@ -1,0 +1,194 @@
+"""A click log: files of events, read once, and the impressions in them."""
+
+from __future__ import annotations
+
+import time as clock
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import polars
+
+from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.events import DAY
+from ranktune.solvers.clicks.reading.joining import Rules, impressions_of
+from ranktune.solvers.clicks.reading.opening import bots_of, check_store, checked_weights, first_positions, read_store
+from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
+from ranktune.solvers.clicks.reading.roles import check_roles
+from ranktune.solvers.clicks.reading.store import LATEST, Store
+from ranktune.solvers.clicks.reading.times import time_of
+from ranktune.solvers.core.arrays import Ints, as_floats, as_ints
+from ranktune.solvers.core.checks import check_count
+from ranktune.solvers.core.errors import DataError, ParameterError, listed
+
+
+@dataclass(eq=False)
+class ClickLog:
+    r"""The impressions of a log and what happened to them, in batches. `open` makes it.
+
+    Iterating yields `Impressions`; sessions of a batch may continue in others, and the order is not that of the files.
+    Memory is that of the names, three numbers a session, and one batch; the events are in temporary files.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> path = Path(mkdtemp()) / "log.csv"
+    >>> _ = path.write_text("query,doc_id,rank,click\nshoes,a,1,0\nshoes,b,2,1\nshoes,c,,1\n")
+    >>> log = ClickLog.open(path)
+    >>> [(batch.documents[d], float(c)) for batch in log for d, c in zip(batch.document, batch.click)]
+    [('a', 0.0), ('b', 1.0)]
+    >>> log.account.left_out
+    Counter({'no position': 1})
+    """
+
+    _store: Store
+    _rules: Rules
+    _given: int | None
+    _passed: tuple[Account, Seen] | None = None
+
+    @classmethod
+    def open(
+        cls,
+        *paths: str | Path,
+        columns: Mapping[str, str] | None = None,
+        weights: Mapping[str, float] | None = None,
+        first_position: int | None = None,
+        page: int = 1000,
+        max_clicks: int = 1000,
+        until: str | int | datetime | None = None,
+    ) -> Self:
+        """Read the files of a log.
+
+        Parameters
+        ----------
+        *paths : str or Path
+            csv, tsv, Parquet and jsonl files, text packed or not. A row is an impression with a column of clicks, or an
+            event, whose kind a column names. Events and queries, also in the schema of User Behavior Insights and as
+            bulk requests, may be in one file or apart.
+        columns : mapping of str to str, optional
+            Role -> column, where names are not recognised: query, search (the id by which events are joined), document,
+            position, session, time, kind, propensity, source, and kinds of events such as click.
+        weights : mapping of str to float, optional
+            Kind of event -> weight, besides a click of 1; "value" is multiplied by the value of an event. The weights
+            of an impression's events are added, each kind once.
+        first_position : {0, 1}, optional
+            Where positions begin; by default found for each application in the log.
+        page : int, default=1000
+            The highest position, counted from 1.
+        max_clicks : int, default=1000
+            A session with more clicks is a bot's.
+        until : str, int or datetime, optional
+            The time beyond which times are in the future, by default a day from now.
+
+        Raises
+        ------
+        DataError
+            A file cannot be read or lacks a column, or the log has no impressions, no clicks, or clicked ones only.
+        ParameterError
+            An argument is invalid.
+        """
+        named, weighted = dict(columns or {}), checked_weights(weights or {})
+        check_roles(named, weighted)
+        check_count("page", page)
+        check_count("max_clicks", max_clicks)
+        if first_position not in (None, 0, 1):
+            raise ParameterError(
+                f"first_position={first_position!r}: positions begin at 0 or 1. Leave it out to find it."
+            )
+        if not paths:
+            raise ParameterError("no file is given. Give the files of a click log: csv, Parquet or jsonl.")
+        now = int(clock.time() * 1000) + DAY if until is None else time_of(until)
+        store = read_store([Path(path) for path in paths], named, weighted, now)
+        check_store(store, weighted, listed(paths))
+        bots = bots_of(store, max_clicks)
+        rules = Rules(
+            bots=bots,
+            outside=np.zeros_like(bots),
+            first=first_positions(store, first_position),
+            page=page,
+            has_time=bool(store.times.total()),
+            unique=store.has_clock or "click" not in store.columns,
+            kinds=store.kinds.names,
+            has_queries=store.counted["query"] > 0,
+            weights=weighted,
+        )
+        return cls(store, rules, first_position)
+
+    def __iter__(self) -> Iterator[Impressions]:
+        """Yield the impressions in batches."""
+        store, rules = self._store, self._rules
+        account, n_queries = store.account.copy(), len(store.queries.names)
+        seen = Seen(np.zeros(n_queries), np.zeros(n_queries))
+        for rows in store.read():
+            batch = self._batch(impressions_of(rows, rules, account, seen.counts))
+            if len(batch.query):
+                np.add.at(seen.shown, batch.query, 1.0)
+                np.add.at(seen.clicks, batch.query, batch.click)
+                places, counts = np.unique(batch.position, return_counts=True)
+                seen.positions.update(dict(zip(places.tolist(), counts.tolist(), strict=True)))
+                yield batch
+        assert account.counted == account.lines
+        self._passed = account.copy(), seen
+
+    def _batch(self, rows: polars.DataFrame) -> Impressions:
+        store = self._store
+        return Impressions(
+            query=as_ints(rows["query"].to_numpy()),
+            document=as_ints(rows["document"].to_numpy()),
+            position=as_ints(rows["position"].to_numpy()),
+            click=as_floats(rows["click"].to_numpy()),
+            session=as_ints(rows["session"].to_numpy()),
+            time=as_ints(rows["time"].to_numpy()) if self._rules.has_time else None,
+            propensity=as_floats(rows["propensity"].to_numpy()) if store.has_propensity else None,
+            queries=store.queries.names,
+            documents=store.documents.names,
+            sessions=store.session_names.names,
+        )
+
+    def _pass(self) -> tuple[Account, Seen]:
+        if self._passed is None:
+            for _ in self:
+                pass
+        assert self._passed is not None
+        return self._passed
+
+    @property
+    def account(self) -> Account:
+        """What became of every line."""
+        return self._pass()[0]
+
+    @property
+    def remarks(self) -> list[str]:
+        """The columns found, what was assumed, and what is suspicious."""
+        return list(remarks_of(self._store, self._rules, self._pass()[1], given=self._given))
+
+    def before(self, time: str | int | datetime) -> Self:
+        """Return the sessions whose first event is before a time, with all their events."""
+        return self._part(self._first(), time_of(time), earlier=True)
+
+    def after(self, time: str | int | datetime) -> Self:
+        """Return the sessions whose first event is at a time or later."""
+        return self._part(self._first(), time_of(time), earlier=False)
+
+    def halves(self) -> tuple[Self, Self]:
+        """Return the earlier and the later half of the sessions, by their first events."""
+        first = self._first()
+        middle = int(np.median(first[first < LATEST]))
+        return self._part(first, middle, earlier=True), self._part(first, middle, earlier=False)
+
+    def _first(self) -> Ints:
+        """Return the time of the first event of each session, (n_sessions,), LATEST without."""
+        if not self._rules.has_time:
+            raise DataError(
+                "the log has no times, by which sessions are divided. Name the column: columns={'time': 'NAME'}."
+            )
+        return self._store.sessions.first[: len(self._rules.bots)]
+
+    def _part(self, first: Ints, time: int, *, earlier: bool) -> Self:
+        outside = self._rules.outside | ((first < time) != earlier)
+        return type(self)(self._store, replace(self._rules, outside=outside), self._given)

@@ -1,0 +1,112 @@
+"""All files of a log into a store, with the checks that need the whole log."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import polars
+from polars import col
+
+from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events
+from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
+from ranktune.solvers.clicks.reading.sources import frames
+from ranktune.solvers.clicks.reading.store import CLICK, NONE, Store
+from ranktune.solvers.core.arrays import Mask
+from ranktune.solvers.core.checks import check_not_negative
+from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
+from ranktune.solvers.data.readers.formats import COMPRESSED
+
+PART = 8 << 20
+"""Bytes of text whose events are joined in memory at a time."""
+MOST_PARTS = 512
+PACKED = 8
+"""How many times its size a packed file or Parquet may hold."""
+SURE_CLICKS, MANY_SHOWN = 0.95, 50
+"""A session that clicks this share of at least so many impressions is no person's."""
+ZEROS = 0.05
+"""Positions begin at 0 where 0 occurs at least this often for each 1; else a few zeros are faults."""
+
+
+def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
+    """Return the weights of all kinds of events by their usual names. Raises ParameterError for one below 0."""
+    for kind, weight in weights.items():
+        check_not_negative(f"weights[{kind!r}]", weight)
+    return {"click": 1.0, **{KINDS.get(kind.lower(), kind.lower()): float(w) for kind, w in weights.items()}}
+
+
+def read_store(paths: Sequence[Path], columns: Mapping[str, str], weights: Mapping[str, float], now: int) -> Store:
+    """Return the events in files. Raises DataError for what cannot be read, and a column that is in none of them."""
+    store = Store(parts=_parts(paths))
+    names: dict[str, None] = {}
+    for path in paths:
+        for frame in frames(path, wanted(columns, weights), store.account):
+            roles = roles_of(frame.columns, columns, weights)
+            check_complete(roles, frame.columns, path)
+            names |= dict.fromkeys(frame.columns)
+            add_events(frame, roles, weights, now, store)
+    known = {name.lower() for name in names}
+    for role, column in columns.items():
+        if column.lower() not in known:
+            raise DataError(f"{listed(paths)}: has no column {column!r} for the {role}. {nearest(column, names)}")
+    return store
+
+
+def _parts(paths: Sequence[Path]) -> int:
+    """Return the number of parts that keeps each small."""
+    size = 0
+    for path in paths:
+        packed = path.suffix in (*COMPRESSED, ".parquet", ".pq")
+        size += path.stat().st_size * (PACKED if packed else 1) if path.is_file() else 0
+    return min(size // PART + 1, MOST_PARTS)
+
+
+def check_store(store: Store, weights: Mapping[str, float], paths: str) -> None:
+    """Raise DataError where there is nothing to learn from, ParameterError for a weight of what does not occur."""
+    shown, clicked = int(store.sessions.shown.sum()), int(store.sessions.clicked.sum())
+    first = next(iter(store.account.left_out.most_common(1)), None)
+    why = f" Most lines are left out: {first[0]} ({first[1]:,})." if first else ""
+    if not shown and not store.results:
+        raise DataError(
+            f"{paths}: holds {clicked:,} clicks and no impressions: what was shown and not clicked must be known too. "
+            f"Give the events of kind 'impression', or queries with their results.{why}"
+        )
+    if shown and clicked == shown and "click" in store.columns:
+        raise DataError(
+            f"{paths}: all {shown:,} impressions have a click: what was shown and not clicked must be known too. Log "
+            "all results shown, or give a row of click 0 for each."
+        )
+    actions = [reason.removeprefix(UNWEIGHTED) for reason in store.account.left_out if reason.startswith(UNWEIGHTED)]
+    for kind in weights:
+        if kind not in store.counted and kind not in AMOUNTS:
+            raise ParameterError(
+                f"weights has {kind!r}, which is not in the log. {nearest(kind, [*store.counted, *actions])}"
+            )
+    if not any(store.counted[kind] for kind, weight in weights.items() if weight):
+        raise DataError(
+            f"{paths}: holds {shown:,} impressions, and nothing with a weight happened to them. Name the column of "
+            f"clicks or of kinds: columns={{'click': 'NAME'}}, or give weights.{why}"
+        )
+
+
+def bots_of(store: Store, max_clicks: int) -> Mask:
+    """Return whether each session is no person's, (n_sessions,)."""
+    sessions, known = store.sessions, slice(len(store.session_names.names))
+    shown, clicked = sessions.shown[known], sessions.clicked[known]
+    documents = clicked.copy()  # a double click is of one document
+    for rows in store.read() if "kind" in store.columns else ():
+        clicks = rows.filter(col("kind") == CLICK)
+        again = clicks.filter(~polars.struct("search", "session", "document").is_first_distinct())
+        np.subtract.at(documents, again["session"].to_numpy(), 1)
+    return (clicked > max_clicks) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
+
+
+def first_positions(store: Store, given: int | None) -> dict[int, int]:
+    """Return application -> the position at which its lists begin."""
+    return {
+        source: int(counts[0] < max(ZEROS * counts[1], 1)) if given is None else given
+        for source in range(NONE, len(store.sources.names))
+        for counts in (store.starts.get(source, Counter()),)
+    }

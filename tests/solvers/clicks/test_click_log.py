@@ -1,0 +1,207 @@
+"""Click logs: every format gives the impressions that a reader by hand finds, and every line is accounted for."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars
+import pytest
+
+from ranktune.solvers.clicks.reading import opening
+from ranktune.solvers.clicks.reading.click_log import ClickLog
+from ranktune.solvers.clicks.reading.times import milliseconds, time_of
+from ranktune.solvers.core.errors import DataError, ParameterError
+from tests.support.click_logs import BASE, Event, by_hand, impressions, iso, random_events, written
+
+WEIGHTS = {"click": 1.0, "add_to_cart": 2.5}
+EVENT = "event_attributes"
+
+
+def nested(event: Event) -> Event:
+    """Return an event in the schema of User Behavior Insights."""
+    row = {name: value for name, value in event.items() if name not in ("document", "position")}
+    if "document" in event:
+        position = {"position": {"ordinal": event["position"]}} if "position" in event else {}
+        row[EVENT] = {"object": {"object_id": event["document"], "size": {"of": 3}}, **position}
+    return row
+
+
+def bulk(path: Path, events: list[Event]) -> Path:
+    lines = (f"{json.dumps({'index': {'_index': 'ubi'}})}\n{json.dumps(nested(event))}\n\n" for event in events)
+    path.write_bytes(gzip.compress("".join(lines).encode()))
+    return path
+
+
+def files_of(form: str, events: list[Event], folder: Path) -> list[Path]:
+    """Write events in a form."""
+    table = polars.DataFrame(
+        [{**event, "timestamp": str(event["timestamp"])} for event in events], infer_schema_length=None
+    )
+    if form == "apart":
+        queries = [event for event in events if "user_query" in event]
+        others = [nested(event) for event in events if "user_query" not in event]
+        return [written(folder / "events.ndjson", others), written(folder / "queries.csv", queries)]
+    path = folder / f"log.{form}"
+    if form == "parquet":
+        table.write_parquet(path)
+    elif form == "ndjson.gz":
+        return [bulk(path, events)]
+    elif form == "csv.gz":
+        path.write_bytes(gzip.compress(written(folder / "log.csv", events).read_bytes()))
+    else:
+        written(path, events)
+    return [path]
+
+
+@pytest.mark.parametrize("parts", [1 << 10, 1 << 40])
+@pytest.mark.parametrize("form", ["csv", "csv.gz", "parquet", "jsonl", "ndjson.gz", "apart"])
+def test_every_form_of_a_log_gives_what_a_reader_by_hand_finds(
+    form: str, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "PART", parts)
+    events = random_events(len(form))
+    log = ClickLog.open(*files_of(form, events, tmp_path), weights=WEIGHTS)
+    expected, fates = by_hand(events, WEIGHTS)
+    assert impressions(log) == expected
+    account = log.account
+    assert account.used + account.left_out == fates
+    assert len(fates) >= 11
+    assert account.counted == account.lines == len(events) + account.other.total()
+
+
+def test_rows_with_clicks_are_as_given(tmp_path: Path) -> None:
+    generator = np.random.default_rng(0)
+    rows: list[Event] = [
+        {
+            "QID": f"q {generator.integers(3)}", "item_id": f"{generator.integers(9):03d}", "rank": rank,
+            "clicked": int(generator.random() < 0.3), "purchases": int(generator.integers(3)), "pscore": 0.5,
+        }
+        for rank in generator.integers(1, 9, 200).tolist()
+    ]  # fmt: skip
+    expected = Counter((r["QID"], r["item_id"], r["rank"], 4.0 * r["purchases"] + r["clicked"]) for r in rows)  # type: ignore[operator]
+    log = ClickLog.open(written(tmp_path / "log.csv", rows), weights={"purchases": 4})
+    assert impressions(log) == expected
+    (batch,) = log
+    assert batch.time is None and batch.propensity is not None and (batch.propensity == 0.5).all()
+    assert len(set(batch.session.tolist())) == 200
+    assert log.account.used == {"impression": 200}
+    other = {"slot": "rank", "c": "clicked"}
+    frame = polars.DataFrame(rows).rename({name: new for new, name in other.items()})
+    frame.write_parquet(tmp_path / "log.parquet")
+    renamed = ClickLog.open(
+        tmp_path / "log.parquet", weights={"purchase": 4}, columns={"position": "slot", "click": "c"}
+    )
+    assert impressions(renamed) == expected
+
+
+def test_each_application_has_its_first_position(tmp_path: Path) -> None:
+    rows: list[Event] = [
+        {"query": "q", "doc_id": f"{name}{k}", "position": first + k, "click": int(k == 1), "application": name}
+        for name, first in (("old", 0), ("new", 1))
+        for k in range(3)
+    ]
+    path = written(tmp_path / "log.csv", rows)
+    log = ClickLog.open(path)
+    assert {shown[1]: shown[2] for shown in impressions(log)} == {
+        f"{name}{k}": k + 1 for name in ("old", "new") for k in range(3)
+    }
+    assert [remark for remark in log.remarks if "begin at" in remark] == [
+        "Positions begin at 0 in old, by the positions seen.",
+        "Positions begin at 1 in new, by the positions seen.",
+    ]
+    given = ClickLog.open(path, first_position=1)
+    assert given.account.left_out == {"impossible position": 1}
+    assert "Positions begin at 1 in old and new, as given." in given.remarks
+    rows += [{"query": "q", "doc_id": "x", "position": p, "click": 0, "application": "new"} for p in [1] * 40 + [0]]
+    assert ClickLog.open(written(path, rows)).account.left_out == {"impossible position": 1}
+
+
+def test_times_of_all_forms_are_the_same_instant() -> None:
+    texts = [
+        "2023-11-14T22:13:20Z", "2023-11-14 22:13:20.000000+00:00", "2023-11-14T23:13:20.000+0100",
+        "2023-11-14 22:13:20", "2023-11-14T17:13:20-05", "1700000000", "1700000000000", "1700000000000000", "1.7e18",
+    ]  # fmt: skip
+    assert set(milliseconds(polars.Series(texts))) == {BASE}
+    assert milliseconds(polars.Series(["2023-11-14", "2023-11-14T22:13Z", "", "soon", "inf", None])).to_list() == [
+        BASE - 80_000_000, BASE - 20_000, None, None, None, None,
+    ]  # fmt: skip
+    moments = polars.Series([BASE]).cast(polars.Datetime("ms"))
+    assert milliseconds(moments.dt.replace_time_zone("UTC")).item() == time_of(moments.item()) == time_of(iso(BASE))
+    with pytest.raises(ParameterError, match="no time"):
+        time_of("yesterday")
+
+
+def test_sessions_are_divided_by_their_first_events(tmp_path: Path) -> None:
+    generator = np.random.default_rng(1)
+    times = BASE + generator.integers(0, 10**9, 400)
+    rows: list[Event] = [
+        {"query": "q", "doc_id": k, "rank": 1 + k % 5, "click": k % 2, "user": f"u{generator.integers(40)}", "ts": time}
+        for k, time in enumerate(times.tolist())
+    ]
+    first = {user: min(r["ts"] for r in rows if r["user"] == user) for user in {r["user"] for r in rows}}  # type: ignore[type-var]
+    log = ClickLog.open(written(tmp_path / "log.csv", rows))
+    middle = BASE + 30_000_000
+    for part, is_in in ((log.before(middle), True), (log.after(iso(middle)), False)):
+        assert set(shown[1] for shown in impressions(part)) == {
+            str(row["doc_id"])
+            for row in rows
+            if (first[row["user"]] < middle) == is_in  # type: ignore[operator]
+        }
+        assert part.account.counted == part.account.lines == 401
+    earlier, later = log.halves()
+    assert impressions(earlier) + impressions(later) == impressions(log)
+    users = [{batch.sessions[s] for batch in half for s in batch.session} for half in (earlier, later)]
+    assert len(users[0]) == len(users[1]) == 20
+    assert max(first[u] for u in users[0]) < min(first[u] for u in users[1])  # type: ignore[type-var, operator]
+    with pytest.raises(DataError, match="no times"):
+        ClickLog.open(written(tmp_path / "log.csv", [{**r, "ts": ""} for r in rows])).halves()
+
+
+def test_all_lines_of_a_log_of_user_behavior_insights_are_accounted_for(real_data: Path) -> None:
+    path = real_data / "clicks" / "ubi" / "ubi_queries_events.ndjson.gz"
+    records = [json.loads(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
+    actions = Counter(record.get("action_name", "query") for record in records if "index" not in record)
+    log = ClickLog.open(path)
+    account = log.account
+    assert account.lines == account.counted == len(records)
+    assert account.other == {"actions of a bulk request": sum("index" in record for record in records)}
+    texts = {r["query_id"] for r in records if "action_name" not in r and r.get("user_query")}
+    shown = {r["query_id"] for r in records if r.get("action_name") == "impression"} & texts
+    places = [(r["query_id"], r[EVENT]["object"]["object_id"]) for r in records if r.get("action_name") == "impression"]
+    assert account.used["impression"] == sum(search in texts for search, _ in places)
+    listed = {r["query_id"]: r["query_response_hit_ids"] for r in records if r.get("query_response_hit_ids")}
+    derived = {search: set(found) for search, found in listed.items() if search in texts - shown}
+    assert account.used["query"] == len(shown | derived.keys())
+    pairs = {*places, *((search, document) for search, found in derived.items() for document in found)}
+    clicks = [r for r in records if r.get("action_name") == "click"]
+    clicked = {(r["query_id"], r[EVENT]["object"]["object_id"]) for r in clicks if r["query_id"] in texts} & pairs
+    assert account.used["click"] == len(clicked) == sum(batch.click.sum() for batch in log)
+    assert sum(len(batch.query) for batch in log) == account.used["impression"] + sum(map(len, derived.values()))
+    ignored = {what.rpartition(" ")[2]: n for what, n in account.left_out.items() if what.startswith("an action")}
+    counted = ("query", "impression", "click", "add_to_cart", "purchase")
+    assert ignored == {kind: n for kind, n in actions.items() if kind not in counted}
+    assert {remark[:42] for remark in log.remarks} >= {
+        "Positions begin at 0 in esci_ubi_sample, b",
+        "Positions begin at 1 in Chorus, by the pos",
+    }
+
+
+@pytest.mark.parametrize("name", ["bts_men", "bts_women", "random_men", "random_women"])
+def test_open_bandit_is_read_with_its_propensities(real_data: Path, name: str) -> None:
+    path = real_data / "clicks" / "open_bandit" / f"{name}.csv.gz"
+    with gzip.open(path, "rt") as file:
+        rows = list(csv.DictReader(file))
+    log = ClickLog.open(path)
+    got = [
+        (batch.documents[d], p, c, e)
+        for batch in log
+        for d, p, c, e in zip(batch.document, batch.position, batch.click, batch.propensity, strict=True)  # type: ignore[arg-type]
+    ]
+    expected = [(r["item_id"], int(r["position"]), float(r["click"]), float(r["propensity_score"])) for r in rows]
+    assert Counter(got) == Counter(expected)
+    assert log.account.used == {"impression": len(rows)} and not log.account.left_out
