@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 
 class Computed(NamedTuple):
-    """A column that is computed from a feature, and from categories where a split has some."""
+    """A column that is computed from a feature, and from categories where a split has some, as bytes of an array."""
 
     feature: int
-    values: Callable[[Matrix, tuple[int, ...]], Floats]
-    categories: tuple[int, ...] = ()
+    values: Callable[[Matrix, bytes], Floats]
+    categories: bytes = b""
 
 
 @dataclass
@@ -93,7 +93,7 @@ def read_whole(path: Path, library: str, parse: Callable[[bytes], T]) -> T:
         ) from None
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFormatError(
-            f"{path} is not a whole model of {library}: {error}. Save the model again with {library}."
+            f"{path} is no whole model of {library}: {error}. Save the model again with {library}."
         ) from None
 
 

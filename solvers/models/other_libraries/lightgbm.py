@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Floats, Ints, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
     Columns,
@@ -33,8 +33,8 @@ ZERO, NAN = 1, 2
 """What counts as missing, in bits 2 and 3."""
 NEAR_ZERO = 1e-35
 """The largest number that is 0 to LightGBM."""
-OF_SPLITS = ("split_gain", "internal_value", "internal_weight", "internal_count")
-OF_LEAVES = ("leaf_weight", "leaf_count")
+OF_SPLITS = {"split_gain", "internal_value", "internal_weight", "internal_count"}
+OF_LEAVES = {"leaf_weight", "leaf_count"}
 
 Fields: TypeAlias = Mapping[str, str]
 
@@ -61,9 +61,9 @@ def trees_of(text: str, has_missing: bool) -> Trees:
 def _model(text: str) -> LibraryModel:
     head, *parts = _parts(text)
     fields = _fields(head)
-    if fields.get("num_class", "1") != "1" or fields.get("num_tree_per_iteration", "1") != "1":
+    if any(_whole(fields, name, 1)[0] != 1 for name in ("num_class", "num_tree_per_iteration")):
         raise UnsupportedModelError("has scores for several classes")
-    names = tuple(item_of(fields, "feature_names", str).split())
+    names = tuple(item_of(fields, "feature_names", str).split(" "))
     n_features = int(_whole(fields, "max_feature_idx", 1, MOST_FEATURES - 1)[0]) + 1
     demand(len(names) == len(set(names)) == n_features, f"{n_features} features have {len(set(names))} names")
     sizes = [len(f"Tree={part}\n") for part in parts]
@@ -85,7 +85,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _fields(part: str) -> Fields:
-    pairs = [line.split("=", 1) for line in part.splitlines() if "=" in line]
+    pairs = [line.split("=", 1) for line in part.split("\n") if "=" in line]
     fields: Fields = dict(pairs)
     demand(len(fields) == len(pairs), "it has a line twice")
     return fields
@@ -100,7 +100,8 @@ def _tree(part: str, columns: Columns) -> Trees:
     if S == 0:
         return one_tree([], [], [], [], value, [])
     for names, count in ((OF_SPLITS, S), (OF_LEAVES, S + 1)):
-        demand(all(len(fields[name].split()) == count for name in names if name in fields), "its counts do not agree")
+        for name in fields.keys() & names:
+            _floats(fields, name, count)
     feature = _whole(fields, "split_feature", S, columns.n_features - 1)
     decision = _whole(fields, "decision_type", S, 11)
     limit = np.clip(_floats(fields, "threshold", S), -ANY_VALUE, ANY_VALUE)  # inf tells missing values from others
@@ -119,24 +120,24 @@ def _tree(part: str, columns: Columns) -> Trees:
     return one_tree(computed, limit, left, right, value, sides)
 
 
-def _categories(fields: Fields) -> list[tuple[int, ...]]:
+def _categories(fields: Fields) -> list[bytes]:
     """Return the sets of categories of a tree, which are bits of 32-bit words."""
     count = int(_whole(fields, "num_cat", 1)[0])
     ends = _whole(fields, "cat_boundaries", count + 1)
     demand(ends[0] == 0 and bool((np.diff(ends) > 0).all()), "its categories do not agree")
     words = _whole(fields, "cat_threshold", int(ends[-1]), 2**32 - 1).astype("<u4")
-    return [tuple(np.flatnonzero(_bits(words[a:b])).tolist()) for a, b in pairwise(ends.tolist())]
+    return [words[a:b].tobytes() for a, b in pairwise(ends.tolist())]
 
 
-def _bits(words: Array) -> Array:
-    return np.unpackbits(words.view(np.uint8), bitorder="little")
+def _not_among(x: Matrix, categories: bytes) -> Floats:
+    bits = np.unpackbits(np.frombuffer(categories, np.uint8), bitorder="little")
+    outside, number = np.ones(len(x)), np.trunc(x)
+    known = (number >= 0) & (number < len(bits))
+    outside[known] = 1 - bits[number[known].astype(np.int64)]
+    return outside
 
 
-def _not_among(x: Matrix, categories: tuple[int, ...]) -> Floats:
-    return np.where(np.isin(np.trunc(x), categories), 0.0, 1.0)
-
-
-def _zero_missing(x: Matrix, _: tuple[int, ...]) -> Floats:
+def _zero_missing(x: Matrix, _: bytes) -> Floats:
     values: Floats = np.where(np.abs(x) > NEAR_ZERO, x, np.nan).astype(np.float64)
     return values
 

@@ -38,7 +38,7 @@ class _Reading:
         return self.take(1).decode("latin-1")
 
     def take(self, count: int) -> bytes:
-        demand(0 <= count <= len(self.content) - self.at, "it ends early, or a length in it is wrong")
+        demand(count <= len(self.content) - self.at, "it ends early")
         self.at += count
         return self.content[self.at - count : self.at]
 
@@ -64,7 +64,9 @@ class _Reading:
     def length(self) -> int:
         marker = self.marker()
         demand(marker in "iUIlL", "a length in it is no whole number")
-        return int(self.numbers(marker, 1)[0])
+        length = int(self.numbers(marker, 1)[0])
+        demand(length >= 0, "a length in it is below 0")
+        return length
 
     def text(self) -> str:
         return self.take(self.length()).decode()
@@ -75,13 +77,8 @@ class _Reading:
             kind = self.marker()
             demand(self.marker() == "#", "an array in it has no length")
             return self.numbers(kind, self.length())
-        if marker == "#":
-            return [self.value(self.marker(), depth + 1) for _ in range(self.length())]
-        values = []
-        while marker != "]":
-            values.append(self.value(marker, depth + 1))
-            marker = self.marker()
-        return values
+        demand(marker == "#", "an array in it has no length")
+        return [self.value(self.marker(), depth + 1) for _ in range(self.length())]
 
     def object(self, depth: int) -> dict[str, object]:
         fields: dict[str, object] = {}

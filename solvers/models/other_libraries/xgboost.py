@@ -77,7 +77,7 @@ def _base(text: str, objective: str) -> float:
     if objective in LOGISTIC:
         demand(0.0 < base < 1.0, f"base_score is {base}")
         return float(np.log(base / (1.0 - base)))
-    demand(np.isfinite(base) and (base > 0.0 or objective not in LOGARITHMIC), f"base_score is {base}")
+    demand(abs(base) < 2.0**63 and (base > 0.0 or objective not in LOGARITHMIC), f"base_score is {base}")
     return float(np.log(base)) if objective in LOGARITHMIC else base
 
 
@@ -88,14 +88,16 @@ def _trees(booster: Json, columns: Columns) -> Trees:
     inner = booster if name == "gbtree" else item_of(booster, "gbtree", dict)
     model = item_of(inner, "model", dict)
     given = item_of(model, "trees", list)
-    demand(
-        _count(item_of(model, "gbtree_model_param", dict), "num_trees") == len(given) > 0, "num_trees does not agree"
-    )
+    counts = item_of(model, "gbtree_model_param", dict)
+    demand(_count(counts, "num_trees") == len(given) > 0, "num_trees does not agree")
+    if "iteration_indptr" in model:
+        ends = range(0, len(given) + 1, max(1, _count(counts, "num_parallel_tree")))
+        demand(_vector(model, "iteration_indptr", len(ends), "iu").tolist() == list(ends), "iteration_indptr is wrong")
     demand(not _vector(model, "tree_info", len(given), "iu").any(), "tree_info is not 0")
     trees = [_tree(tree, number, columns) for number, tree in enumerate(given)]
     if name == "dart":
         weights = _vector(booster, "weight_drop", len(given), "fiu")
-        demand(bool((np.abs(weights) <= 1.0).all()), "a weight of a tree is not from 0 to 1")
+        demand(bool(((weights >= 0.0) & (weights <= 1.0)).all()), "a weight of a tree is not from 0 to 1")
         trees = [tree.scaled(float(weight)) for tree, weight in zip(trees, weights, strict=True)]
     return joined(trees)
 
@@ -117,10 +119,12 @@ def _tree(tree: JsonView, position: int, columns: Columns) -> Trees:
     demand(bool(((children > 0) & (children < n)).all()), f"tree {position} has a child that is not there")
     reached = _reached(left, right)
     demand(len(np.unique(reached)) == len(reached), f"tree {position} has a node below itself or below two others")
+    demand(n - len(reached) == _count(parameters, "num_deleted"), f"tree {position} does not have all of its nodes")
     inner, leaves = reached[splits[reached]], reached[~splits[reached]]
     demand(
         bool((parents[left[inner]] == inner).all() and (parents[right[inner]] == inner).all()), "parents do not agree"
     )
+    demand(np.isin(sides, (0, 1)).all(), "default_left is neither 0 nor 1")
     features = features[inner]
     demand(bool(((features >= 0) & (features < columns.n_features)).all()), "a split compares no feature that is there")
     limits = last_below(conditions[inner])
@@ -143,36 +147,34 @@ def _reached(left: Ints, right: Ints) -> Ints:
     return np.array(order)
 
 
-def _categories(tree: JsonView, n: int) -> dict[int, tuple[int, ...]]:
-    """Return node -> the categories that its split sends right."""
-    kinds = _vector(tree, "split_type", n, "iu") if "split_type" in tree else np.zeros(n)
+def _categories(tree: JsonView, n: int) -> dict[int, bytes]:
+    """Return node -> the categories that its split sends right, which stand one after another in one array."""
+    by_categories = _vector(tree, "split_type", n, "iu") == 1 if "split_type" in tree else np.zeros(n, dtype=np.bool_)
+    count = int(by_categories.sum())
     names = ("categories_nodes", "categories_segments", "categories_sizes")
-    nodes, starts, sizes = (_vector(tree, name, int((kinds == 1).sum()), "iu") for name in names)
-    demand(
-        np.isin(kinds, (0, 1)).all() and set(nodes.tolist()) == set(np.flatnonzero(kinds).tolist()),
-        "split_type is wrong",
-    )
-    known = np.asarray(tree.get("categories", []))
-    demand(bool(((starts >= 0) & (sizes > 0) & (starts + sizes <= len(known))).all()), "its categories do not agree")
-    demand(known.dtype.kind in "iu" or len(known) == 0, "its categories are no whole numbers")
+    nodes, starts, sizes = (_vector(tree, name, count, "iu").astype(np.int64) for name in names)
+    demand(set(nodes.tolist()) == set(np.flatnonzero(by_categories).tolist()), "a split has no categories")
+    total = int(sizes.sum()) if bool(((sizes > 0) & (sizes < MOST_CATEGORIES)).all()) else -1
+    known = _vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
     demand(bool(((known >= 0) & (known < MOST_CATEGORIES)).all()), "it has a category that is too large or below 0")
-    return {
-        int(node): tuple(known[start : start + size].tolist())
-        for node, start, size in zip(nodes, starts, sizes, strict=True)
-    }
+    ends = np.cumsum(sizes)
+    demand(bool((starts == ends - sizes).all()), "its categories do not follow each other")
+    return {int(node): part.tobytes() for node, part in zip(nodes, np.split(known, ends), strict=False)}
 
 
-def _among(x: Matrix, categories: tuple[int, ...]) -> Floats:
+def _among(x: Matrix, categories: bytes) -> Floats:
     x = x.astype(np.float32)
-    inside = (x >= 0.0) & np.isin(np.trunc(x), categories)
+    inside = (x >= 0.0) & np.isin(np.trunc(x), np.frombuffer(categories, np.int64))
     return np.where(np.isnan(x), np.nan, inside)
 
 
 def _vector(fields: JsonView, name: str, count: int, kinds: str) -> Array:
     """Return an array of numbers of these kinds of dtypes. Raises DataError where it is none, or of another length."""
-    values = np.asarray(fields.get(name))
+    given = fields.get(name)
+    values = np.asarray(given)
+    mixed = isinstance(given, list) and len({bool, *map(type, given)}) > 1 and bool in map(type, given)
     demand(values.shape == (count,), f"{name} has {values.size} numbers in place of {count}")
-    demand(count == 0 or values.dtype.kind in kinds, f"{name} holds what is no number of its kind")
+    demand(count == 0 or (values.dtype.kind in kinds and not mixed), f"{name} holds what is no number of its kind")
     return values
 
 
