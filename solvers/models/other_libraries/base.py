@@ -88,13 +88,11 @@ def read_whole(path: Path, library: str, parse: Callable[[bytes], T]) -> T:
     except OSError as error:
         raise ModelFormatError(f"cannot read {path}: {error.strerror}.") from None
     except UnsupportedModelError as error:
-        raise ModelFormatError(
-            f"{path} {error}: such models are not read. Score the documents with {library}, and give the scores."
-        ) from None
+        message = f"{path} {error}: such models are not read. Score the documents with {library}, and give the scores."
+        raise ModelFormatError(message) from None
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
-        raise ModelFormatError(
-            f"{path} is no whole model of {library}: {error}. Save the model again with {library}."
-        ) from None
+        message = f"{path} is no whole model of {library}: {error}. Save the model again with {library}."
+        raise ModelFormatError(message) from None
 
 
 class UnsupportedModelError(DataError):
@@ -115,7 +113,7 @@ def plain(text: str) -> str:
     return text
 
 
-def demand(holds: bool | np.bool_, defect: str) -> None:
+def demand(holds: object, defect: str) -> None:
     """Raise DataError, which says the defect, unless a condition holds."""
     if not holds:
         raise DataError(defect)

@@ -78,7 +78,7 @@ def _parts(text: str) -> list[str]:
     """Return what precedes the trees, and the text of each tree from its number on."""
     trees, end, _ = text.partition("\nend of trees\n")
     head, *parts = trees.split("\nTree=")
-    demand(bool(end and parts), "its trees do not end")
+    demand(end and parts, "its trees do not end")
     for number, part in enumerate(parts):
         demand(part.startswith(f"{number}\n"), f"tree {number} does not follow those before it")
     return [head, *parts]
@@ -124,7 +124,7 @@ def _categories(fields: Fields) -> list[bytes]:
     """Return the sets of categories of a tree, which are bits of 32-bit words."""
     count = int(_whole(fields, "num_cat", 1)[0])
     ends = _whole(fields, "cat_boundaries", count + 1)
-    demand(ends[0] == 0 and bool((np.diff(ends) > 0).all()), "its categories do not agree")
+    demand(ends[0] == 0 and (np.diff(ends) > 0).all(), "its categories do not agree")
     words = _whole(fields, "cat_threshold", int(ends[-1]), 2**32 - 1).astype("<u4")
     return [words[a:b].tobytes() for a, b in pairwise(ends.tolist())]
 

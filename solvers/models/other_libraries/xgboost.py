@@ -97,7 +97,7 @@ def _trees(booster: Json, columns: Columns) -> Trees:
     trees = [_tree(tree, number, columns) for number, tree in enumerate(given)]
     if name == "dart":
         weights = _vector(booster, "weight_drop", len(given), "fiu")
-        demand(bool(((weights >= 0.0) & (weights <= 1.0)).all()), "a weight of a tree is not from 0 to 1")
+        demand(((weights >= 0.0) & (weights <= 1.0)).all(), "a weight of a tree is not from 0 to 1")
         trees = [tree.scaled(float(weight)) for tree, weight in zip(trees, weights, strict=True)]
     return joined(trees)
 
@@ -107,7 +107,7 @@ def _tree(tree: JsonView, position: int, columns: Columns) -> Trees:
     if parameters.get("size_leaf_vector", "1") not in ("0", "1"):
         raise UnsupportedModelError("has several scores for each document")
     n = _count(parameters, "num_nodes")
-    demand(tree.get("id") == position, f"tree {position} does not follow those before it")
+    demand(tree.get("id") == position and n > 0, f"tree {position} does not follow those before it")
     whole = ("left_children", "right_children", "parents", "split_indices", "default_left")
     left, right, parents, features, sides = (_vector(tree, name, n, "iub").astype(np.int64) for name in whole)
     for name in OF_NODES:
@@ -116,17 +116,15 @@ def _tree(tree: JsonView, position: int, columns: Columns) -> Trees:
         conditions = _vector(tree, "split_conditions", n, "fiu").astype(np.float32)
     splits = left != LEAF
     children = np.concatenate([left[splits], right[splits]])
-    demand(bool(((children > 0) & (children < n)).all()), f"tree {position} has a child that is not there")
+    demand(((children > 0) & (children < n)).all(), f"tree {position} has a child that is not there")
     reached = _reached(left, right)
     demand(len(np.unique(reached)) == len(reached), f"tree {position} has a node below itself or below two others")
     demand(n - len(reached) == _count(parameters, "num_deleted"), f"tree {position} does not have all of its nodes")
     inner, leaves = reached[splits[reached]], reached[~splits[reached]]
-    demand(
-        bool((parents[left[inner]] == inner).all() and (parents[right[inner]] == inner).all()), "parents do not agree"
-    )
+    demand((parents[[left[inner], right[inner]]] == inner).all(), "parents do not agree")
     demand(np.isin(sides, (0, 1)).all(), "default_left is neither 0 nor 1")
     features = features[inner]
-    demand(bool(((features >= 0) & (features < columns.n_features)).all()), "a split compares no feature that is there")
+    demand(((features >= 0) & (features < columns.n_features)).all(), "a split compares no feature that is there")
     limits = last_below(conditions[inner])
     sets = _categories(tree, n)
     for k in np.flatnonzero(np.isin(inner, list(sets))).tolist():
@@ -154,11 +152,11 @@ def _categories(tree: JsonView, n: int) -> dict[int, bytes]:
     names = ("categories_nodes", "categories_segments", "categories_sizes")
     nodes, starts, sizes = (_vector(tree, name, count, "iu").astype(np.int64) for name in names)
     demand(set(nodes.tolist()) == set(np.flatnonzero(by_categories).tolist()), "a split has no categories")
-    total = int(sizes.sum()) if bool(((sizes > 0) & (sizes < MOST_CATEGORIES)).all()) else -1
+    total = int(sizes.sum()) if ((sizes > 0) & (sizes < MOST_CATEGORIES)).all() else -1
     known = _vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
-    demand(bool(((known >= 0) & (known < MOST_CATEGORIES)).all()), "it has a category that is too large or below 0")
+    demand(((known >= 0) & (known < MOST_CATEGORIES)).all(), "it has a category that is too large or below 0")
     ends = np.cumsum(sizes)
-    demand(bool((starts == ends - sizes).all()), "its categories do not follow each other")
+    demand((starts == ends - sizes).all(), "its categories do not follow each other")
     return {int(node): part.tobytes() for node, part in zip(nodes, np.split(known, ends), strict=False)}
 
 
@@ -172,9 +170,10 @@ def _vector(fields: JsonView, name: str, count: int, kinds: str) -> Array:
     """Return an array of numbers of these kinds of dtypes. Raises DataError where it is none, or of another length."""
     given = fields.get(name)
     values = np.asarray(given)
-    mixed = isinstance(given, list) and len({bool, *map(type, given)}) > 1 and bool in map(type, given)
+    types = set(map(type, given)) if isinstance(given, list) else set()
+    fits = values.dtype.kind in kinds and (bool not in types or len(types) == 1)  # NumPy takes true among numbers for 1
     demand(values.shape == (count,), f"{name} has {values.size} numbers in place of {count}")
-    demand(count == 0 or (values.dtype.kind in kinds and not mixed), f"{name} holds what is no number of its kind")
+    demand(count == 0 or fits, f"{name} holds what is no number of its kind")
     return values
 
 

@@ -214,7 +214,7 @@ def test_files_that_could_run_code_and_damaged_ones_are_refused(queries: Queries
     (tmp_path / "cat.json").write_text('{"oblivious_trees": [], "features_info": {}}')
     assert_refused(tmp_path / "cat.json", queries, ModelFormatError, "is not a RankTune model")
     (tmp_path / "cat.cbm").write_bytes(b"CBM1\x10\x00\x00\x00")
-    assert_refused(tmp_path / "cat.cbm", queries, DataError, "")
+    assert_refused(tmp_path / "cat.cbm", queries, DataError, "cat.cbm")
     (tmp_path / "ours.json").write_text('{"format": "ranktune-model"}')
     assert_refused(tmp_path / "ours.json", queries, ModelFormatError, "version")
 
