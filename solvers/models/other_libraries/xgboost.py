@@ -147,7 +147,9 @@ def _reached(left: Ints, right: Ints) -> Ints:
 
 def _categories(tree: JsonView, n: int) -> dict[int, bytes]:
     """Return node -> the categories that its split sends right, which stand one after another in one array."""
-    by_categories = _vector(tree, "split_type", n, "iu") == 1 if "split_type" in tree else np.zeros(n, dtype=np.bool_)
+    if "split_type" not in tree:  # before release 1.3
+        return {}
+    by_categories = _vector(tree, "split_type", n, "iu") == 1
     count = int(by_categories.sum())
     names = ("categories_nodes", "categories_segments", "categories_sizes")
     nodes, starts, sizes = (_vector(tree, name, count, "iu").astype(np.int64) for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -83,6 +84,21 @@ def test_files_of_xgboost_score_as_it_does(
     scores = read_xgboost(tmp_path / f"model.{kind}").scores(ROWS)
     np.testing.assert_allclose(scores, booster.predict(rows, output_margin=True), rtol=1e-5, atol=1e-6)
     assert np.ptp(scores) > 0.5
+
+
+def test_files_of_the_first_releases_with_json_score_alike(tmp_path: Path) -> None:
+    xgboost_file(tmp_path, "json", {})
+    expected = read_xgboost(tmp_path / "model.json").scores(ROWS)
+    whole = json.loads((tmp_path / "model.json").read_text())
+    model, parameters = whole["learner"]["gradient_booster"]["model"], whole["learner"]["learner_model_param"]
+    parameters["base_score"] = parameters["base_score"].strip("[]")
+    del model["iteration_indptr"], model["cats"], parameters["num_target"]
+    for tree in model["trees"]:
+        tree["default_left"] = [side == 1 for side in tree["default_left"]]
+        for name in [name for name in tree if name.startswith(("categories", "split_type"))]:
+            del tree[name]
+    (tmp_path / "model.json").write_text(json.dumps(whole))
+    np.testing.assert_array_equal(read_xgboost(tmp_path / "model.json").scores(ROWS), expected)
 
 
 def test_other_kinds_of_models_and_large_files_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
