@@ -37,14 +37,13 @@ from ranktune.solvers.boosting.limits import (
     whole,
 )
 from ranktune.solvers.boosting.training_queries import TrainingQueries
-from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import Trees, joined, one_tree, symmetric_trees
+from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree, symmetric_trees
 
 QUERY_RMSE, YETI_RANK, YETI_PAIRWISE = LOSSES = ("QueryRMSE", "YetiRank", "YetiRankPairwise")
 PLAIN, ORDERED = ("Plain", "Ordered")

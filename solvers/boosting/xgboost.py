@@ -7,14 +7,12 @@ rounded to single precision by XGBoost, the same way if the threshold is the lar
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from types import ModuleType
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from ranktune.solvers.base.training_data import DOCUMENT_WEIGHTS
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
@@ -33,14 +31,15 @@ from ranktune.solvers.boosting.limits import (
 from ranktune.solvers.boosting.objectives import NOISY, Decay, MakeObjective, NoisyRankings, Objective, Samples
 from ranktune.solvers.boosting.training_queries import TrainingQueries
 from ranktune.solvers.core import libraries
-from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, dense
+from ranktune.solvers.core.arrays import Floats, Json, JsonView, Mask, dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.missing import features_with_missing
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import Trees, joined, one_tree
+from ranktune.solvers.models.other_libraries.xgboost import trees_of
+from ranktune.solvers.models.trees import Trees
 
 TOP, MEAN = ("topk", "mean")
 LAMBDARANK, *_ = LOSSES = ("lambdarank", *NOISY)
@@ -289,51 +288,3 @@ def _check_fits(queries: Queries) -> None:
             "keeps them sparse."
         )
     check_single_features(queries, "XGBoostRanker")
-
-
-def trees_of(raw: bytes | bytearray, with_missing: Mask | None) -> Trees:
-    """Return the trees in the JSON of a booster of numerical features, with sides for missing values if there are.
-
-    with_missing, (n_features,), are the features of which XGBoost has seen missing values: the side of others is
-    arbitrary, so that it becomes that of 0.
-    """
-    trees = json.loads(bytes(raw))["learner"]["gradient_booster"]["model"]["trees"]
-    return joined([_tree(tree) for tree in trees]).with_sides_of(with_missing)
-
-
-def last_below(limits: ArrayLike) -> Floats:
-    """Return the largest doubles that round to single-precision numbers below limits, which are such numbers."""
-    t = np.asarray(limits, dtype=np.float32)
-    below = np.nextafter(t, np.float32(-np.inf))
-    middle = below.astype(np.float64) / 2.0 + t.astype(np.float64) / 2.0  # exact: doubles have more bits
-    belongs = middle.astype(np.float32) == below  # a tie goes to the even number of the two
-    threshold: Floats = np.where(belongs, middle, np.nextafter(middle, -np.inf))
-    return threshold
-
-
-def _tree(tree: JsonView) -> Trees:
-    """Return a tree, whose nodes XGBoost keeps in one list: a leaf has no left child, and its value as condition."""
-    left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
-    splits = left >= 0
-    reached = _reached(left, right)
-    number = np.empty(len(left), dtype=np.int64)
-    inner, leaves = reached[splits[reached]], reached[~splits[reached]]
-    number[inner], number[leaves] = np.arange(len(inner)), ~np.arange(len(leaves))
-    conditions = np.array(tree["split_conditions"], dtype=np.float32)
-    return one_tree(
-        np.array(tree["split_indices"])[inner],
-        last_below(conditions[inner]),
-        number[left[inner]],
-        number[right[inner]],
-        conditions[leaves].astype(np.float64),
-        np.array(tree["default_left"])[inner] != 0,
-    )
-
-
-def _reached(left: Ints, right: Ints) -> Ints:
-    """Return the nodes that can be reached from the root, parents before children."""
-    order = [0]
-    for node in order:
-        if left[node] >= 0:
-            order += [int(left[node]), int(right[node])]
-    return np.array(order)

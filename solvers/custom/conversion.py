@@ -4,7 +4,7 @@ A converted model needs no file format of another library, can be exported, and 
 compared with its estimator on training queries: where they differ by more than a constant, the estimator is kept.
 
 scikit-learn's trees and XGBoost's compare in single precision; Trees in double precision send every number, rounded to
-single precision, the same way (see boosting.xgboost.last_below).
+single precision, the same way (see models.trees.last_below).
 """
 
 from __future__ import annotations
@@ -14,9 +14,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.boosting.lightgbm.growth import trees_of as trees_of_lightgbm
-from ranktune.solvers.boosting.xgboost import last_below
-from ranktune.solvers.boosting.xgboost import trees_of as trees_of_xgboost
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.data.missing import features_with_missing
@@ -25,8 +22,10 @@ from ranktune.solvers.models import base as models
 from ranktune.solvers.models.base import CUSTOM, TREES, Model, Origin
 from ranktune.solvers.models.custom import estimator_scores
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.other_libraries.lightgbm import trees_of as trees_of_lightgbm
+from ranktune.solvers.models.other_libraries.xgboost import trees_of as trees_of_xgboost
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.solvers.models.trees import Trees, joined, one_tree
+from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree
 
 TOLERANCE = 1e-6
 """The largest difference of scores, as a part of their spread, beyond that by a constant."""

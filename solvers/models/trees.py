@@ -177,6 +177,16 @@ def symmetric_trees(trees: Sequence[tuple[Ints, Floats, Floats]]) -> Trees:
     )
 
 
+def last_below(limits: ArrayLike) -> Floats:
+    """Return the largest doubles that round to single-precision numbers below limits, which are such numbers."""
+    t = np.asarray(limits, dtype=np.float32)
+    below = np.nextafter(t, np.float32(-np.inf))
+    middle = below.astype(np.float64) / 2.0 + t.astype(np.float64) / 2.0  # exact: doubles have more bits
+    belongs = middle.astype(np.float32) == below  # a tie goes to the even number of the two
+    threshold: Floats = np.where(belongs, middle, np.nextafter(middle, -np.inf))
+    return threshold
+
+
 def stumps(features: Sequence[int] | Ints, thresholds: ArrayLike, weights: ArrayLike) -> Trees:
     """Return a tree of one split for each weak ranker: 0 where x <= threshold, its weight where x > threshold."""
     count = len(features)

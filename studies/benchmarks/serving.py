@@ -13,12 +13,12 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ranktune.solvers.boosting.lightgbm.growth import trees_of
 from ranktune.solvers.core.arrays import Floats, Matrix
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.other_libraries.lightgbm import trees_of
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.tree_scoring import walked
 from ranktune.studies.benchmarks.cases import many_queries

@@ -19,6 +19,8 @@ from ranktune.solvers.data.blocks import scores_by_block
 from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
 
+MOST_ABSENT = 1024
+"""Trailing features, or as many as there are, that text files may leave out as they are 0 in every document."""
 _NUMBERED = re.compile(r"[fF]([1-9]\d*)")
 
 
@@ -69,7 +71,7 @@ class Wanted:
             return queries
         if count < n and self.more:
             return queries.with_columns(np.arange(count))
-        if count > n and have is None and self.names is None:  # text files leave out trailing zeros
+        if n < count <= n + max(n, MOST_ABSENT) and have is None and self.names is None:
             return _widened(queries, count)
         hint = " If its features are numbered from 0, read the data so: one_based=False." if count == n + 1 else ""
         raise DataError(f"{what} needs {count} features, and the data have {n}.{hint}")

@@ -1,6 +1,8 @@
-"""Models of other libraries, in files and in memory, scored by these libraries.
+"""Models of other libraries, in files and in memory.
 
-A file is never unpickled. Where a library is not installed, an error says what to install.
+Files of LightGBM and XGBoost are read as trees, without these libraries: their loaders do not check what they read, so
+that a damaged file would end the process. Models in memory and ONNX are scored by their libraries; where one is not
+installed, an error says what to install. A file is never unpickled.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.other_libraries.base import LibraryModel
+from ranktune.solvers.models.other_libraries.lightgbm import read_lightgbm
+from ranktune.solvers.models.other_libraries.xgboost import read_xgboost
 from ranktune.studies.rankings.base import FeatureRanking, Wanted
 
 BLOCK_ROWS = 65_536
@@ -25,31 +30,25 @@ BLOCK_ROWS = 65_536
 
 def lightgbm_file(path: Path) -> FeatureRanking:
     """Return the ranking of a model file of LightGBM."""
-    lightgbm = libraries.load("lightgbm")
-    try:
-        booster = lightgbm.Booster(model_str=path.read_text(encoding="utf-8"))
-    except (lightgbm.basic.LightGBMError, UnicodeDecodeError, ValueError) as error:
-        raise ModelFormatError(f"LightGBM cannot read {path}: {error}. Save the model again.") from None
-    return of_lightgbm(booster, str(path))
+    return _of_file(path, read_lightgbm(path))
 
 
 def of_lightgbm(booster: Any, name: str) -> FeatureRanking:
-    """Return the ranking of a lightgbm.Booster."""
+    """Return the ranking of a lightgbm.Booster, by its scores before the transformation of its objective."""
     names = tuple(booster.feature_name())
     numbered = names == tuple(f"Column_{number}" for number in range(len(names)))
     wanted = Wanted(count=len(names)) if numbered else Wanted(names, len(names))
-    return FeatureRanking(name, wanted, _in_blocks(lambda X: booster.predict(X)))
+    return FeatureRanking(name, wanted, _in_blocks(lambda X: booster.predict(X, raw_score=True)))
 
 
 def xgboost_file(path: Path) -> FeatureRanking:
     """Return the ranking of a model file of XGBoost, JSON or UBJSON."""
-    xgboost = libraries.load("xgboost")
-    booster = xgboost.Booster()
-    try:
-        booster.load_model(str(path))
-    except xgboost.core.XGBoostError as error:
-        raise ModelFormatError(f"XGBoost cannot read {path}: {_last_line(error)}. Save the model again.") from None
-    return of_xgboost(booster, str(path))
+    return _of_file(path, read_xgboost(path))
+
+
+def _of_file(path: Path, model: LibraryModel) -> FeatureRanking:
+    wanted = Wanted(model.names, model.n_features)
+    return FeatureRanking(str(path), wanted, lambda queries: model.scores(queries.features))
 
 
 def of_xgboost(booster: Any, name: str) -> FeatureRanking:

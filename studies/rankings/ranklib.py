@@ -15,12 +15,11 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 import numpy as np
 
-from ranktune.solvers.boosting.xgboost import last_below
 from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.solvers.models.trees import Trees, joined, one_tree
+from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree
 
 TREES = ("LambdaMART", "MART", "Random Forests")
 WEIGHTS = ("Coordinate Ascent", "Linear Regression")

@@ -6,7 +6,6 @@ loading do not need it. With one thread and one seed, two fits give the same bit
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
@@ -16,7 +15,8 @@ from ranktune.solvers.boosting.lightgbm.bins import rows_of
 from ranktune.solvers.boosting.lightgbm.library import Booster, Data, Parameters
 from ranktune.solvers.boosting.objectives import MakeObjective, Objective
 from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree
+from ranktune.solvers.models.other_libraries.lightgbm import trees_of
+from ranktune.solvers.models.trees import Trees
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,37 +77,3 @@ class LightGBMGrowth:
         """Return the trees of the rounds from number first up to but without last."""
         trees = trees_of(self._booster.text(first, last - first), self._has_missing)
         return trees if self._factor == 1.0 else trees.scaled(self._factor)
-
-
-def trees_of(text: str, has_missing: bool) -> Trees:
-    """Return the trees in the text of a booster of numerical features, with sides for missing values if there are."""
-    body = text[text.index("\nTree=") :].partition("\nend of trees")[0]
-    return joined([_tree(_fields(part), has_missing) for part in body.split("\nTree=")[1:]])
-
-
-def _fields(part: str) -> Mapping[str, str]:
-    return dict(line.split("=", 1) for line in part.splitlines() if "=" in line)
-
-
-def _tree(fields: Mapping[str, str], has_missing: bool) -> Trees:
-    if int(fields["num_leaves"]) == 1:
-        return one_tree([], [], [], [], [float(fields["leaf_value"].split()[0])], [] if has_missing else None)
-    whole = {name: _whole(fields[name]) for name in ("split_feature", "left_child", "right_child")}
-    threshold, value = ([float(k) for k in fields[name].split()] for name in ("threshold", "leaf_value"))
-    threshold = [min(limit, ANY_VALUE) for limit in threshold]  # inf tells missing values from all others
-    sides = _sides(_whole(fields["decision_type"]), threshold) if has_missing else None
-    return one_tree(whole["split_feature"], threshold, whole["left_child"], whole["right_child"], value, sides)
-
-
-def _whole(text: str) -> list[int]:
-    return [int(k) for k in text.split()]
-
-
-def _sides(decisions: Sequence[int], threshold: Sequence[float]) -> list[bool]:
-    """Return whether a missing value goes left at each split.
-
-    Bit 1 of a decision is the side of missing values if bits 2 and 3 are 2, which is where LightGBM has seen some; at
-    other splits they count as 0.
-    """
-    pairs = zip(decisions, threshold, strict=True)
-    return [bool(bits & 2) if bits >> 2 & 3 == 2 else limit >= 0.0 for bits, limit in pairs]

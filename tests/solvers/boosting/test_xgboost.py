@@ -13,11 +13,13 @@ import ranktune
 from ranktune.solvers.boosting import xgboost as xgboost_ranker
 from ranktune.solvers.boosting.lightgbm.bins import rows_of
 from ranktune.solvers.boosting.training_queries import InMemory
-from ranktune.solvers.boosting.xgboost import XGBoostRanker, last_below, trees_of
+from ranktune.solvers.boosting.xgboost import XGBoostRanker
 from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.other_libraries.xgboost import trees_of
+from ranktune.solvers.models.trees import last_below
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.tree_samples import assert_mean_of_members
 

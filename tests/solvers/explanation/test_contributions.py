@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.boosting.lightgbm.growth import trees_of as trees_of_lightgbm
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
@@ -24,6 +23,7 @@ from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.other_libraries.lightgbm import trees_of as trees_of_lightgbm
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 from tests.support.export_samples import random_rows, random_trees

@@ -34,6 +34,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 from sklearn.svm import SVR
+from sklearn.tree import DecisionTreeRegressor
 from sklearn.utils._testing import check_output
 
 from ranktune import register_solver
@@ -77,6 +78,8 @@ ESTIMATORS: dict[str, Any] = {
     "absolute": HistGradientBoostingRegressor(max_iter=3, loss="absolute_error"),
     "network": make_pipeline(StandardScaler(), MLPRegressor(hidden_layer_sizes=4, solver="lbfgs", max_iter=5000)),
     "vectors": SVR(),
+    "scaled": make_pipeline(StandardScaler(), Ridge()),
+    "tree": DecisionTreeRegressor(random_state=0),
     "boosted": GradientBoostingRegressor(n_estimators=3, loss="huber"),
     "process": GaussianProcessRegressor(RBF() + WhiteKernel()),
     "plain process": GaussianProcessRegressor(random_state=0),
@@ -185,6 +188,7 @@ def popen(loader: str, command: list[str]) -> Any:
         {"__class__": "KNeighborsRegressor", "__module__": "sklearn.neighbors._regression", "__loader__": "ListNode"}
         | {"content": []},
         {"__class__": "mean", "__module__": "numpy", "__loader__": "FunctionNode"},
+        {"__class__": "check_output", "__module__": "sklearn.utils._testing", "__loader__": "FunctionNode"},
         {"__class__": "dict", "__module__": "builtins", "__loader__": "CachedNode", "__id__": 1},
         {"__class__": "eval", "__module__": "builtins", "__loader__": "TypeNode"},
         {"__class__": ["dict"], "__module__": None, "__loader__": ["DictNode"]},

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning
@@ -16,6 +16,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.studies.rankings.base import Wanted
 from ranktune.studies.rankings.opening import open_ranking
 from ranktune.studies.rankings.parts import Part, scores_of_parts, scores_on
 
@@ -181,6 +182,14 @@ def test_wrong_numbers_of_scores_and_scores_that_are_none_are_refused(queries: Q
     assert_refused(object(), queries, ParameterError, "a object gives no scores")
 
 
+def test_features_that_text_leaves_out_are_few(queries: Queries) -> None:
+    X = rows_of(queries)
+    np.testing.assert_array_equal(Wanted(count=6).arranged(queries, "it").features[:, 4:], np.zeros((N, 2)))
+    for features in (X, sparse.csr_array(X)):
+        with pytest.raises(DataError, match="it needs 1073741824 features, and the data have 4"):
+            Wanted(count=2**30).arranged(queries.with_features(features), "it")
+
+
 def test_missing_queries_documents_and_doubles_are_refused(queries: Queries) -> None:
     qid = queries.in_caller_order(queries.query_ids[queries.query_of_document])
     frame = pd.DataFrame({"qid": qid, "docid": [f"d{row}" for row in range(N)], "score": np.arange(N)})
@@ -201,20 +210,22 @@ def test_files_that_could_run_code_and_damaged_ones_are_refused(queries: Queries
         (tmp_path / name).write_bytes(content)
         assert_refused(tmp_path / name, queries, ModelFormatError, "is a pickle, which runs code")
     (tmp_path / "lgb.txt").write_text("tree\nversion=v4\n")
-    assert_refused(tmp_path / "lgb.txt", queries, ModelFormatError, "LightGBM cannot read")
+    assert_refused(tmp_path / "lgb.txt", queries, ModelFormatError, "no whole model of LightGBM: its trees do not end")
+    (tmp_path / "cat.json").write_text('{"oblivious_trees": [], "features_info": {}}')
+    assert_refused(tmp_path / "cat.json", queries, ModelFormatError, "is not a RankTune model")
+    (tmp_path / "cat.cbm").write_bytes(b"CBM1\x10\x00\x00\x00")
+    assert_refused(tmp_path / "cat.cbm", queries, DataError, "cat.cbm")
     (tmp_path / "ours.json").write_text('{"format": "ranktune-model"}')
     assert_refused(tmp_path / "ours.json", queries, ModelFormatError, "version")
 
 
-def test_libraries_that_are_not_installed_are_named(
+def test_a_library_that_is_not_installed_is_named(
     queries: Queries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "xgb.json").write_text(json.dumps({"learner": {}}))
     (tmp_path / "m.onnx").write_bytes(b"\x08")
     monkeypatch.setattr(libraries, "is_installed", lambda library: False)
     libraries.why_not.cache_clear()
     try:
-        assert_refused(tmp_path / "xgb.json", queries, ParameterError, r"pip install \"ranktune\[trees\]\"")
         assert_refused(tmp_path / "m.onnx", queries, ParameterError, "pip install onnxruntime")
     finally:
         libraries.why_not.cache_clear()

@@ -1,0 +1,119 @@
+"""The trees of a file of another library, and the columns that its splits need beside the features.
+
+Trees compare numbers. A split by categories becomes a split of a column that is 1 for the documents that go right,
+which is computed from the feature. Nothing in a file is handed to the code of its library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Features, Floats, Matrix, dense
+from ranktune.solvers.core.errors import DataError, ModelFormatError
+from ranktune.solvers.models.trees import Trees
+
+MAX_BYTES = 2**28
+MOST_FEATURES = 2**30
+CELLS = 2**22
+"""Numbers of a block of documents with the columns that are computed."""
+
+T = TypeVar("T")
+
+
+class Computed(NamedTuple):
+    """A column that is computed from a feature, and from categories where a split has some, as bytes of an array."""
+
+    feature: int
+    values: Callable[[Matrix, bytes], Floats]
+    categories: bytes = b""
+
+
+@dataclass
+class Columns:
+    """The columns that splits compare: n_features as they are, and those computed, which are numbered after them."""
+
+    n_features: int
+    computed: dict[Computed, int] = field(default_factory=dict)
+
+    def number_of(self, column: Computed) -> int:
+        """Return the number of a computed column, which splits that compare the same share."""
+        return self.computed.setdefault(column, self.n_features + len(self.computed))
+
+
+@dataclass(frozen=True, eq=False)
+class LibraryModel:
+    """A sum of trees: base plus their values.
+
+    names, (n_features,), are those of the features, None where they have numbers only.
+    """
+
+    trees: Trees
+    columns: Columns
+    names: tuple[str, ...] | None
+    base: float = 0.0
+
+    @property
+    def n_features(self) -> int:
+        """Number of features that scores expects."""
+        return self.columns.n_features
+
+    def scores(self, X: Features) -> Floats:
+        """Return the score of each row of X, (n_rows,)."""
+        computed = self.columns.computed
+        if not computed:
+            return self.base + self.trees.scores(X)
+        rows = max(1, CELLS // (self.n_features + len(computed)))
+        scores = np.empty(X.shape[0])
+        for first in range(0, len(scores), rows):
+            block = dense(X[first : first + rows])
+            more = [column.values(block[:, column.feature], column.categories) for column in computed]
+            scores[first : first + rows] = self.trees.scores(np.column_stack([block, *more]))
+        return self.base + scores
+
+
+def read_whole(path: Path, library: str, parse: Callable[[bytes], T]) -> T:
+    """Return what parse makes of a file.
+
+    Raises ModelFormatError where the file is too large, or parse meets anything that it does not expect.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise UnsupportedModelError(f"is larger than {MAX_BYTES >> 20} MB")
+        return parse(path.read_bytes())
+    except OSError as error:
+        raise ModelFormatError(f"cannot read {path}: {error.strerror}.") from None
+    except UnsupportedModelError as error:
+        message = f"{path} {error}: such models are not read. Score the documents with {library}, and give the scores."
+        raise ModelFormatError(message) from None
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
+        message = f"{path} is no whole model of {library}: {error}. Save the model again with {library}."
+        raise ModelFormatError(message) from None
+
+
+class UnsupportedModelError(DataError):
+    """A model that is whole, of a kind that is not read; the message follows its path."""
+
+
+def item_of(fields: object, name: str, kind: type[T]) -> T:
+    """Return a field. Raises DataError where it is absent or of another kind."""
+    value = fields.get(name) if isinstance(fields, Mapping) else None
+    if not isinstance(value, kind):
+        raise DataError(f"it lacks {name}" if value is None else f"{name} is a {type(value).__name__}")
+    return value
+
+
+def plain(text: str) -> str:
+    """Return the text of numbers. Raises DataError for digits of other scripts and underscores, which Python reads."""
+    demand(text.isascii() and "_" not in text, f"{text[:20]!r} is no number")
+    return text
+
+
+def demand(holds: object, defect: str) -> None:
+    """Raise DataError, which says the defect, unless a condition holds."""
+    if not holds:
+        raise DataError(defect)

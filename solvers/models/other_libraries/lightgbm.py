@@ -1,0 +1,159 @@
+"""Trees in the text of LightGBM.
+
+A split sends a document left where x <= threshold, or where x, without its decimals, is one of its categories. What it
+does with a missing value is in its decision type: bit 0 for categories, bit 1 for left, and bits 2 and 3 for the values
+that count as missing: none, so that a missing value is 0; 0; or NaN.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
+from ranktune.solvers.models.other_libraries.base import (
+    MOST_FEATURES,
+    Columns,
+    Computed,
+    LibraryModel,
+    UnsupportedModelError,
+    demand,
+    item_of,
+    plain,
+    read_whole,
+)
+from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree
+
+BY_CATEGORIES, LEFT = 1, 2
+ZERO, NAN = 1, 2
+"""What counts as missing, in bits 2 and 3."""
+NEAR_ZERO = 1e-35
+"""The largest number that is 0 to LightGBM."""
+OF_SPLITS = {"split_gain", "internal_value", "internal_weight", "internal_count"}
+OF_LEAVES = {"leaf_weight", "leaf_count"}
+
+Fields: TypeAlias = Mapping[str, str]
+
+
+def read_lightgbm(path: Path) -> LibraryModel:
+    """Return the model in a text file of LightGBM; scores are its raw scores, without the objective's transformation.
+
+    Raises ModelFormatError for a file that is damaged, of several classes, or of linear trees.
+    """
+    return read_whole(path, "LightGBM", lambda content: _model(content.decode().replace("\r\n", "\n")))
+
+
+def trees_of(text: str, has_missing: bool) -> Trees:
+    """Return the trees in the text of a booster of numerical features, with sides for missing values if there are.
+
+    Raises DataError where the text is not whole, or a split is by categories.
+    """
+    columns = Columns(MOST_FEATURES)
+    trees = joined([_tree(part, columns) for part in _parts(text)[1:]])
+    demand(not columns.computed, "a split is by categories, or takes 0 for missing")
+    return trees if has_missing else trees.with_sides_of(None)
+
+
+def _model(text: str) -> LibraryModel:
+    head, *parts = _parts(text)
+    fields = _fields(head)
+    if any(_whole(fields, name, 1)[0] != 1 for name in ("num_class", "num_tree_per_iteration")):
+        raise UnsupportedModelError("has scores for several classes")
+    names = tuple(item_of(fields, "feature_names", str).split(" "))
+    n_features = int(_whole(fields, "max_feature_idx", 1, MOST_FEATURES - 1)[0]) + 1
+    demand(len(names) == len(set(names)) == n_features, f"{n_features} features have {len(set(names))} names")
+    sizes = [len(f"Tree={part}\n") for part in parts]
+    demand(_whole(fields, "tree_sizes", len(parts)).tolist() == sizes, "tree_sizes are not those of the trees")
+    columns = Columns(n_features)
+    trees = joined([_tree(part, columns) for part in parts])
+    numbered = names == tuple(f"Column_{number}" for number in range(n_features))
+    return LibraryModel(trees, columns, None if numbered else names)
+
+
+def _parts(text: str) -> list[str]:
+    """Return what precedes the trees, and the text of each tree from its number on."""
+    trees, end, _ = text.partition("\nend of trees\n")
+    head, *parts = trees.split("\nTree=")
+    demand(end and parts, "its trees do not end")
+    for number, part in enumerate(parts):
+        demand(part.startswith(f"{number}\n"), f"tree {number} does not follow those before it")
+    return [head, *parts]
+
+
+def _fields(part: str) -> Fields:
+    pairs = [line.split("=", 1) for line in part.split("\n") if "=" in line]
+    fields: Fields = dict(pairs)
+    demand(len(fields) == len(pairs), "it has a line twice")
+    return fields
+
+
+def _tree(part: str, columns: Columns) -> Trees:
+    fields = _fields(part)
+    if fields.get("is_linear", "0") != "0":
+        raise UnsupportedModelError("has linear models in its leaves")
+    S = int(_whole(fields, "num_leaves", 1, low=1)[0]) - 1
+    value = _floats(fields, "leaf_value", S + 1)
+    if S == 0:
+        return one_tree([], [], [], [], value, [])
+    for names, count in ((OF_SPLITS, S), (OF_LEAVES, S + 1)):
+        for name in fields.keys() & names:
+            _floats(fields, name, count)
+    feature = _whole(fields, "split_feature", S, columns.n_features - 1)
+    decision = _whole(fields, "decision_type", S, 11)
+    limit = np.clip(_floats(fields, "threshold", S), -ANY_VALUE, ANY_VALUE)  # inf tells missing values from others
+    missing = decision >> 2
+    sides = np.where(missing == 0, limit >= 0.0, decision & LEFT != 0)  # where none are missing, NaN is 0
+    computed = feature.copy()
+    by_categories = decision & BY_CATEGORIES != 0
+    sets = _categories(fields) if by_categories.any() else []
+    for k in np.flatnonzero(by_categories | (missing == ZERO)).tolist():
+        column = Computed(int(feature[k]), _zero_missing)
+        if by_categories[k]:
+            demand(limit[k] in range(len(sets)), "a split has no categories")
+            column, limit[k] = Computed(int(feature[k]), _not_among, sets[int(limit[k])]), 0.5
+        computed[k] = columns.number_of(column)
+    left, right = (_whole(fields, name, S, low=-(S + 1)) for name in ("left_child", "right_child"))
+    return one_tree(computed, limit, left, right, value, sides)
+
+
+def _categories(fields: Fields) -> list[bytes]:
+    """Return the sets of categories of a tree, which are bits of 32-bit words."""
+    count = int(_whole(fields, "num_cat", 1)[0])
+    ends = _whole(fields, "cat_boundaries", count + 1)
+    demand(ends[0] == 0 and (np.diff(ends) > 0).all(), "its categories do not agree")
+    words = _whole(fields, "cat_threshold", int(ends[-1]), 2**32 - 1).astype("<u4")
+    return [words[a:b].tobytes() for a, b in pairwise(ends.tolist())]
+
+
+def _not_among(x: Matrix, categories: bytes) -> Floats:
+    bits = np.unpackbits(np.frombuffer(categories, np.uint8), bitorder="little")
+    outside, number = np.ones(len(x)), np.trunc(x)
+    known = (number >= 0) & (number < len(bits))
+    outside[known] = 1 - bits[number[known].astype(np.int64)]
+    return outside
+
+
+def _zero_missing(x: Matrix, _: bytes) -> Floats:
+    values: Floats = np.where(np.abs(x) > NEAR_ZERO, x, np.nan).astype(np.float64)
+    return values
+
+
+def _numbers(fields: Fields, name: str, count: int) -> list[str]:
+    numbers = plain(item_of(fields, name, str)).split()
+    demand(len(numbers) == count, f"{name} has {len(numbers)} numbers in place of {count}")
+    return numbers
+
+
+def _whole(fields: Fields, name: str, count: int, high: int = 2**31 - 1, low: int = 0) -> Ints:
+    numbers = [int(number) for number in _numbers(fields, name, count)]
+    wrong = [number for number in numbers if not low <= number <= high]
+    demand(not wrong, f"{name} is to hold numbers from {low} to {high}, and holds others")
+    return np.array(numbers, dtype=np.int64)
+
+
+def _floats(fields: Fields, name: str, count: int) -> Floats:
+    return np.array([float(number) for number in _numbers(fields, name, count)], dtype=np.float64)

@@ -1,0 +1,186 @@
+"""Trees in the JSON and UBJSON of XGBoost.
+
+The nodes of a tree stand in one list: a leaf has no left child, and its value as condition. A split sends a document
+left where x < condition in single precision, or where x, without its decimals, is none of its categories.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, JsonView, Mask, Matrix
+from ranktune.solvers.models.other_libraries.base import (
+    MOST_FEATURES,
+    Columns,
+    Computed,
+    LibraryModel,
+    UnsupportedModelError,
+    demand,
+    item_of,
+    plain,
+    read_whole,
+)
+from ranktune.solvers.models.other_libraries.ubjson import decoded
+from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree
+
+LEAF = -1
+MOST_CATEGORIES = 2**24
+"""A larger number is no category to XGBoost."""
+LOGISTIC = ("reg:logistic", "binary:logistic", "binary:logitraw")
+LOGARITHMIC = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
+OF_NODES = ("base_weights", "loss_changes", "sum_hessian")
+
+
+def read_xgboost(path: Path) -> LibraryModel:
+    """Return the model in a file of XGBoost; scores are its margins, before the transformation of the objective.
+
+    Raises ModelFormatError for a file that is damaged, of several outputs, or of a linear model.
+    """
+    return read_whole(path, "XGBoost", _model)
+
+
+def trees_of(raw: bytes | bytearray, with_missing: Mask | None) -> Trees:
+    """Return the trees in the JSON of a booster of numerical features, with sides for missing values if there are.
+
+    with_missing, (n_features,), are the features of which XGBoost has seen missing values: the side of others is
+    arbitrary, so that it becomes that of 0. Raises DataError where a split is by categories.
+    """
+    columns = Columns(MOST_FEATURES)
+    trees = _trees(json.loads(bytes(raw))["learner"]["gradient_booster"], columns)
+    demand(not columns.computed, "a split is by categories")
+    return trees.with_sides_of(with_missing)
+
+
+def _model(content: bytes) -> LibraryModel:
+    is_json = re.match(rb'\s*{\s*"', content)
+    learner = item_of(json.loads(content) if is_json else decoded(content), "learner", dict)
+    parameters = item_of(learner, "learner_model_param", dict)
+    if not {parameters.get("num_class", "0"), parameters.get("num_target", "1")} <= {"0", "1"}:
+        raise UnsupportedModelError("has several scores for each document")
+    n_features = _count(parameters, "num_feature", MOST_FEATURES)
+    names = tuple(learner.get("feature_names", ()))
+    demand(all(isinstance(name, str) for name in names), "feature_names are not names")
+    demand(len(set(names)) in ({n_features} if names else {0}), f"{n_features} features have {len(set(names))} names")
+    columns = Columns(n_features)
+    trees = _trees(item_of(learner, "gradient_booster", dict), columns)
+    objective = item_of(item_of(learner, "objective", dict), "name", str)
+    return LibraryModel(trees, columns, names or None, _base(item_of(parameters, "base_score", str), objective))
+
+
+def _base(text: str, objective: str) -> float:
+    """Return the margin of base_score, which is a prediction."""
+    base = float(plain(text.strip("[]")))
+    if objective in LOGISTIC:
+        demand(0.0 < base < 1.0, f"base_score is {base}")
+        return float(np.log(base / (1.0 - base)))
+    demand(abs(base) < 2.0**63 and (base > 0.0 or objective not in LOGARITHMIC), f"base_score is {base}")
+    return float(np.log(base)) if objective in LOGARITHMIC else base
+
+
+def _trees(booster: Json, columns: Columns) -> Trees:
+    name = item_of(booster, "name", str)
+    if name not in ("gbtree", "dart"):
+        raise UnsupportedModelError(f"is a model of the kind {name[:20]!r}")
+    inner = booster if name == "gbtree" else item_of(booster, "gbtree", dict)
+    model = item_of(inner, "model", dict)
+    given = item_of(model, "trees", list)
+    counts = item_of(model, "gbtree_model_param", dict)
+    demand(_count(counts, "num_trees") == len(given) > 0, "num_trees does not agree")
+    if "iteration_indptr" in model:
+        ends = range(0, len(given) + 1, max(1, _count(counts, "num_parallel_tree")))
+        demand(_vector(model, "iteration_indptr", len(ends), "iu").tolist() == list(ends), "iteration_indptr is wrong")
+    demand(not _vector(model, "tree_info", len(given), "iu").any(), "tree_info is not 0")
+    trees = [_tree(tree, number, columns) for number, tree in enumerate(given)]
+    if name == "dart":
+        weights = _vector(booster, "weight_drop", len(given), "fiu")
+        demand(((weights >= 0.0) & (weights <= 1.0)).all(), "a weight of a tree is not from 0 to 1")
+        trees = [tree.scaled(float(weight)) for tree, weight in zip(trees, weights, strict=True)]
+    return joined(trees)
+
+
+def _tree(tree: JsonView, position: int, columns: Columns) -> Trees:
+    parameters = item_of(tree, "tree_param", dict)
+    if parameters.get("size_leaf_vector", "1") not in ("0", "1"):
+        raise UnsupportedModelError("has several scores for each document")
+    n = _count(parameters, "num_nodes")
+    demand(tree.get("id") == position and n > 0, f"tree {position} does not follow those before it")
+    whole = ("left_children", "right_children", "parents", "split_indices", "default_left")
+    left, right, parents, features, sides = (_vector(tree, name, n, "iub").astype(np.int64) for name in whole)
+    for name in OF_NODES:
+        _vector(tree, name, n, "fiu")
+    with np.errstate(over="ignore"):  # Trees refuse what is infinite
+        conditions = _vector(tree, "split_conditions", n, "fiu").astype(np.float32)
+    splits = left != LEAF
+    children = np.concatenate([left[splits], right[splits]])
+    demand(((children > 0) & (children < n)).all(), f"tree {position} has a child that is not there")
+    reached = _reached(left, right)
+    demand(len(np.unique(reached)) == len(reached), f"tree {position} has a node below itself or below two others")
+    demand(n - len(reached) == _count(parameters, "num_deleted"), f"tree {position} does not have all of its nodes")
+    inner, leaves = reached[splits[reached]], reached[~splits[reached]]
+    demand((parents[[left[inner], right[inner]]] == inner).all(), "parents do not agree")
+    demand(np.isin(sides, (0, 1)).all(), "default_left is neither 0 nor 1")
+    features = features[inner]
+    demand(((features >= 0) & (features < columns.n_features)).all(), "a split compares no feature that is there")
+    limits = last_below(conditions[inner])
+    sets = _categories(tree, n)
+    for k in np.flatnonzero(np.isin(inner, list(sets))).tolist():
+        features[k] = columns.number_of(Computed(int(features[k]), _among, sets[int(inner[k])]))
+        limits[k] = 0.5
+    number = np.empty(n, dtype=np.int64)
+    number[inner], number[leaves] = np.arange(len(inner)), ~np.arange(len(leaves))
+    value = conditions[leaves].astype(np.float64)
+    return one_tree(features, limits, number[left[inner]], number[right[inner]], value, sides[inner] != 0)
+
+
+def _reached(left: Ints, right: Ints) -> Ints:
+    """Return the nodes that can be reached from the root, parents before children; in a ring some twice."""
+    order = [0]
+    for node in order:
+        if left[node] != LEAF and len(order) <= len(left):
+            order += [int(left[node]), int(right[node])]
+    return np.array(order)
+
+
+def _categories(tree: JsonView, n: int) -> dict[int, bytes]:
+    """Return node -> the categories that its split sends right, which stand one after another in one array."""
+    if "split_type" not in tree:  # before release 1.3
+        return {}
+    by_categories = _vector(tree, "split_type", n, "iu") == 1
+    count = int(by_categories.sum())
+    names = ("categories_nodes", "categories_segments", "categories_sizes")
+    nodes, starts, sizes = (_vector(tree, name, count, "iu").astype(np.int64) for name in names)
+    demand(set(nodes.tolist()) == set(np.flatnonzero(by_categories).tolist()), "a split has no categories")
+    total = int(sizes.sum()) if ((sizes > 0) & (sizes < MOST_CATEGORIES)).all() else -1
+    known = _vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
+    demand(((known >= 0) & (known < MOST_CATEGORIES)).all(), "it has a category that is too large or below 0")
+    ends = np.cumsum(sizes)
+    demand((starts == ends - sizes).all(), "its categories do not follow each other")
+    return {int(node): part.tobytes() for node, part in zip(nodes, np.split(known, ends), strict=False)}
+
+
+def _among(x: Matrix, categories: bytes) -> Floats:
+    x = x.astype(np.float32)
+    inside = (x >= 0.0) & np.isin(np.trunc(x), np.frombuffer(categories, np.int64))
+    return np.where(np.isnan(x), np.nan, inside)
+
+
+def _vector(fields: JsonView, name: str, count: int, kinds: str) -> Array:
+    """Return an array of numbers of these kinds of dtypes. Raises DataError where it is none, or of another length."""
+    given = fields.get(name)
+    values = np.asarray(given)
+    types = set(map(type, given)) if isinstance(given, list) else set()
+    fits = values.dtype.kind in kinds and (bool not in types or len(types) == 1)  # NumPy takes true among numbers for 1
+    demand(values.shape == (count,), f"{name} has {values.size} numbers in place of {count}")
+    demand(count == 0 or fits, f"{name} holds what is no number of its kind")
+    return values
+
+
+def _count(fields: JsonView, name: str, high: int = 2**31 - 1) -> int:
+    """Return a count, which XGBoost writes as text."""
+    text = item_of(fields, name, str)
+    demand(text.isascii() and text.isdecimal() and int(text) <= high, f"{name} is {text[:20]!r}")
+    return int(text)
