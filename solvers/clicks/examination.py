@@ -1,0 +1,87 @@
+"""Examination: how likely a position is looked at, relative to the first one, and which positions that is known of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_ints
+from ranktune.solvers.core.checks import check_positive
+from ranktune.solvers.core.errors import ParameterError
+
+LEVEL_WIDTH = 1.959963984540054
+"""Standard errors from the middle of a normal distribution to the ends of its middle 95 %."""
+
+
+@dataclass(frozen=True, eq=False)
+class Examination:
+    """Examination by position, (n_positions,) each, in rising order of positions.
+
+    value           relative to the first position, or as it was given
+    standard_error  of value; 0 at the first position and where it was given
+    known           whether the log tells it (`known_positions`); elsewhere value serves the prediction of clicks only
+
+    Examples
+    --------
+    >>> Examination.given({1: 1.0, 2: 0.5}).at(np.array([2, 1, 7]))
+    array([0.5, 1. , 0.5])
+    """
+
+    position: Ints
+    value: Floats
+    standard_error: Floats
+    known: Mask
+
+    @classmethod
+    def given(cls, values: Mapping[int, float]) -> Self:
+        """Return examination that is known from elsewhere, such as from an experiment.
+
+        Raises ParameterError unless values are positive.
+        """
+        for position, value in values.items():
+            check_positive(f"propensities[{position}]", value)
+        if not values:
+            raise ParameterError("propensities={}: give the examination of one position at least, such as {1: 1.0}.")
+        places, known = np.array(sorted(values)), np.ones(len(values), dtype=bool)
+        return cls(as_ints(places), np.array([float(values[place]) for place in places]), np.zeros(len(places)), known)
+
+    def at(self, position: Ints) -> Floats:
+        """Return the values at positions; between positions of the log along the logarithm, beyond them the last."""
+        return np.interp(np.log(np.maximum(position, 0.5)), np.log(np.maximum(self.position, 0.5)), self.value)
+
+    @property
+    def low(self) -> Floats:
+        """The lower ends of 95 % intervals, which are symmetric on a logarithmic scale; NaN where it is not known."""
+        return self._end(-LEVEL_WIDTH)
+
+    @property
+    def high(self) -> Floats:
+        """The upper ends of the intervals."""
+        return self._end(LEVEL_WIDTH)
+
+    def _end(self, width: float) -> Floats:
+        relative = np.divide(self.standard_error, self.value, out=np.zeros_like(self.value), where=self.value > 0.0)
+        return np.where(self.known, self.value * np.exp(width * relative), np.nan)
+
+
+def known_positions(counts: Counts, seeds: Mask, links: int = 1) -> Mask:
+    """Return which positions, in the order of np.unique(counts.position), the log compares with the seeds.
+
+    Examination and attraction are known up to a factor in each component of the graph whose nodes are positions and
+    whose edges are the pairs of query and document that were seen at both ends and clicked: the attraction of such a
+    pair cancels from the ratio of its clicks. A pair without clicks joins nothing, since no attraction explains its
+    clicks at any examination. A model of `links` unknowns a position needs as many pairs to join one.
+    """
+    position = as_ints(np.unique(counts.position, return_inverse=True)[1])
+    clicked = counts.by_pair(counts.clicks)[counts.pair] > 0.0
+    known = seeds.copy()
+    while True:
+        joined = (counts.by_pair((known[position] & clicked).astype(float)) > 0.0)[counts.pair]
+        grown = seeds | (sums(position, (joined & clicked).astype(float), len(known)) >= links)
+        if (grown == known).all():
+            return known
+        known |= grown
