@@ -39,8 +39,8 @@ MakePrior = Callable[[Counts, Floats], Prior]
 
 SETTLED = 1e-3
 """Relative change of examination after which priors are not estimated again."""
-FINE = 1e-8
-"""Gain of the logarithm of the posterior density after which a fit ends."""
+FINE, ROUGH = 1e-8, 1e-5
+"""Gain of the logarithm of the posterior density after which a fit ends, ROUGH of one that others follow."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,9 @@ class _Fit:
             if attraction is None:  # where nothing was clicked, the highest likelihood is at 0
                 attraction = np.where((counts.by_pair(clicks) > 0.0) | shrink, self.prior.pairs, SMALLEST)
             before = np.concatenate([up, down, attraction])
-            values, steps = climb(problem.step, problem.value, before, FINE)
+            values, steps = climb(
+                problem.step, problem.value, before, ROUGH if self.shrink and not fixed.all() else FINE
+            )
             up, clicks, attraction = values[:n], problem.attracted_clicks(values), values[2 * n :]
             change = values[:n] / up[self.first] * before[self.first] / before[:n]
             if not shrink or fixed.all() or np.abs(change - 1.0).max() < SETTLED:
