@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.core.arrays import Floats, Ints, as_floats, as_ints
+from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError
 
 
@@ -64,6 +64,12 @@ class Counts:
     def by_pair(self, values: Floats) -> Floats:
         """Return the sums over the rows of each pair, (n_pairs,), of values, (n,)."""
         return sums(self.pair, values, len(self.firsts))
+
+    def select(self, pairs: Mask) -> tuple[Self, Ints]:
+        """Return the counts of some pairs, and the rows that they are here."""
+        rows = np.flatnonzero(pairs[self.pair])
+        parts = {name: getattr(self, name)[rows] for name in ("query", "document", "position", "shown", "clicks")}
+        return replace(self, **parts), rows
 
     def places_of(self, other: Counts) -> tuple[Ints, Ints, Ints]:
         """Return the query, the document and the pair of each row of other here, by their names; -1 for a new one."""

@@ -104,6 +104,7 @@ class FittedMixture:
         mean = self.precision.mean
         concentration = np.maximum(mean * (1.0 - mean) / self.precision.variance - 1.0, SURE)  # of a beta distribution
         low, high = (beta.ppf(end, mean * concentration, (1.0 - mean) * concentration) for end in ENDS)
+        low, high = np.minimum(low, self.relevance), np.maximum(high, self.relevance)
         effective = mean * (1.0 - mean) * self.precision.own
         return judged(counts, known, self.relevance, low, high, effective, self.precision.share)
 

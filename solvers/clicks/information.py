@@ -19,6 +19,8 @@ CHUNK = 20_000
 """Pairs whose covariances with all positions are held at once."""
 LEAST = 1e-12
 """Probabilities are taken to be that far from 0 and 1, where information is infinite."""
+MOST = 1.0 - 1e-6
+SCORING_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +28,9 @@ class Precision:
     """Of a model at its fit.
 
     covariance   of slopes, (n_positions, n_positions), 0 where they were not fitted
-    slope, mean  slopes and relevances that this holds for: half a click at least, since none does not mean no error
-    variance     of relevances, (n_pairs,)
+    slope        that this holds for, with half a click at least: none does not mean no error
+    mean         relevances by the pairs' own clicks alone, (n_pairs,), likewise
+    variance     of these, which does not rest on the prior
     own, share   information of the pair's own clicks, and its share of all, which includes the prior's
     """
 
@@ -62,15 +65,14 @@ def precision(
     random   whether slopes were fitted with the prior on relevance too
     trust    whether offsets were fitted
     """
-    half = 0.5 / np.maximum(counts.by_pair(counts.shown * slope[row]), 1.0)
-    mean = np.clip(np.maximum(relevance, half), LEAST, 1.0 - LEAST)
+    mean = _own_estimate(counts, row, slope, offset, relevance)
     slope = np.maximum(slope, 0.5 / np.maximum(sums(row, counts.shown * mean[counts.pair], len(slope)), 1.0))
     seen = known[row]
     row, pair, n_pairs = row[seen], counts.pair[seen], len(mean)
     p = np.clip(offset[row] + slope[row] * mean[pair], LEAST, 1.0 - LEAST)
     weight = counts.shown[seen] / (p * (1.0 - p))
     own = sums(pair, weight * slope[row] ** 2, n_pairs)
-    total = np.maximum(own + prior, LEAST)
+    own = np.maximum(own, LEAST)
     number, n_free = np.cumsum(free) - 1, int(free.sum())  # of a free position among the unknowns
     rows = np.flatnonzero(free[row])
     column = number[row[rows]]
@@ -79,8 +81,8 @@ def precision(
         design = design + sparse.csr_array((np.ones(len(rows)), (rows, n_free + column)), shape=design.shape)
     weighted = sparse.csr_array(sparse.diags_array(weight) @ design)
     shared = sparse.csr_array((slope[row], (pair, np.arange(len(row)))), shape=(n_pairs, len(row))) @ weighted
-    scaled = sparse.csr_array(sparse.diags_array(1.0 / total) @ shared)
-    lost = scaled if random else sparse.diags_array(1.0 / np.maximum(own, LEAST)) @ shared
+    scaled = sparse.csr_array(sparse.diags_array(1.0 / own) @ shared)
+    lost = sparse.diags_array(1.0 / (own + prior)) @ shared if random else scaled
     information = (design.T @ weighted - shared.T @ lost).toarray()
     information[:n_free, :n_free] += (added / np.outer(slope, slope))[np.ix_(free, free)]
     inverse = np.linalg.pinv(information, hermitian=True)
@@ -88,4 +90,16 @@ def precision(
     spread = np.concatenate([((part @ inverse) * part).sum(axis=1) for part in parts])
     covariance = np.zeros((len(slope), len(slope)))
     covariance[np.ix_(free, free)] = inverse[:n_free, :n_free]
-    return Precision(covariance, slope, mean, 1.0 / total + spread, own, own / total)
+    return Precision(covariance, slope, mean, 1.0 / own + spread, own, own / (own + prior))
+
+
+def _own_estimate(counts: Counts, row: Ints, slope: Floats, offset: Floats, relevance: Floats) -> Floats:
+    """Return the relevance under which a pair's clicks are most likely, between half a click and certainty."""
+    half = np.minimum(0.5 / np.maximum(counts.by_pair(counts.shown * slope[row]), 1.0), 0.5)
+    mean = np.clip(relevance, half, MOST)
+    for _ in range(SCORING_STEPS):
+        p = np.clip(offset[row] + slope[row] * mean[counts.pair], LEAST, MOST)
+        score = counts.by_pair((counts.clicks - counts.shown * p) * slope[row] / (p * (1.0 - p)))
+        information = counts.by_pair(counts.shown * slope[row] ** 2 / (p * (1.0 - p)))
+        mean = np.clip(mean + score / np.maximum(information, LEAST), half, MOST)
+    return np.asarray(mean)

@@ -41,6 +41,8 @@ SETTLED = 1e-3
 """Relative change of examination after which priors are not estimated again."""
 FINE, ROUGH = 1e-8, 1e-5
 """Gain of the logarithm of the posterior density after which a fit ends, ROUGH of one that others follow."""
+MIN_CLICKS = 10.0
+"""Expected clicks of the pairs that tell trust."""
 
 
 @dataclass(frozen=True)
@@ -144,10 +146,8 @@ class _Fit:
         values, steps = self._settled(self._start(), tiny, None, self.given, self.random)
         up, down, attraction = values[:n], tiny, values[2 * n :]
         if trust:
-            problem = Mixture(self.counts, self.row, self.prior.pairs, 0.0, self.given, trust=True)
-            values = np.concatenate([0.95 * up, 0.05 * up * attraction.mean(), attraction])
-            values, steps = climb(problem.step, problem.value, values, FINE)
-            up, down, attraction = problem.split(values)
+            up, down = self._trusted(up)
+            attraction = None
         elif self.shrink:
             up, added = self._smoothed(up, self._fitted(values, [], added, trust=False))
         if self.shrink:
@@ -185,6 +185,19 @@ class _Fit:
             change = values[:n] / up[self.first] * before[self.first] / before[:n]
             if not shrink or fixed.all() or np.abs(change - 1.0).max() < SETTLED:
                 return values, steps
+
+    def _trusted(self, up: Floats) -> tuple[Floats, Floats]:
+        """Return up and down with trust, from the pairs whose prior expects clicks enough.
+
+        The noise of an attraction that few clicks tell would pass for its spread, and make slopes wrong.
+        """
+        expected = self.prior.pairs * self.counts.by_pair(self.counts.shown * up[self.row])
+        counts, row = self.counts.select(expected >= MIN_CLICKS)
+        problem = Mixture(counts, self.row[row], np.full(len(counts.firsts), 0.5), 0.0, self.given, trust=True)
+        attraction = np.clip(counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[problem.row]), 0.01, 0.99)
+        values = np.concatenate([0.95 * up, 0.05 * up * attraction.mean(), attraction])
+        up, down, _ = problem.split(climb(problem.step, problem.value, values, FINE)[0])
+        return up, down
 
     def _smoothed(self, up: Floats, rough: FittedMixture) -> tuple[Floats, Floats]:
         """Return up after smoothing of the positions that are known and not given, and the information of the curve."""

@@ -1,7 +1,8 @@
 """What is expected of a pair of query and document before its own clicks, and how strongly.
 
-The expectation is a product: mean * factor of the query * factor of the document * factor by features. Factors of
-queries and documents are shrunken to 1, those by features are predicted by a regression that did not see the pair.
+The expectation is a product: mean * factor of the query * factor of its mean position, since what ranks low is worse
+on average, and in a joint prior * factor of the document * factor by features. Factors of groups are shrunken to 1, and
+those by features are predicted by a regression; both are those of other pairs, so that no pair is its own evidence.
 Source of the regression within the fit of examination: Wang et al. 2018, "Position Bias Estimation for Unbiased
 Learning to Rank in Personal Search"; here it fits rates, whose clicks are Poisson, and pairs deviate from it.
 """
@@ -17,13 +18,15 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.clicks.counts import Counts, places, sums
 from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
-from ranktune.solvers.core.arrays import Array, Floats, Ints
+from ranktune.solvers.core.arrays import Array, Floats, Ints, as_ints
 from ranktune.solvers.core.errors import DataError
 
 HIGHEST = 0.999
 """The largest expected attraction: at 1 no pair could deviate."""
 SWEEPS = 4
 """Times that each kind of factors is fitted, with the others as they are."""
+STEPS = 5.0
+"""Groups of mean positions in a factor of e."""
 FOLDS = 5
 """Parts of the pairs that a regression predicts, each from the others."""
 
@@ -69,6 +72,7 @@ class Prior:
     strength             the clicks that it counts for
     mean                 of all
     queries, documents   factors by number, and 1 at the end for a new one
+    heights              those of mean positions, by `heights_of`, and 1 at the end
     features, factors    those by features, (n,)
     """
 
@@ -77,24 +81,26 @@ class Prior:
     mean: float
     queries: Floats
     documents: Floats
+    heights: Floats
     features: PairFeatures | None = None
     factors: Floats | None = None
 
     def expected(self, query: Ints, document: Ints, counts: Counts) -> Floats:
         """Return the expected attraction of the pair of each row of counts, by its query and document, -1 for new."""
-        found = self.mean * self.queries[query] * self.documents[document]
+        height = np.minimum(heights_of(counts), len(self.heights) - 1)[counts.pair]
+        found = self.mean * self.queries[query] * self.documents[document] * self.heights[height]
         if self.features is not None and self.factors is not None:
             found = found * _at_pairs(self.features, self.factors, counts)[counts.pair]
         return np.minimum(found, HIGHEST)
 
 
 def query_prior(counts: Counts, exposure: Floats) -> Prior:
-    """Return the prior whose expectation is the mean of the query; exposure: examined impressions of pairs."""
+    """Return the prior by queries and mean positions; exposure: examined impressions of pairs."""
     return _product(counts, exposure, joint=False, features=None, regressor=None)
 
 
 def joint_prior(counts: Counts, exposure: Floats, features: PairFeatures | None, regressor: Regressor | None) -> Prior:
-    """Return the prior by queries, documents and features together."""
+    """Return the prior by documents and features too."""
     return _product(counts, exposure, joint=True, features=features, regressor=regressor)
 
 
@@ -105,23 +111,34 @@ def _product(
     clicks = counts.by_pair(counts.clicks)
     query, document = counts.query[counts.firsts], counts.document[counts.firsts]
     mean = clicks.sum() / max(exposure.sum(), np.finfo(float).tiny)
-    queries, documents = np.ones(len(counts.queries) + 1), np.ones(len(counts.documents) + 1)
-    own, factors = np.ones(len(clicks)), None
-    for _ in range(SWEEPS if joint else 1):
-        rest = exposure * mean * documents[document] * own
-        queries[:-1] = _factors(query, clicks, rest, len(queries) - 1)
+    height = heights_of(counts)
+    of_query, of_document, of_height, own, factors = (np.ones(len(clicks)) for _ in range(5))
+    documents = np.ones(len(counts.documents) + 1)
+    for _ in range(SWEEPS):
+        rest = exposure * mean * of_document * own
+        queries, of_query = _factors(query, clicks, rest * of_height, len(counts.queries))
+        heights, of_height = _factors(height, clicks, rest * of_query, int(height.max()) + 1)
         if joint:
-            rest = exposure * mean * queries[query] * own
-            documents[:-1] = _factors(document, clicks, rest, len(documents) - 1)
+            rest = exposure * mean * of_query * of_height
+            documents, of_document = _factors(document, clicks, rest * own, len(documents) - 1)
         if features is not None:
-            rest = exposure * mean * queries[query] * documents[document]
-            own, factors = _predicted(counts, clicks, rest, features, regressor)
-    pairs = np.minimum(mean * queries[query] * documents[document] * own, HIGHEST)
-    return Prior(pairs, strength_of(clicks, exposure * pairs), mean, queries, documents, features, factors)
+            own, factors = _predicted(counts, clicks, rest * of_document, features, regressor)
+    pairs = np.minimum(mean * of_query * of_document * of_height * own, HIGHEST)
+    return Prior(pairs, strength_of(clicks, exposure * pairs), mean, queries, documents, heights, features, factors)
 
 
-def _factors(group: Ints, clicks: Floats, expected: Floats, n: int) -> Floats:
-    return shrunken(sums(group, clicks, n), sums(group, expected, n))
+def heights_of(counts: Counts) -> Ints:
+    """Return a number for the mean position of each pair, (n_pairs,), which rises with its logarithm."""
+    total = counts.by_pair(counts.shown * np.log(np.maximum(counts.position, 1)))
+    return as_ints(np.rint(STEPS * total / counts.by_pair(counts.shown)))
+
+
+def _factors(group: Ints, clicks: Floats, expected: Floats, n: int) -> tuple[Floats, Floats]:
+    """Return the factors of groups, and 1 at the end; and that of each pair's group, by the other pairs of it."""
+    clicked, awaited = sums(group, clicks, n), sums(group, expected, n)
+    strength = strength_of(clicked, awaited)
+    others = shrunken(clicked[group] - clicks, awaited[group] - expected, strength)
+    return np.append(shrunken(clicked, awaited, strength), 1.0), others
 
 
 def _predicted(
