@@ -65,11 +65,10 @@ class Counts:
         """Return the sums over the rows of each pair, (n_pairs,), of values, (n,)."""
         return sums(self.pair, values, len(self.firsts))
 
-    def select(self, pairs: Mask) -> tuple[Self, Ints]:
-        """Return the counts of some pairs, and the rows that they are here."""
-        rows = np.flatnonzero(pairs[self.pair])
+    def select(self, rows: Mask) -> Self:
+        """Return the counts of some rows, (n,)."""
         parts = {name: getattr(self, name)[rows] for name in ("query", "document", "position", "shown", "clicks")}
-        return replace(self, **parts), rows
+        return replace(self, **parts)
 
     def places_of(self, other: Counts) -> tuple[Ints, Ints, Ints]:
         """Return the query, the document and the pair of each row of other here, by their names; -1 for a new one."""

@@ -55,7 +55,7 @@ class Examination:
 
     @property
     def low(self) -> Floats:
-        """The lower ends of 95 % intervals, which are symmetric on a logarithmic scale; NaN where it is not known."""
+        """The lower ends of 95 % intervals, symmetric on a logarithmic scale where value is positive; NaN if unknown."""
         return self._end(-LEVEL_WIDTH)
 
     @property
@@ -64,8 +64,9 @@ class Examination:
         return self._end(LEVEL_WIDTH)
 
     def _end(self, width: float) -> Floats:
-        relative = np.divide(self.standard_error, self.value, out=np.zeros_like(self.value), where=self.value > 0.0)
-        return np.where(self.known, self.value * np.exp(width * relative), np.nan)
+        step, positive = width * self.standard_error, self.value > 0.0
+        relative = np.divide(step, self.value, out=np.zeros_like(self.value), where=positive)
+        return np.where(self.known, np.where(positive, self.value * np.exp(relative), self.value + step), np.nan)
 
 
 def known_positions(counts: Counts, seeds: Mask, links: int = 1) -> Mask:

@@ -50,9 +50,9 @@ def precision(
     relevance: Floats,
     free: Mask,
     known: Mask,
+    telling: Mask,
     prior: Floats,
     added: Floats,
-    *,
     random: bool,
     trust: bool,
 ) -> Precision:
@@ -60,6 +60,7 @@ def precision(
 
     row      the number of the position of each row of counts
     free     positions whose slope was fitted      known   those that are known: the others tell nothing
+    telling  pairs that slopes were fitted to
     prior    information of the prior on relevance, (n_pairs,)
     added    information that smoothing adds on the logarithms of slopes, (n_positions, n_positions)
     random   whether slopes were fitted with the prior on relevance too
@@ -82,8 +83,9 @@ def precision(
     weighted = sparse.csr_array(sparse.diags_array(weight) @ design)
     shared = sparse.csr_array((slope[row], (pair, np.arange(len(row)))), shape=(n_pairs, len(row))) @ weighted
     scaled = sparse.csr_array(sparse.diags_array(1.0 / own) @ shared)
-    lost = sparse.diags_array(1.0 / (own + prior)) @ shared if random else scaled
-    information = (design.T @ weighted - shared.T @ lost).toarray()
+    total = own + prior if random else own
+    told = sparse.diags_array(np.where(telling, 1.0 / total, 0.0)) @ shared
+    information = (design.T @ (sparse.diags_array(telling[pair].astype(float)) @ weighted) - shared.T @ told).toarray()
     information[:n_free, :n_free] += (added / np.outer(slope, slope))[np.ix_(free, free)]
     inverse = np.linalg.pinv(information, hermitian=True)
     parts = (scaled[start : start + CHUNK].toarray() for start in range(0, n_pairs, CHUNK))

@@ -12,9 +12,10 @@ by the first position, where examination is 1: relevance is the probability of a
 - Where propensities are given, those positions are known, and what they are connected with.
 
 Trust bias adds a rate of clicks on what does not attract. A log then tells clicks at a position as a linear function of
-the clicks that the same pairs have at the first one, its offset and its slope, and needs two pairs to join a position;
-it does not tell theta, epsilon+ and epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse
-Propensity Scoring does not Work: Affine Corrections for Unbiased Learning to Rank".
+the clicks that the same pairs have at the first one, its offset and its slope, and needs two pairs to join a position,
+with enough clicks that their noise does not pass for a spread of attraction; other positions are unknown. It does not
+tell theta, epsilon+ and epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring
+does not Work: Affine Corrections for Unbiased Learning to Rank".
 """
 
 from __future__ import annotations
@@ -40,8 +41,7 @@ MakePrior = Callable[[Counts, Floats], Prior]
 SETTLED = 1e-3
 """Relative change of examination after which priors are not estimated again."""
 FINE, ROUGH = 1e-8, 1e-5
-"""Gain of the logarithm of the posterior density after which a fit ends, ROUGH of one that others follow."""
-MIN_CLICKS = 10.0
+MIN_CLICKS = 100.0
 """Expected clicks of the pairs that tell trust."""
 
 
@@ -138,13 +138,16 @@ class _Fit:
             self.given = np.isin(self.places, propensities.position[propensities.known])
         self.first = int(np.argmax(self.given))  # the first given position, else the first
         self.seeds = self.given if self.given.any() else np.arange(len(self.places)) == self.first
+        self.known = known_positions(counts, self.seeds)
+        self.telling = np.ones(len(counts.firsts), dtype=bool)
 
     def run(self, *, trust: bool = False) -> FittedMixture:
         """Fit examination, smooth it or fit trust, and fit attraction with a prior to that."""
         n = len(self.places)
         added, tiny = np.zeros((n, n)), np.full(n, SMALLEST)
         values, steps = self._settled(self._start(), tiny, None, self.given, self.random)
-        up, down, attraction = values[:n], tiny, values[2 * n :]
+        up, down = values[:n], tiny
+        attraction: Floats | None = values[2 * n :]
         if trust:
             up, down = self._trusted(up)
             attraction = None
@@ -187,17 +190,31 @@ class _Fit:
                 return values, steps
 
     def _trusted(self, up: Floats) -> tuple[Floats, Floats]:
-        """Return up and down with trust, from the pairs whose prior expects clicks enough.
+        """Return up and down with trust, from the pairs with many expected clicks; without trust elsewhere.
 
-        The noise of an attraction that few clicks tell would pass for its spread, and make slopes wrong.
+        The noise of attractions that few clicks tell would pass for a spread of attraction, and make slopes wrong.
         """
         expected = self.prior.pairs * self.counts.by_pair(self.counts.shown * up[self.row])
-        counts, row = self.counts.select(expected >= MIN_CLICKS)
-        problem = Mixture(counts, self.row[row], np.full(len(counts.firsts), 0.5), 0.0, self.given, trust=True)
-        attraction = np.clip(counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[problem.row]), 0.01, 0.99)
-        values = np.concatenate([0.95 * up, 0.05 * up * attraction.mean(), attraction])
-        up, down, _ = problem.split(climb(problem.step, problem.value, values, FINE)[0])
-        return up, down
+        self.telling = expected >= MIN_CLICKS
+        rows = self.telling[self.counts.pair]
+        links = np.arange(len(up)) == self.first
+        if self.telling.any():
+            counts, row = self.counts.select(rows), self.row[rows]
+            links = known_positions(counts, links[np.unique(row)], 2)
+            links = np.isin(np.arange(len(up)), np.unique(row)[links])
+        if links.sum() < 2:
+            raise DataError(
+                f"no two positions share two pairs of a query and a document with {MIN_CLICKS:.0f} expected clicks: the log "
+                "does not tell trust from attraction. Give more of the log, or use PositionBased."
+            )
+        self.known = links
+        clicks = counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[row])
+        attraction = np.clip(clicks, 0.01, 0.99)
+        problem = Mixture(counts, row, attraction, 0.0, self.given, trust=True)
+        start = np.concatenate([0.95 * up, 0.05 * up * attraction.mean(), attraction])
+        fitted, down, _ = problem.split(climb(problem.step, problem.value, start, FINE)[0])
+        rest = up * fitted[self.first] / up[self.first]
+        return np.where(links, fitted, rest), np.where(links, down, SMALLEST)
 
     def _smoothed(self, up: Floats, rough: FittedMixture) -> tuple[Floats, Floats]:
         """Return up after smoothing of the positions that are known and not given, and the information of the curve."""
@@ -222,12 +239,12 @@ class _Fit:
         slope = unit * (up - down) / (up - down)[first]
         shift, scale = float(down[first]) / unit, float((up - down)[first]) / unit
         offset, relevance = down - slope * shift, shift + scale * attraction
-        known = known_positions(counts, self.seeds, 2 if trust else 1)
+        known = self.known
         expected = self.prior.pairs
         prior = self.strength * (1.0 / attraction**2 + (1.0 / expected - 1.0) / (1.0 - attraction) ** 2) / scale**2
         free = known & ~self.seeds
         exact = precision(
-            counts, self.row, slope, offset, relevance, free, known, prior, added, random=self.random, trust=trust
+            counts, self.row, slope, offset, relevance, free, known, self.telling, prior, added, self.random, trust
         )
         examination = Examination(self.places, slope, np.sqrt(np.diag(exact.covariance)), known)
         return FittedMixture(counts, examination, offset, relevance, self.prior, shift, scale, exact, steps)
