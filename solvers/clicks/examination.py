@@ -55,7 +55,7 @@ class Examination:
 
     @property
     def low(self) -> Floats:
-        """The lower ends of 95 % intervals, symmetric on a logarithmic scale where value is positive; NaN if unknown."""
+        """The lower ends of 95 % intervals, symmetric on a logarithmic scale if value is positive; NaN if unknown."""
         return self._end(-LEVEL_WIDTH)
 
     @property

@@ -36,11 +36,15 @@ from ranktune.solvers.clicks.smoothing import smoothed
 from ranktune.solvers.core.arrays import Floats, Mask, as_ints
 from ranktune.solvers.core.errors import DataError
 
-MakePrior = Callable[[Counts, Floats], Prior]
+MakePrior = Callable[[Counts, Floats, bool], Prior]
 
-SETTLED = 1e-3
+ROUNDS = 30
+"""The most times that a prior is estimated and the model is fitted with it."""
+SETTLED = 1e-2
 """Relative change of examination after which priors are not estimated again."""
-FINE, ROUGH = 1e-8, 1e-5
+TOLD = 0.1
+"""The most standard error, relative to examination, of one that needs no prior of attraction."""
+FINE, ROUGH = 1e-9, 1e-5
 MIN_CLICKS = 100.0
 """Expected clicks of the pairs that tell trust."""
 
@@ -52,10 +56,12 @@ class PositionBased:
     Parameters
     ----------
     shrink : bool, default=True
-        Whether attraction is shrunken to the mean of the query, and examination to a smooth curve over the logarithm of
-        the position, as strongly as the log says; without it the likelihood is the highest.
+        Whether attraction is shrunken to what the query and the pair's mean position let expect, and examination to a
+        smooth curve over the logarithm of the position, as strongly as the log says; else likelihood is the highest.
+        Examination is estimated without a prior of attraction, so that better documents may stand higher.
     propensities : Examination or None, default=None
-        Examination that is known by position (`Examination.given`, `swaps`, `randomised`); others are estimated.
+        Examination that is known by position (`Examination.given`, `swaps`, `randomised`), which is taken as exact;
+        that of other positions is estimated.
 
     Examples
     --------
@@ -90,7 +96,9 @@ class TrustBias:
 class Joint:
     """The position-based model whose attraction is shrunken to a regression over queries, documents and features.
 
-    It is for logs where most pairs were seen a few times. Raises DataError as PositionBased does.
+    It is for logs where most pairs were seen a few times. Where the pairs that change places do not tell examination
+    well, the prior tells it too: that is right if documents that the regression takes for equal come to their positions
+    by chance. Raises DataError as PositionBased.
 
     Parameters
     ----------
@@ -109,8 +117,8 @@ class Joint:
     def fit(self, counts: Counts) -> FittedMixture:
         """Return the fitted model."""
 
-        def prior(counts: Counts, exposure: Floats) -> Prior:
-            return joint_prior(counts, exposure, self.features, self.regressor)
+        def prior(counts: Counts, exposure: Floats, by_height: bool) -> Prior:
+            return joint_prior(counts, exposure, by_height, self.features, self.regressor)
 
         return _Fit(counts, True, prior, self.propensities, random=True).run()
 
@@ -145,7 +153,12 @@ class _Fit:
         """Fit examination, smooth it or fit trust, and fit attraction with a prior to that."""
         n = len(self.places)
         added, tiny = np.zeros((n, n)), np.full(n, SMALLEST)
-        values, steps = self._settled(self._start(), tiny, None, self.given, self.random)
+        fixed = self.given | ~self._linked()  # what is told by nothing stays
+        random, self.random = self.random, False
+        values, steps = self._settled(self._start(), tiny, None, fixed, False)
+        if random and not self._told(self._fitted(values, [], added, trust=False).examination):
+            self.random, self.known = True, np.ones(n, dtype=bool)  # the prior compares all positions
+            values, steps = self._settled(self._start(), tiny, None, self.given, True)
         up, down = values[:n], tiny
         attraction: Floats | None = values[2 * n :]
         if trust:
@@ -156,6 +169,16 @@ class _Fit:
         if self.shrink:
             values, steps = self._settled(up, down, attraction, np.ones(n, dtype=bool), True)
         return self._fitted(values, steps, added, trust=trust)
+
+    def _linked(self) -> Mask:
+        """Return the positions that share a clicked pair with another one."""
+        counts, ones = self.counts, np.ones(len(self.row))
+        shared = (counts.by_pair(ones) > 1.0) & (counts.by_pair(counts.clicks) > 0.0)
+        return sums(self.row, shared[counts.pair].astype(float), len(self.places)) > 0.0
+
+    def _told(self, examination: Examination) -> bool:
+        """Return whether the log tells examination without a prior of attraction."""
+        return bool(self.known.all() and (examination.standard_error <= TOLD * examination.value).all())
 
     def _start(self) -> Floats:
         """Return what is given, and of other positions the rates of clicks; the largest is below 1."""
@@ -173,21 +196,21 @@ class _Fit:
     ) -> tuple[Floats, list[float]]:
         """Fit the prior and the model in turn until they change no more; return the values, and the posterior's."""
         counts, clicks, n = self.counts, self.counts.clicks, len(up)
-        while True:
+        for _ in range(ROUNDS):
             exposure = counts.by_pair(counts.shown * up[self.row])
-            self.prior = self.make_prior(replace(counts, clicks=clicks), exposure)
+            self.prior = self.make_prior(replace(counts, clicks=clicks), exposure, not self.random)
             self.strength = self.prior.strength if shrink else 0.0
             problem = Mixture(counts, self.row, self.prior.pairs, self.strength, fixed, trust=False)
             if attraction is None:  # where nothing was clicked, the highest likelihood is at 0
                 attraction = np.where((counts.by_pair(clicks) > 0.0) | shrink, self.prior.pairs, SMALLEST)
             before = np.concatenate([up, down, attraction])
-            values, steps = climb(
-                problem.step, problem.value, before, ROUGH if self.shrink and not fixed.all() else FINE
-            )
+            tolerance = ROUGH if self.shrink and not fixed.all() else FINE
+            values, steps = climb(problem.step, problem.value, before, tolerance)
             up, clicks, attraction = values[:n], problem.attracted_clicks(values), values[2 * n :]
             change = values[:n] / up[self.first] * before[self.first] / before[:n]
             if not shrink or fixed.all() or np.abs(change - 1.0).max() < SETTLED:
-                return values, steps
+                break
+        return values, steps
 
     def _trusted(self, up: Floats) -> tuple[Floats, Floats]:
         """Return up and down with trust, from the pairs with many expected clicks; without trust elsewhere.
@@ -204,8 +227,8 @@ class _Fit:
             links = np.isin(np.arange(len(up)), np.unique(row)[links])
         if links.sum() < 2:
             raise DataError(
-                f"no two positions share two pairs of a query and a document with {MIN_CLICKS:.0f} expected clicks: the log "
-                "does not tell trust from attraction. Give more of the log, or use PositionBased."
+                f"no two positions share two pairs of a query and a document with {MIN_CLICKS:.0f} expected clicks: "
+                "the log does not tell trust from attraction. Give more of the log, or use PositionBased."
             )
         self.known = links
         clicks = counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[row])
@@ -239,8 +262,7 @@ class _Fit:
         slope = unit * (up - down) / (up - down)[first]
         shift, scale = float(down[first]) / unit, float((up - down)[first]) / unit
         offset, relevance = down - slope * shift, shift + scale * attraction
-        known = self.known
-        expected = self.prior.pairs
+        known, expected = self.known, self.prior.pairs
         prior = self.strength * (1.0 / attraction**2 + (1.0 / expected - 1.0) / (1.0 - attraction) ** 2) / scale**2
         free = known & ~self.seeds
         exact = precision(

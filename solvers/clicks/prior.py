@@ -27,7 +27,7 @@ SWEEPS = 4
 """Times that each kind of factors is fitted, with the others as they are."""
 STEPS = 5.0
 """Groups of mean positions in a factor of e."""
-FOLDS = 5
+FOLDS = 3
 """Parts of the pairs that a regression predicts, each from the others."""
 
 
@@ -94,35 +94,43 @@ class Prior:
         return np.minimum(found, HIGHEST)
 
 
-def query_prior(counts: Counts, exposure: Floats) -> Prior:
-    """Return the prior by queries and mean positions; exposure: examined impressions of pairs."""
-    return _product(counts, exposure, joint=False, features=None, regressor=None)
+def query_prior(counts: Counts, exposure: Floats, by_height: bool) -> Prior:
+    """Return the prior by queries, and by mean positions if by_height; exposure: examined impressions of pairs."""
+    return _product(counts, exposure, by_height, joint=False, features=None, regressor=None)
 
 
-def joint_prior(counts: Counts, exposure: Floats, features: PairFeatures | None, regressor: Regressor | None) -> Prior:
+def joint_prior(
+    counts: Counts, exposure: Floats, by_height: bool, features: PairFeatures | None, regressor: Regressor | None
+) -> Prior:
     """Return the prior by documents and features too."""
-    return _product(counts, exposure, joint=True, features=features, regressor=regressor)
+    return _product(counts, exposure, by_height, joint=True, features=features, regressor=regressor)
 
 
 def _product(
-    counts: Counts, exposure: Floats, *, joint: bool, features: PairFeatures | None, regressor: Regressor | None
+    counts: Counts,
+    exposure: Floats,
+    by_height: bool,
+    *,
+    joint: bool,
+    features: PairFeatures | None,
+    regressor: Regressor | None,
 ) -> Prior:
     """Fit the factors of one kind after the other, each to the clicks that the others leave to explain."""
     clicks = counts.by_pair(counts.clicks)
     query, document = counts.query[counts.firsts], counts.document[counts.firsts]
     mean = clicks.sum() / max(exposure.sum(), np.finfo(float).tiny)
-    height = heights_of(counts)
+    height = heights_of(counts) * by_height
     of_query, of_document, of_height, own, factors = (np.ones(len(clicks)) for _ in range(5))
     documents = np.ones(len(counts.documents) + 1)
-    for _ in range(SWEEPS):
-        rest = exposure * mean * of_document * own
-        queries, of_query = _factors(query, clicks, rest * of_height, len(counts.queries))
-        heights, of_height = _factors(height, clicks, rest * of_query, int(height.max()) + 1)
+    for sweep in range(SWEEPS):
+        rest = exposure * mean * own
+        queries, of_query = _factors(query, clicks, rest * of_document * of_height, len(counts.queries))
+        heights, of_height = _factors(height, clicks, rest * of_document * of_query, int(height.max()) + 1)
         if joint:
-            rest = exposure * mean * of_query * of_height
-            documents, of_document = _factors(document, clicks, rest * own, len(documents) - 1)
-        if features is not None:
-            own, factors = _predicted(counts, clicks, rest * of_document, features, regressor)
+            documents, of_document = _factors(document, clicks, rest * of_query * of_height, len(documents) - 1)
+        if features is not None and sweep == 0:
+            rest = exposure * mean * of_query * of_document * of_height
+            own, factors = _predicted(counts, clicks, rest, features, regressor)
     pairs = np.minimum(mean * of_query * of_document * of_height * own, HIGHEST)
     return Prior(pairs, strength_of(clicks, exposure * pairs), mean, queries, documents, heights, features, factors)
 
@@ -154,7 +162,9 @@ def _predicted(
     used = used[np.argsort(place[used], kind="stable")]  # so that parts are different queries
     used = used[expected[place[used]] > 0.0]
     X, weight = np.asarray(features.values), expected[place[used]]
-    model = HistGradientBoostingRegressor(loss="poisson", random_state=0) if regressor is None else regressor
+    model = (
+        HistGradientBoostingRegressor(loss="poisson", max_iter=60, random_state=0) if regressor is None else regressor
+    )
     y = clicks[place[used]] / weight
     out = cross_val_predict(clone(model), X[used], y, cv=FOLDS, params={"sample_weight": weight})
     own = np.ones(len(clicks))

@@ -17,7 +17,7 @@ from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Floats
 
-WEAKEST, STRONGEST = 1e-2, 1e6
+WEAKEST, STRONGEST = 1e-2, 1e4
 
 
 def strength_of(clicks: Floats, expected: Floats) -> float:
