@@ -31,6 +31,7 @@ LAYERS = {
         ("linear",),
         ("online", "optimizers"),
         ("base", "losses", "export", "explanation"),
+        ("clicks",),
         ("data.sources",),
         ("data.conversion",),
         ("data.readers.tables",),
@@ -57,7 +58,7 @@ LAYERS = {
         ("splits",),
         ("policy.policy",),
     ),
-    "studies": (("laboratory",), ("benchmarks",), ("papers",), ("rankings",), ("api_search",)),
+    "studies": (("laboratory",), ("clicks", "benchmarks"), ("papers",), ("rankings",), ("api_search",)),
     "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
 }
 """From top to bottom: a package may import those of the lines below it, and none beside it. A package inside of
