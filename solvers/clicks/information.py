@@ -84,8 +84,10 @@ def precision(
     shared = sparse.csr_array((slope[row], (pair, np.arange(len(row)))), shape=(n_pairs, len(row))) @ weighted
     scaled = sparse.csr_array(sparse.diags_array(1.0 / own) @ shared)
     total = own + prior if random else own
-    told = sparse.diags_array(np.where(telling, 1.0 / total, 0.0)) @ shared
-    information = (design.T @ (sparse.diags_array(telling[pair].astype(float)) @ weighted) - shared.T @ told).toarray()
+    common = sparse.diags_array(np.where(telling, 1.0 / total, 0.0)) @ shared
+    information = (
+        design.T @ (sparse.diags_array(telling[pair].astype(float)) @ weighted) - shared.T @ common
+    ).toarray()
     information[:n_free, :n_free] += (added / np.outer(slope, slope))[np.ix_(free, free)]
     inverse = np.linalg.pinv(information, hermitian=True)
     parts = (scaled[start : start + CHUNK].toarray() for start in range(0, n_pairs, CHUNK))

@@ -42,8 +42,8 @@ ROUNDS = 30
 """The most times that a prior is estimated and the model is fitted with it."""
 SETTLED = 1e-2
 """Relative change of examination after which priors are not estimated again."""
-TOLD = 0.1
-"""The most standard error, relative to examination, of one that needs no prior of attraction."""
+WIDE = 0.1
+"""Standard error, relative to examination, above which a joint model uses its prior for examination too."""
 FINE, ROUGH = 1e-9, 1e-5
 MIN_CLICKS = 100.0
 """Expected clicks of the pairs that tell trust."""
@@ -85,11 +85,12 @@ class TrustBias:
     Bias for Unbiased Learning-to-Rank", whose theta * (epsilon+ - epsilon-) is examination here, up to a factor.
     """
 
-    shrink: bool = True
-
     def fit(self, counts: Counts) -> FittedMixture:
-        """Return the fitted model, which begins at that without trust."""
-        return _Fit(counts, self.shrink, query_prior).run(trust=True)
+        """Return the fitted model, which begins at that without trust.
+
+        Raises DataError as PositionBased does, and where the log does not tell trust.
+        """
+        return _Fit(counts, True, query_prior).run(trust=True)
 
 
 @dataclass(frozen=True)
@@ -152,33 +153,54 @@ class _Fit:
     def run(self, *, trust: bool = False) -> FittedMixture:
         """Fit examination, smooth it or fit trust, and fit attraction with a prior to that."""
         n = len(self.places)
-        added, tiny = np.zeros((n, n)), np.full(n, SMALLEST)
-        fixed = self.given | ~self._linked()  # what is told by nothing stays
-        random, self.random = self.random, False
-        values, steps = self._settled(self._start(), tiny, None, fixed, False)
-        if random and not self._told(self._fitted(values, [], added, trust=False).examination):
-            self.random, self.known = True, np.ones(n, dtype=bool)  # the prior compares all positions
-            values, steps = self._settled(self._start(), tiny, None, self.given, True)
-        up, down = values[:n], tiny
-        attraction: Floats | None = values[2 * n :]
+        added, down, every = np.zeros((n, n)), np.full(n, SMALLEST), np.ones(n, dtype=bool)
+        up, fixed = self._without_prior()
+        if not self.shrink:
+            values, steps = self._settled(up, down, fixed, False)
+            return self._fitted(values, steps, added, trust=False)
+        rough = self._rough(up)
+        wide = rough.examination.standard_error > WIDE * rough.examination.value
+        self.random = self.random and bool((wide | ~self.known).any())
+        if self.random:
+            self.known = every  # the prior compares all positions
+            up = self._settled(self._start(), down, self.given, True)[0][:n]
+            rough = self._rough(up)
         if trust:
             up, down = self._trusted(up)
-            attraction = None
-        elif self.shrink:
-            up, added = self._smoothed(up, self._fitted(values, [], added, trust=False))
-        if self.shrink:
-            values, steps = self._settled(up, down, attraction, np.ones(n, dtype=bool), True)
+        else:
+            up, added = self._smoothed(up, rough)
+        values, steps = self._settled(up, down, every, True)
         return self._fitted(values, steps, added, trust=trust)
 
-    def _linked(self) -> Mask:
-        """Return the positions that share a clicked pair with another one."""
-        counts, ones = self.counts, np.ones(len(self.row))
-        shared = (counts.by_pair(ones) > 1.0) & (counts.by_pair(counts.clicks) > 0.0)
-        return sums(self.row, shared[counts.pair].astype(float), len(self.places)) > 0.0
+    def _without_prior(self) -> tuple[Floats, Mask]:
+        """Return up that makes the log likeliest, and the positions where nothing tells it, which are as at the start.
 
-    def _told(self, examination: Examination) -> bool:
-        """Return whether the log tells examination without a prior of attraction."""
-        return bool(self.known.all() and (examination.standard_error <= TOLD * examination.value).all())
+        Only pairs that were clicked, and seen at several positions, tell it: attraction explains all of any other.
+        """
+        counts, up = self.counts, self._start()
+        linked = (counts.by_pair(np.ones(len(self.row))) > 1.0) & (counts.by_pair(counts.clicks) > 0.0)
+        rows = linked[counts.pair]
+        fixed = self.given | (sums(self.row, rows.astype(float), len(up)) == 0.0)
+        if rows.any():
+            problem, start = self._part(rows, up, fixed, trust=False)
+            up = problem.split(climb(problem.step, problem.value, start, ROUGH)[0])[0]
+        return up, fixed
+
+    def _part(self, rows: Mask, up: Floats, fixed: Mask, *, trust: bool) -> tuple[Mixture, Floats]:
+        """Return the problem without prior of some rows, those of whole pairs, and where to start."""
+        counts, row = self.counts.select(rows), self.row[rows]
+        attraction = np.clip(counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[row]), 0.01, 0.99)
+        down = 0.05 * up * attraction.mean() if trust else np.full(len(up), SMALLEST)
+        start = np.concatenate([np.where(fixed, up, 0.95 * up), down, attraction])
+        return Mixture(counts, row, attraction, 0.0, fixed, trust), start
+
+    def _rough(self, up: Floats) -> FittedMixture:
+        """Return the model with this examination and the attraction that the prior expects."""
+        exposure = self.counts.by_pair(self.counts.shown * up[self.row])
+        self.prior = self.make_prior(self.counts, exposure, not self.random)
+        self.strength, n = self.prior.strength if self.random else 0.0, len(up)
+        values = np.concatenate([up, np.full(n, SMALLEST), self.prior.pairs])
+        return self._fitted(values, [], np.zeros((n, n)), trust=False)
 
     def _start(self) -> Floats:
         """Return what is given, and of other positions the rates of clicks; the largest is below 1."""
@@ -191,11 +213,9 @@ class _Fit:
             up = np.where(self.given, 1.0, 0.9) * given / max(1.0, float(given.max()))
         return np.asarray(np.clip(up, SMALLEST, 1.0 - SMALLEST))
 
-    def _settled(
-        self, up: Floats, down: Floats, attraction: Floats | None, fixed: Mask, shrink: bool
-    ) -> tuple[Floats, list[float]]:
+    def _settled(self, up: Floats, down: Floats, fixed: Mask, shrink: bool) -> tuple[Floats, list[float]]:
         """Fit the prior and the model in turn until they change no more; return the values, and the posterior's."""
-        counts, clicks, n = self.counts, self.counts.clicks, len(up)
+        counts, clicks, n, attraction = self.counts, self.counts.clicks, len(up), None
         for _ in range(ROUNDS):
             exposure = counts.by_pair(counts.shown * up[self.row])
             self.prior = self.make_prior(replace(counts, clicks=clicks), exposure, not self.random)
@@ -220,21 +240,17 @@ class _Fit:
         expected = self.prior.pairs * self.counts.by_pair(self.counts.shown * up[self.row])
         self.telling = expected >= MIN_CLICKS
         rows = self.telling[self.counts.pair]
-        links = np.arange(len(up)) == self.first
-        if self.telling.any():
-            counts, row = self.counts.select(rows), self.row[rows]
-            links = known_positions(counts, links[np.unique(row)], 2)
-            links = np.isin(np.arange(len(up)), np.unique(row)[links])
+        links = np.zeros(len(up), dtype=bool)
+        if rows.any():
+            problem, start = self._part(rows, up, self.given, trust=True)
+            seen = np.unique(problem.row)
+            links[seen] = known_positions(problem.counts, seen == self.first, 2)
         if links.sum() < 2:
             raise DataError(
                 f"no two positions share two pairs of a query and a document with {MIN_CLICKS:.0f} expected clicks: "
                 "the log does not tell trust from attraction. Give more of the log, or use PositionBased."
             )
         self.known = links
-        clicks = counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[row])
-        attraction = np.clip(clicks, 0.01, 0.99)
-        problem = Mixture(counts, row, attraction, 0.0, self.given, trust=True)
-        start = np.concatenate([0.95 * up, 0.05 * up * attraction.mean(), attraction])
         fitted, down, _ = problem.split(climb(problem.step, problem.value, start, FINE)[0])
         rest = up * fitted[self.first] / up[self.first]
         return np.where(links, fitted, rest), np.where(links, down, SMALLEST)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,7 +34,7 @@ FOLDS = 3
 class Regressor(Protocol):
     """An estimator of scikit-learn whose `fit` takes weights of rows and whose predictions are positive."""
 
-    def fit(self, X: Array, y: Array, sample_weight: Array) -> Any:
+    def fit(self, X: Array, y: Array, sample_weight: Array) -> object:
         """Fit to rates, y, that stand for so many expected clicks."""
 
     def predict(self, X: Array) -> Array:
@@ -167,9 +167,11 @@ def _predicted(
     )
     y = clicks[place[used]] / weight
     out = cross_val_predict(clone(model), X[used], y, cv=FOLDS, params={"sample_weight": weight})
+    whole = clone(model)
+    whole.fit(X[used], y, sample_weight=weight)
     own = np.ones(len(clicks))
     own[place[used]] = out
-    return own, np.asarray(clone(model).fit(X[used], y, sample_weight=weight).predict(X))
+    return own, np.asarray(whole.predict(X))
 
 
 def _at_pairs(features: PairFeatures, factors: Floats, counts: Counts) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.studies.clicks.simulation import Users, simulated
 
@@ -24,7 +24,7 @@ def impressions(query: Ints, document: Ints, position: Ints, click: Floats) -> I
 def counted(rows: Iterable[tuple[int, int, int, int, float]]) -> Counts:
     """Counts from rows of query, document, position, impressions and clicks, in any order."""
     query, document, position, shown, clicks = np.array(sorted(rows), dtype=float).T
-    batch = impressions(*(each.astype(np.int64) for each in (query, document, position)), clicks)
+    batch = impressions(as_ints(query), as_ints(document), as_ints(position), clicks)
     return replace(Counts.of([batch]), shown=shown)
 
 

@@ -16,7 +16,8 @@ from tests.support.click_counts import drawn_counts, impressions
 
 def some(n: int, seed: int = 0) -> Impressions:
     generator = np.random.default_rng(seed)
-    return impressions(*(generator.integers(0, top, n) for top in (5, 7, 4)), generator.choice([0.0, 0.5, 1.0], n))
+    query, document, position = (generator.integers(0, top, n) for top in (5, 7, 4))
+    return impressions(query, document, position, generator.choice([0.0, 0.5, 1.0], n))
 
 
 def parts_of(batch: Impressions, sizes: list[int]) -> list[Impressions]:
