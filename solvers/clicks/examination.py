@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.optimize import minimize_scalar
 
 from ranktune.solvers.clicks.counts import Counts, sums
 from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_ints
@@ -15,6 +17,11 @@ from ranktune.solvers.core.errors import ParameterError
 
 LEVEL_WIDTH = 1.959963984540054
 """Standard errors from the middle of a normal distribution to the ends of its middle 95 %."""
+
+DEGREE = 3
+"""Of the polynomial that examination is drawn to."""
+LIMITS = (1e-6, 10.0)
+"""Of the variance of deviations from it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,3 +93,35 @@ def known_positions(counts: Counts, seeds: Mask, links: int = 1) -> Mask:
         if (grown == known).all():
             return known
         known |= grown
+
+
+def smoothed(position: Floats, values: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+    """Return the smooth values, (n,), and the information that the curve adds to that on their logarithms, (n, n).
+
+    The logarithm of examination is a polynomial of that of the position, 0 at the first one, and a deviation, whose
+    variance the log tells: where positions deviate by more than their errors, as at the end of a page, they are hardly
+    drawn to the curve. Source: Searle, Casella & McCulloch 1992, "Variance Components", restricted maximum likelihood
+    and best linear unbiased prediction.
+
+    position    (n,) relative to the first, which is not among them
+    values      (n,) examination, above 0
+    covariance  (n, n) of its logarithms
+    """
+    n, degree = len(values), min(DEGREE, len(values) - 2)
+    if degree < 1:
+        return values, np.zeros((n, n))
+    X = np.log(position)[:, None] ** np.arange(1, degree + 1)
+    X = np.linalg.qr(X)[0]
+    y, V = np.log(values), covariance
+
+    def loss(log_variance: float) -> float:
+        spread = cho_factor(V + np.exp(log_variance) * np.eye(n), lower=True)
+        inner = X.T @ cho_solve(spread, X)
+        rest = y - X @ np.linalg.solve(inner, X.T @ cho_solve(spread, y))
+        determinants = 2.0 * np.log(np.diag(spread[0])).sum() + np.linalg.slogdet(inner)[1]
+        return float(determinants + rest @ cho_solve(spread, rest))
+
+    variance = np.exp(minimize_scalar(loss, bounds=np.log(LIMITS), method="bounded").x)
+    added = (np.eye(n) - X @ X.T) / variance
+    # (V^-1 + added)^-1 V^-1 y without the inverse of V
+    return np.exp(np.linalg.solve(np.eye(n) + V @ added, y)), added

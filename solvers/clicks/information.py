@@ -53,7 +53,7 @@ def precision(
     telling: Mask,
     prior: Floats,
     added: Floats,
-    random: bool,
+    spread: Floats | None,
     trust: bool,
 ) -> Precision:
     """Return the precision of a model at its fit.
@@ -63,7 +63,7 @@ def precision(
     telling  pairs that slopes were fitted to
     prior    information of the prior on relevance, (n_pairs,)
     added    information that smoothing adds on the logarithms of slopes, (n_positions, n_positions)
-    random   whether slopes were fitted with the prior on relevance too
+    spread   covariance of the logarithms of slopes where it is known; else it is that of the fit with the prior
     trust    whether offsets were fitted
     """
     mean = _own_estimate(counts, row, slope, offset, relevance)
@@ -83,13 +83,16 @@ def precision(
     weighted = sparse.csr_array(sparse.diags_array(weight) @ design)
     shared = sparse.csr_array((slope[row], (pair, np.arange(len(row)))), shape=(n_pairs, len(row))) @ weighted
     scaled = sparse.csr_array(sparse.diags_array(1.0 / own) @ shared)
-    total = own + prior if random else own
-    common = sparse.diags_array(np.where(telling, 1.0 / total, 0.0)) @ shared
-    information = (
-        design.T @ (sparse.diags_array(telling[pair].astype(float)) @ weighted) - shared.T @ common
-    ).toarray()
-    information[:n_free, :n_free] += (added / np.outer(slope, slope))[np.ix_(free, free)]
-    inverse = np.linalg.pinv(information, hermitian=True)
+    if spread is None:
+        total = own if trust else own + prior
+        common = sparse.diags_array(np.where(telling, 1.0 / total, 0.0)) @ shared
+        information = (
+            design.T @ (sparse.diags_array(telling[pair].astype(float)) @ weighted) - shared.T @ common
+        ).toarray()
+        information[:n_free, :n_free] += (added / np.outer(slope, slope))[np.ix_(free, free)]
+        inverse = np.linalg.pinv(information, hermitian=True)
+    else:
+        inverse = (spread * np.outer(slope, slope))[np.ix_(free, free)]
     parts = (scaled[start : start + CHUNK].toarray() for start in range(0, n_pairs, CHUNK))
     spread = np.concatenate([((part @ inverse) * part).sum(axis=1) for part in parts])
     covariance = np.zeros((len(slope), len(slope)))

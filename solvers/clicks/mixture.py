@@ -93,7 +93,7 @@ def climb(
     """Return where steps of EM lead, and the values on the way, which rise until a gain is at most the tolerance.
 
     Two steps are extrapolated, on a logarithmic scale, where that is better than they are. Source: Varadhan & Roland
-    2008, "Simple and Globally Convergent Methods for Accelerating the Convergence of Any EM Algorithm", SqS3.
+    2008, Scandinavian Journal of Statistics 35, scheme SqS3.
     """
     here, values = start, [value(start)]
     for _ in range(MAX_STEPS):

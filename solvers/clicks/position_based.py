@@ -25,14 +25,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ranktune.solvers.clicks.conditional import conditional, information
 from ranktune.solvers.clicks.counts import Counts, sums
-from ranktune.solvers.clicks.examination import Examination, known_positions
+from ranktune.solvers.clicks.examination import Examination, known_positions, smoothed
 from ranktune.solvers.clicks.fitted import FittedMixture, check_shares
 from ranktune.solvers.clicks.information import precision
 from ranktune.solvers.clicks.mixture import SMALLEST, Mixture, climb
 from ranktune.solvers.clicks.prior import HIGHEST, PairFeatures, Prior, Regressor, joint_prior, query_prior
 from ranktune.solvers.clicks.shrinkage import shrunken
-from ranktune.solvers.clicks.smoothing import smoothed
 from ranktune.solvers.core.arrays import Floats, Mask, as_ints
 from ranktune.solvers.core.errors import DataError
 
@@ -44,8 +44,8 @@ SETTLED = 1e-2
 """Relative change of examination after which priors are not estimated again."""
 WIDE = 0.1
 """Standard error, relative to examination, above which a joint model uses its prior for examination too."""
-FINE, ROUGH = 1e-9, 1e-5
-MIN_CLICKS = 100.0
+FINE, ROUGH = 1e-11, 1e-6
+MIN_CLICKS = 20.0
 """Expected clicks of the pairs that tell trust."""
 
 
@@ -153,24 +153,26 @@ class _Fit:
     def run(self, *, trust: bool = False) -> FittedMixture:
         """Fit examination, smooth it or fit trust, and fit attraction with a prior to that."""
         n = len(self.places)
-        added, down, every = np.zeros((n, n)), np.full(n, SMALLEST), np.ones(n, dtype=bool)
+        none, down, every = np.zeros((n, n)), np.full(n, SMALLEST), np.ones(n, dtype=bool)
         up, fixed = self._without_prior()
         if not self.shrink:
             values, steps = self._settled(up, down, fixed, False)
-            return self._fitted(values, steps, added, trust=False)
-        rough = self._rough(up)
-        wide = rough.examination.standard_error > WIDE * rough.examination.value
-        self.random = self.random and bool((wide | ~self.known).any())
+            return self._fitted(values, steps, none, self._spread(values[:n], none))
+        spread = self._spread(up, none)
+        self.random = self.random and bool((np.diag(spread) > WIDE**2).any() or not self.known.all())
         if self.random:
             self.known = every  # the prior compares all positions
-            up = self._settled(self._start(), down, self.given, True)[0][:n]
-            rough = self._rough(up)
+            values, steps = self._settled(self._start(), down, self.given, True)
+            up, rough = values[:n], self._fitted(values, steps, none)
+            spread = rough.precision.covariance / np.outer(rough.precision.slope, rough.precision.slope)
+        added = none
         if trust:
             up, down = self._trusted(up)
         else:
-            up, added = self._smoothed(up, rough)
+            up, added = self._smoothed(up, spread)
+            spread = self._spread(up, added)
         values, steps = self._settled(up, down, every, True)
-        return self._fitted(values, steps, added, trust=trust)
+        return self._fitted(values, steps, added, None if trust or self.random else spread, trust=trust)
 
     def _without_prior(self) -> tuple[Floats, Mask]:
         """Return up that makes the log likeliest, and the positions where nothing tells it, which are as at the start.
@@ -178,29 +180,20 @@ class _Fit:
         Only pairs that were clicked, and seen at several positions, tell it: attraction explains all of any other.
         """
         counts, up = self.counts, self._start()
-        linked = (counts.by_pair(np.ones(len(self.row))) > 1.0) & (counts.by_pair(counts.clicks) > 0.0)
-        rows = linked[counts.pair]
-        fixed = self.given | (sums(self.row, rows.astype(float), len(up)) == 0.0)
+        rows = ((counts.by_pair(np.ones(len(self.row))) > 1.0) & (counts.by_pair(counts.clicks) > 0.0))[counts.pair]
+        linked = sums(self.row, rows.astype(float), len(up)) > 0.0
         if rows.any():
-            problem, start = self._part(rows, up, fixed, trust=False)
-            up = problem.split(climb(problem.step, problem.value, start, ROUGH)[0])[0]
-        return up, fixed
+            fixed = self.given
+            found = conditional(counts.select(rows), self.row[rows], up, fixed)
+            up = np.where(linked & ~self.given, np.minimum(found, HIGHEST), up)
+        return up, self.given | ~linked
 
-    def _part(self, rows: Mask, up: Floats, fixed: Mask, *, trust: bool) -> tuple[Mixture, Floats]:
-        """Return the problem without prior of some rows, those of whole pairs, and where to start."""
-        counts, row = self.counts.select(rows), self.row[rows]
-        attraction = np.clip(counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[row]), 0.01, 0.99)
-        down = 0.05 * up * attraction.mean() if trust else np.full(len(up), SMALLEST)
-        start = np.concatenate([np.where(fixed, up, 0.95 * up), down, attraction])
-        return Mixture(counts, row, attraction, 0.0, fixed, trust), start
-
-    def _rough(self, up: Floats) -> FittedMixture:
-        """Return the model with this examination and the attraction that the prior expects."""
-        exposure = self.counts.by_pair(self.counts.shown * up[self.row])
-        self.prior = self.make_prior(self.counts, exposure, not self.random)
-        self.strength, n = self.prior.strength if self.random else 0.0, len(up)
-        values = np.concatenate([up, np.full(n, SMALLEST), self.prior.pairs])
-        return self._fitted(values, [], np.zeros((n, n)), trust=False)
+    def _spread(self, up: Floats, added: Floats) -> Floats:
+        """Return the covariance of the logarithms of examination without a prior, 0 where it is not fitted."""
+        free = np.ix_(*[self.known & ~self.seeds] * 2)
+        spread = np.zeros_like(added)
+        spread[free] = np.linalg.pinv((information(self.counts, self.row, up) + added)[free], hermitian=True)
+        return spread
 
     def _start(self) -> Floats:
         """Return what is given, and of other positions the rates of clicks; the largest is below 1."""
@@ -224,7 +217,7 @@ class _Fit:
             if attraction is None:  # where nothing was clicked, the highest likelihood is at 0
                 attraction = np.where((counts.by_pair(clicks) > 0.0) | shrink, self.prior.pairs, SMALLEST)
             before = np.concatenate([up, down, attraction])
-            tolerance = ROUGH if self.shrink and not fixed.all() else FINE
+            tolerance = ROUGH if self.shrink else FINE
             values, steps = climb(problem.step, problem.value, before, tolerance)
             up, clicks, attraction = values[:n], problem.attracted_clicks(values), values[2 * n :]
             change = values[:n] / up[self.first] * before[self.first] / before[:n]
@@ -237,12 +230,16 @@ class _Fit:
 
         The noise of attractions that few clicks tell would pass for a spread of attraction, and make slopes wrong.
         """
-        expected = self.prior.pairs * self.counts.by_pair(self.counts.shown * up[self.row])
+        exposure = self.counts.by_pair(self.counts.shown * up[self.row])
+        expected = self.make_prior(self.counts, exposure, True).pairs * exposure
         self.telling = expected >= MIN_CLICKS
         rows = self.telling[self.counts.pair]
         links = np.zeros(len(up), dtype=bool)
         if rows.any():
-            problem, start = self._part(rows, up, self.given, trust=True)
+            counts, row = self.counts.select(rows), self.row[rows]
+            attraction = np.clip(counts.by_pair(counts.clicks) / counts.by_pair(counts.shown * up[row]), 0.01, 0.99)
+            problem = Mixture(counts, row, attraction, 0.0, self.given, trust=True)
+            start = np.concatenate([0.95 * up, 0.05 * up * attraction.mean(), attraction])
             seen = np.unique(problem.row)
             links[seen] = known_positions(problem.counts, seen == self.first, 2)
         if links.sum() < 2:
@@ -255,22 +252,19 @@ class _Fit:
         rest = up * fitted[self.first] / up[self.first]
         return np.where(links, fitted, rest), np.where(links, down, SMALLEST)
 
-    def _smoothed(self, up: Floats, rough: FittedMixture) -> tuple[Floats, Floats]:
+    def _smoothed(self, up: Floats, spread: Floats) -> tuple[Floats, Floats]:
         """Return up after smoothing of the positions that are known and not given, and the information of the curve."""
-        free = np.flatnonzero(rough.examination.known & ~self.seeds)
-        place = np.maximum(self.places, 0.5)
-        value, information = smoothed(
-            place[free] / place[self.first],
-            rough.precision.slope[free],
-            rough.precision.covariance[np.ix_(free, free)],
-        )
-        added = np.zeros_like(rough.precision.covariance)
-        added[np.ix_(free, free)] = information
-        up = up.copy()
-        up[free] = np.minimum(value * up[self.first] / rough.examination.value[self.first], HIGHEST)
+        free = np.flatnonzero(self.known & ~self.seeds)
+        place, block = np.maximum(self.places, 0.5), np.ix_(free, free)
+        value, information = smoothed(place[free] / place[self.first], up[free] / up[self.first], spread[block])
+        up, added = up.copy(), np.zeros_like(spread)
+        added[block] = information
+        up[free] = np.minimum(value * up[self.first], HIGHEST)
         return up, added
 
-    def _fitted(self, values: Floats, steps: list[float], added: Floats, *, trust: bool) -> FittedMixture:
+    def _fitted(
+        self, values: Floats, steps: list[float], added: Floats, spread: Floats | None = None, *, trust: bool = False
+    ) -> FittedMixture:
         """Return the model relative to its first position, whatever the scale of up and down is."""
         counts, first, n = self.counts, self.first, len(self.places)
         up, down, attraction = values[:n], values[n : 2 * n] * trust, values[2 * n :]
@@ -282,7 +276,7 @@ class _Fit:
         prior = self.strength * (1.0 / attraction**2 + (1.0 / expected - 1.0) / (1.0 - attraction) ** 2) / scale**2
         free = known & ~self.seeds
         exact = precision(
-            counts, self.row, slope, offset, relevance, free, known, self.telling, prior, added, self.random, trust
+            counts, self.row, slope, offset, relevance, free, known, self.telling, prior, added, spread, trust
         )
         examination = Examination(self.places, slope, np.sqrt(np.diag(exact.covariance)), known)
         return FittedMixture(counts, examination, offset, relevance, self.prior, shift, scale, exact, steps)

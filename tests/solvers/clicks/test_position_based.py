@@ -177,7 +177,7 @@ def test_trust_is_found_where_pairs_have_many_clicks() -> None:
     plain = PositionBased().fit(counts)
     assert np.abs(fitted.relevance - truth).mean() < 0.7 * np.abs(plain.relevance - truth).mean()
     with pytest.raises(DataError, match="does not tell trust"):
-        TrustBias().fit(counted([(0, 0, 1, 100, 30), (0, 0, 2, 100, 20)]))
+        TrustBias().fit(counted([(0, 0, 1, 100, 10), (0, 0, 2, 100, 5)]))
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
