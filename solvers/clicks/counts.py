@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
 from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, Mask, as_floats, as_ints
+from ranktune.solvers.core.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +31,93 @@ class Counts:
 
     @classmethod
     def of(cls, batches: Iterable[Impressions]) -> Self:
-        """Return the counts of all batches of a log; the memory is that of the counts and one batch."""
-        keys, sums = np.empty((0, 3), dtype=np.int64), np.empty((0, 2))
+        """Return the counts of all batches of a log; the memory is that of the counts and one batch.
+
+        Counts of batches are merged with those of about their size, so that each is merged a few times only.
+        Raises DataError where there are no impressions.
+        """
+        parts: list[_Part] = []
         queries: Sequence[str] = ()
         documents: Sequence[str] = ()
         for batch in batches:
             queries, documents = batch.queries, batch.documents
-            rows = np.column_stack([batch.query, batch.document, batch.position])
-            values = np.column_stack([np.ones(len(rows)), batch.click])
-            keys, places = np.unique(np.vstack([keys, rows]), axis=0, return_inverse=True)
-            total = np.zeros((len(keys), 2))
-            np.add.at(total, places.ravel(), np.vstack([sums, values]))
-            sums = total
-        return cls(*keys.T, *sums.T, queries, documents)
+            rows = as_ints(np.stack([batch.query, batch.document, batch.position]))
+            parts.append(_summed(rows, np.stack([np.ones(rows.shape[1]), batch.click])))
+            while len(parts) > 1 and parts[-2][0].shape[1] <= 2 * parts[-1][0].shape[1]:
+                parts[-2:] = [_merged(parts[-2:])]
+        if not sum(keys.shape[1] for keys, _ in parts):
+            raise DataError("the log has no impressions: clicks can be judged only beside what was shown.")
+        (query, document, position), (shown, clicks) = _merged(parts)
+        return cls(query, document, position, shown, clicks, queries, documents)
+
+    @cached_property
+    def firsts(self) -> Ints:
+        """The first row of each pair of query and document, (n_pairs,)."""
+        changed = (np.diff(self.query) != 0) | (np.diff(self.document) != 0)
+        return np.flatnonzero(np.concatenate([[True], changed]))
+
+    @cached_property
+    def pair(self) -> Ints:
+        """The number of the pair of query and document of each row, (n,)."""
+        return np.repeat(np.arange(len(self.firsts)), np.diff(np.append(self.firsts, len(self.query))))
+
+    def by_pair(self, values: Floats) -> Floats:
+        """Return the sums over the rows of each pair, (n_pairs,), of values, (n,)."""
+        return sums(self.pair, values, len(self.firsts))
+
+    def select(self, rows: Mask) -> Self:
+        """Return the counts of some rows, (n,)."""
+        parts = {name: getattr(self, name)[rows] for name in ("query", "document", "position", "shown", "clicks")}
+        return replace(self, **parts)
+
+    def places_of(self, other: Counts) -> tuple[Ints, Ints, Ints]:
+        """Return the query, the document and the pair of each row of other here, by their names; -1 for a new one."""
+        query = places(self.queries, other.queries)[other.query]
+        document = places(self.documents, other.documents)[other.document]
+        return query, document, self.pairs_at(query, document)
+
+    def pairs_at(self, query: Ints, document: Ints) -> Ints:
+        """Return the numbers of the pairs of queries and documents, -1 for a new one."""
+        width = len(self.documents) + 1
+        known = self.query[self.firsts] * width + self.document[self.firsts]
+        wanted = query * width + document
+        found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+        return np.where((known[found] == wanted) & (query >= 0) & (document >= 0), found, -1)
+
+
+def sums(group: Ints, values: Floats, n: int) -> Floats:
+    """Return the sums of values by group, (n,)."""
+    return as_floats(np.bincount(group, values, n))
+
+
+def places(known: Sequence[str], given: Sequence[str]) -> Ints:
+    """Return where each of the given names is among the known ones, -1 where it is not."""
+    if given is known:
+        return np.arange(len(known))
+    place = {name: number for number, name in enumerate(known)}
+    return np.array([place.get(name, -1) for name in given], dtype=np.int64)
+
+
+_Part = tuple[Ints, Floats]
+
+
+def _merged(parts: Sequence[_Part]) -> _Part:
+    return _summed(*(np.concatenate(arrays, axis=1) for arrays in zip(*parts, strict=True)))
+
+
+def _summed(rows: Ints, values: Floats) -> _Part:
+    """Return the distinct rows, (3, n), in rising order, and the sums of values, (2, n), of the rows that are alike."""
+    if not rows.size:
+        return rows, values
+    if rows.min() < 0:
+        raise DataError(
+            f"an impression has the number {rows.min()}: queries, documents and positions must not be below 0."
+        )
+    width = [int(top) + 1 for top in rows.max(axis=1)]
+    if width[0] * width[1] * width[2] >= 2**63:
+        raise DataError(
+            f"position {width[2] - 1} is too large to count: leave out the impressions that are on no page."
+        )
+    codes, place = np.unique(np.ravel_multi_index(tuple(rows), width), return_inverse=True)
+    total = [sums(as_ints(place), each, len(codes)) for each in values]
+    return as_ints(np.stack(np.unravel_index(codes, width))), np.stack(total)

@@ -1,0 +1,57 @@
+"""Judgments: what clicks say of the relevance of documents for queries, with intervals and how much is behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.files import atomic_write
+
+KNOWN, ONE_POSITION, UNKNOWN = "known", "one position", "unknown"
+
+
+@dataclass(frozen=True, eq=False)
+class Judgments:
+    """Relevance by query and document, (n,) each.
+
+    query, document  names
+    relevance        the probability of a click at the first position; of clicks over expected clicks, their ratio;
+                     NaN where it is unknown
+    low, high        its 95 % interval
+    impressions      how often the document was shown for the query
+    effective        impressions at the first position that would tell as much
+    weight           for learning, from 0 to 1: the share of what is known that comes from the pair's own impressions;
+                     the rest is the prior's
+    status           "known"; "one position": the pair was seen at one position only, so that its relevance rests on
+                     what other pairs tell of that position, and nothing of its own can contradict it; "unknown": it
+                     was seen only at positions whose examination the log does not tell, so that there is no grade
+    """
+
+    query: Sequence[str]
+    document: Sequence[str]
+    relevance: Floats
+    low: Floats
+    high: Floats
+    impressions: Floats
+    effective: Floats
+    weight: Floats
+    status: Sequence[str]
+
+    def save(self, path: Path | str) -> None:
+        """Write the judgments as a table, csv or Parquet by the ending of path, with a column for each field.
+
+        Raises ParameterError on another ending, OSError where the file cannot be written.
+        """
+        import polars  # takes a moment, which fits do not need
+
+        path = Path(path)
+        table = polars.DataFrame({field.name: getattr(self, field.name) for field in fields(self)}, nan_to_null=True)
+        if path.suffix == ".csv":
+            atomic_write(path, table.write_csv())
+        elif path.suffix == ".parquet":
+            atomic_write(path, table.write_parquet)
+        else:
+            raise ParameterError(f"{path}: judgments are written as .csv or .parquet, by the ending of the name.")

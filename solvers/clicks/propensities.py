@@ -1,0 +1,108 @@
+"""Examination by position from swaps, or from randomised positions, without a model of the documents.
+
+Both can be given to PositionBased as propensities, and are an independent check of what it estimates itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ranktune.solvers.clicks.counts import Counts, sums
+from ranktune.solvers.clicks.examination import Examination, known_positions
+from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
+from ranktune.solvers.core.errors import DataError
+
+GROUPS = 20
+"""Groups of pairs that are left out in turn for standard errors."""
+SETTLED, MAX_STEPS = 1e-10, 10_000
+
+
+def swaps(counts: Counts) -> Examination:
+    """Return examination from the pairs of query and document that were seen at several positions.
+
+    Two positions are compared by the clicks of each pair that was seen at both, weighted as Mantel and Haenszel do, so
+    that its attraction cancels; a position wins where there were more. Examination is what explains all comparisons
+    best, as strengths explain games (Bradley & Terry). Standard errors are those of the jackknife over groups of pairs.
+    Time is that of rows times positions.
+
+    Sources: Agarwal et al. 2019, "Estimating Position Bias without Intrusive Interventions"; Joachims, Swaminathan &
+    Schnabel 2017, "Unbiased Learning-to-Rank with Biased Feedback"; Hunter 2004, "MM Algorithms for Generalized
+    Bradley-Terry Models".
+
+    Raises
+    ------
+    DataError
+        No pair was clicked at one of two positions, so that nothing can be compared.
+    """
+    places, row = np.unique(counts.position, return_inverse=True)
+    n, group = len(places), counts.pair % GROUPS
+    wins = np.zeros(GROUPS * n * n)
+    lag = 1
+    while (same := np.flatnonzero(counts.pair[lag:] == counts.pair[:-lag])).size:
+        first, second = same, same + lag
+        both = counts.shown[first] + counts.shown[second]
+        for a, b in ((first, second), (second, first)):
+            won = counts.clicks[a] * counts.shown[b] / both
+            wins += sums(as_ints((group[a] * n + row[a]) * n + row[b]), won, len(wins))
+        lag += 1
+    games = wins.reshape(GROUPS, n, n)
+    known = known_positions(counts, np.arange(n) == 0)
+    if not games.any() or known.sum() < 2:
+        raise DataError(
+            "no pair of a query and a document was seen at two positions and clicked at position "
+            f"{places[0]}: swaps cannot be compared. Give examination (propensities), or use a model of clicks."
+        )
+    total = games.sum(axis=0)
+    value = _strengths(total, np.ones(n))
+    without = np.stack([_strengths(total - each, value) for each in games])
+    error = np.sqrt((GROUPS - 1) * without.var(axis=0))
+    return Examination(places, value, np.where(known, error, 0.0), known)
+
+
+def _strengths(wins: Floats, start: Floats) -> Floats:
+    """Return the strengths, relative to the first, under which wins, (n, n), are most likely."""
+    games, won, value = wins + wins.T, wins.sum(axis=1), start
+    for _ in range(MAX_STEPS):
+        rivals = games / np.maximum(value[:, None] + value, SETTLED)
+        moved = won / np.maximum(rivals.sum(axis=1), SETTLED)
+        moved = moved / max(float(moved[0]), SETTLED)
+        if np.abs(moved - value).max() <= SETTLED:
+            break
+        value = moved
+    return as_floats(moved)
+
+
+def randomised(batches: Iterable[Impressions]) -> Examination:
+    """Return examination from a log that says how likely what was shown was to be shown there.
+
+    Impressions weigh the inverse of their propensity, so that every position shows the same documents on average; the
+    rates of clicks then differ by examination alone. That holds where every document could be shown at every position.
+    Raises DataError where a propensity is missing or is no probability.
+    """
+    totals: dict[int, Floats] = {}
+    for batch in batches:
+        if batch.propensity is None or not ((batch.propensity > 0.0) & (batch.propensity <= 1.0)).all():
+            raise DataError(
+                "an impression has no propensity, or one that is not above 0 and at most 1. Leave out such "
+                "impressions, or estimate examination from swaps."
+            )
+        weight, click = 1.0 / batch.propensity, batch.click
+        terms = (weight, weight * click, weight**2, weight**2 * click, (weight * click) ** 2)
+        places, row = np.unique(batch.position, return_inverse=True)
+        parts = np.stack([sums(as_ints(row), term, len(places)) for term in terms], axis=1)
+        for place, part in zip(places.tolist(), parts, strict=True):
+            totals[place] = totals.get(place, 0.0) + part
+    places = np.array(sorted(totals))
+    weight, clicks, squares, crossed, squared = np.array([totals[place] for place in places]).T
+    rate = clicks / weight
+    if not rate[0] > 0.0:
+        raise DataError(f"position {places[0]} has no clicks: others cannot be compared with it. Give more of the log.")
+    variance = (
+        np.maximum(squared - 2.0 * rate * crossed + rate**2 * squares, 0.0) / weight**2 / np.maximum(rate, 1e-300) ** 2
+    )
+    value = rate / rate[0]
+    error = value * np.sqrt(variance + variance[0]) * (places != places[0])
+    return Examination(as_ints(places), value, error, np.ones(len(places), dtype=bool))

@@ -1,0 +1,81 @@
+"""Rates and clicks over expected clicks are those of plain loops; what is shrunken lies in between."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import log
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.fitted import log_loss
+from ranktune.solvers.clicks.rates import COEC, ClickRate, Group
+from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
+from ranktune.solvers.core.errors import DataError, ParameterError
+from tests.support.click_counts import counted, drawn_counts
+
+COUNTS = drawn_counts(np.random.default_rng(0))
+ROWS = list(zip(COUNTS.query, COUNTS.document, COUNTS.position, COUNTS.shown, COUNTS.clicks, strict=True))
+
+
+def rate_by(*columns: int) -> dict[tuple[int, ...], float]:
+    shown: dict[tuple[int, ...], float] = defaultdict(float)
+    clicks: dict[tuple[int, ...], float] = defaultdict(float)
+    for row in ROWS:
+        key = tuple(int(row[column]) for column in columns)
+        shown[key] += row[3]
+        clicks[key] += row[4]
+    return {key: clicks[key] / shown[key] for key in shown}
+
+
+@pytest.mark.parametrize(("by", "columns"), [("all", ()), ("position", (2,)), ("pair", (0, 1)), ("row", (0, 1, 2))])
+def test_rates_are_those_of_loops(by: Group, columns: tuple[int, ...]) -> None:
+    rates = rate_by(*columns)
+    expected = [rates[tuple(int(row[column]) for column in columns)] for row in ROWS]
+    np.testing.assert_allclose(ClickRate(by, shrink=False).fit(COUNTS).click_probability(COUNTS), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("lowest_rank", [False, True])
+def test_clicks_over_expected_clicks_are_those_of_loops(lowest_rank: bool) -> None:
+    rates, judged = rate_by(2), {}
+    for query, document in sorted({row[:2] for row in ROWS}):
+        mine = [row for row in ROWS if row[:2] == (query, document)]
+        lowest = min(row[2] for row in mine)
+        expected = sum(row[3] * rates[(int(lowest if lowest_rank else row[2]),)] for row in mine)
+        judged[f"q{query}", f"d{document}"] = sum(row[4] for row in mine) / expected
+    judgments = COEC(lowest_rank, shrink=False).fit(COUNTS).judgments()
+    np.testing.assert_allclose(judgments.relevance, list(judged.values()), rtol=1e-12)
+    assert list(zip(judgments.query, judgments.document, strict=True)) == list(judged)
+
+
+def test_shrunken_ratios_lie_between_raw_ones_and_1() -> None:
+    raw, drawn = (COEC(shrink=shrink).fit(COUNTS).judgments() for shrink in (False, True))
+    assert (np.abs(drawn.relevance - 1.0) <= np.abs(raw.relevance - 1.0) + 0.05).all()
+    assert np.corrcoef(raw.relevance, drawn.relevance)[0, 1] > 0.95
+    assert (drawn.low < drawn.relevance).all() and (drawn.relevance < drawn.high).all()
+
+
+def test_strength_is_that_of_the_distribution_that_was_drawn_from() -> None:
+    generator = np.random.default_rng(3)
+    expected = generator.uniform(0.5, 20.0, 20_000)
+    for strength in (0.5, 4.0):
+        factors = generator.gamma(strength, 1.0 / strength, len(expected))
+        clicks = generator.poisson(expected * factors).astype(float)
+        assert strength_of(clicks, expected) == pytest.approx(strength, rel=0.1)
+        error = np.mean((shrunken(clicks, expected) - factors) ** 2)
+        assert error < np.mean((clicks / expected - factors) ** 2) and error < np.mean((1.0 - factors) ** 2)
+
+
+def test_loss_is_the_mean_over_impressions() -> None:
+    p = ClickRate("position").fit(COUNTS).click_probability(COUNTS)
+    loss = -sum(row[4] * log(q) + (row[3] - row[4]) * log(1.0 - q) for row, q in zip(ROWS, p, strict=True))
+    assert log_loss(ClickRate("position").fit(COUNTS), COUNTS) == pytest.approx(loss / COUNTS.shown.sum(), rel=1e-12)
+
+
+def test_what_rates_do_not_tell_is_an_error() -> None:
+    with pytest.raises(ParameterError, match="by='pair'"):
+        ClickRate("position").fit(COUNTS).judgments()
+    heavy: Counts = counted([(0, 0, 1, 10, 12.5)])
+    with pytest.raises(DataError, match=r"clicks weigh 12\.5"):
+        log_loss(ClickRate().fit(heavy), heavy)
