@@ -50,7 +50,7 @@ class QueryEstimator(Estimator):
     """An estimator that learns from documents grouped by query; BaseRanker describes its attributes."""
 
     weighted: ClassVar[bool] = False
-    takes_document_weights: ClassVar[bool] = False
+    takes_document_weights: ClassVar[bool] = True
     takes_monotone: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
     imputation_: Imputation | None = None
