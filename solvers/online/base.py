@@ -57,6 +57,8 @@ class OnlineRanker(PassRanker):
         ),
     ] = None
 
+    takes_document_weights: ClassVar[bool] = True
+
     def _start(self, queries: Queries, stretch: Floats) -> None:
         """Set the state before the first query; stretch, (n_features,), is the square of the scaling factors."""
         raise NotImplementedError

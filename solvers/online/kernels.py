@@ -10,8 +10,8 @@ DIAGONAL     the same with the diagonal of Sigma alone
 PERCEPTRON   m <= 0: w += S z
 COMMITTEE    the same; before, w replaces the hypothesis of the shortest run of correct pairs if its run is longer
 
-A pair of weight x, that of i times that of j, has x C in place of C and gamma / x in place of gamma. A perceptron makes
-the steps of x such pairs, one after the other. Pairs that are drawn are drawn by their weight, and then have weight 1.
+A pair of weight x, that of i times that of j, is learned from as from x such pairs, one after the other: their steps
+add up to a formula in x. Pairs that are drawn are drawn by their weight, and then have weight 1.
 
 FULL and DIAGONAL are in online.second_order: a kernel compiles no rule that is not used with it.
 """
@@ -197,8 +197,12 @@ def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, st
                 state.weights[0] = np.nan  # the caller reports the overflow
             if not 0.0 < square < np.inf:
                 continue
-            strength = weight * rule.strength
-            step = min(strength, loss / square) if rule.kind == BOUNDED else loss / (square + 0.5 / strength)
+            if rule.kind == BOUNDED:
+                step = min(weight * rule.strength, loss / square)
+            else:
+                step = loss / (square + 0.5 / rule.strength)
+                if weight != 1.0:  # each leaves the same share of the loss
+                    step = loss / square * -np.expm1(weight * np.log1p(-square * step / loss))
         add(rows, z, columns, m, step, state.stretch, state.weights)
 
 
