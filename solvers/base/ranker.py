@@ -59,6 +59,8 @@ class BaseRanker(QueryEstimator):
         Whether fit takes query_weights.
     takes_document_weights : bool
         Whether fit takes document_weights.
+    refusals : mapping of str to str
+        Why some configurations cannot use them, by the names of the arguments of fit.
     takes_monotone : bool
         Whether the solver honours monotone constraints.
     validated : bool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
@@ -53,6 +53,7 @@ class QueryEstimator(Estimator):
     takes_document_weights: ClassVar[bool] = False
     takes_monotone: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
+    refusals: ClassVar[Mapping[str, str]] = {}
     imputation_: Imputation | None = None
     monotone_: Ints | None = None
 
@@ -83,6 +84,8 @@ class QueryEstimator(Estimator):
         """Return training data as Queries; note the number and names of the features, or check them unless reset."""
         queries = self._as_queries(X, y, qid, group, about, reset=reset)
         self._check_supported(queries)
+        if queries.document_weights is not None and (queries.document_weights == 1.0).all():
+            queries = replace(queries, document_weights=None, features_checked=True)
         self._knows_queries = queries.n_queries > 1 or (self._knows_queries and not reset)
         if reset:
             self.monotone_ = queries.monotone
@@ -111,7 +114,10 @@ class QueryEstimator(Estimator):
         supported = self.supports(self.get_params())
         for what, given in ((name, getattr(queries, name)) for name in (QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE)):
             if given is not None and what not in supported:
-                raise ParameterError(f"{self!r} cannot {VERBS[what]}: leave {what} out, or take a solver that can.")
+                why = f" {self.refusals[what]}" if what in self.refusals else ""
+                raise ParameterError(
+                    f"{self!r} cannot {VERBS[what]}: leave {what} out, or take a solver that can.{why}"
+                )
 
     def _imputation(self, queries: Queries) -> Imputation:
         """Return what is put in place of missing values, learned from the training data."""

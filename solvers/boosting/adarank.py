@@ -5,8 +5,9 @@
     a_t    = 1/2 log( sum P_t (1 + E(h_t)) / sum P_t (1 - E(h_t)) ),    f_t = a_1 h_1 + ... + a_t h_t
     P_t+1(q) proportional to weight(q) exp(-E(q, f_t)),  or to P_t(q) exp(-a_t E(q, h_t)), as AdaBoost
 
-Queries without documents of different grades, and queries that the metric skips, are left out. E(q, h) never changes:
-it is computed once (feature_tables), so that a round costs a product with that table and one ranking.
+Queries without documents of different grades, and queries that the metric skips, are left out. Weights of documents
+multiply gains and relevance in E. E(q, h) never changes: it is computed once (feature_tables), so that a round costs a
+product with that table and one ranking.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import SCALINGS, factors
-from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, feature_table
+from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, feature_table, weighed
 from ranktune.solvers.metrics.metrics import Metric
 
 DIRECTIONS = {"both": SIGNS, "up": SIGNS[:1]}
@@ -149,6 +150,7 @@ class Booster:
 
     def __post_init__(self) -> None:
         """Start with the weights of the queries."""
+        self.judgements = weighed(self.metric, self.queries)
         self.weights = self.queries.weight_of_query[self.table.kept]
         self.P = self.weights / self.weights.sum()
         self.coef = np.zeros(self.queries.n_features)
@@ -170,7 +172,7 @@ class Booster:
         self.coef[feature] += alpha * self.multiplier[feature]
         self.features.append(feature)
         self.alphas.append(float(alpha))
-        values = self.metric.per_query(scores(self.queries.features, self.coef), self.queries)[self.table.kept]
+        values = self.metric.per_query(scores(self.queries.features, self.coef), self.judgements)[self.table.kept]
         self.value = float(self.weights @ values / self.weights.sum())
         if self.vali is not None:
             self.value = self.metric.mean(scores(self.vali.features, self.coef), self.vali)

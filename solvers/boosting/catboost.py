@@ -25,7 +25,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.base.training_data import MONOTONE
+from ranktune.solvers.base.training_data import DOCUMENT_WEIGHTS, MONOTONE
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.growth import TrainingData
 from ranktune.solvers.boosting.limits import (
@@ -115,12 +115,15 @@ class CatBoostGrowth:
 
     def _binned(self) -> Any:
         """Return the training data in bins."""
-        features = self.queries.features
+        features, weights = self.queries.features, {}
+        if self.queries.is_weighted:  # a pool takes one of both
+            name = "group_weight" if self.queries.document_weights is None else "weight"
+            weights[name] = self.queries.weight_of_document
         pool = self.library.Pool(
             features if isinstance(features, np.ndarray) else sparse.csr_matrix(features),
             label=self.queries.grades,
             group_id=self.queries.query_of_document,
-            group_weight=None if self.queries.query_weights is None else self._document_weights(),
+            **weights,
         )
         pool.quantize(border_count=self.parameters["border_count"], nan_mode=self.parameters["nan_mode"])
         return pool
@@ -132,13 +135,9 @@ class CatBoostGrowth:
         if self._is_plain:
             length = rounds * self.parameters["learning_rate"]
             parameters["random_strength"] *= noise_after(length, self.queries.n_documents)
-        if self.queries.query_weights is not None:
-            parameters["l2_leaf_reg"] /= self._document_weights().mean()
+        if self.queries.is_weighted:  # CatBoost multiplies the penalty by their mean
+            parameters["l2_leaf_reg"] /= self.queries.weight_of_document.mean()
         return parameters
-
-    def _document_weights(self) -> Floats:
-        """Return the weight of each document; CatBoost multiplies the penalty by their mean."""
-        return np.repeat(self.queries.weight_of_query, self.queries.lengths)
 
 
 def noise_after(length: float, documents: int) -> float:
@@ -264,15 +263,18 @@ class CatBoostRanker(BoostedRanker):
 
     space_order = ("trees", "learning_rate", "depth", "l2", "randomness", "feature_share", "row_share", "loss")
     weighted: ClassVar[bool] = True
+    refusals: ClassVar[Mapping[str, str]] = {
+        DOCUMENT_WEIGHTS: "CatBoost's YetiRank and YetiRankPairwise do not use them: loss='QueryRMSE' does."
+    }
     takes_monotone: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = True
     needs_pairs: ClassVar[bool] = True
 
     @classmethod
     def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
-        """Return what a configuration can use: with YetiRank, CatBoost does not keep monotone constraints."""
+        """Return what a configuration can use: with YetiRank, CatBoost weighs no documents and keeps no constraints."""
         by_document = parameters.get("loss", QUERY_RMSE) == QUERY_RMSE
-        return super().supports(parameters) | ({MONOTONE} if by_document else frozenset())
+        return super().supports(parameters) | ({MONOTONE, DOCUMENT_WEIGHTS} if by_document else frozenset())
 
     def _start_scale(self, queries: Queries) -> float:
         return 1.0 if self.loss == QUERY_RMSE else pair_scale(queries)
@@ -280,8 +282,8 @@ class CatBoostRanker(BoostedRanker):
     def _source(self, training: TrainingQueries) -> CatBoostData:
         queries = training.queries
         check_single(queries.grades, "a grade")
-        if queries.query_weights is not None:
-            check_single(queries.query_weights, "a query's weight")
+        if queries.is_weighted:
+            check_single(queries.weight_of_document, "the weight of a query or document")
         check_single_features(queries, "CatBoostRanker")
         parameters = self._parameters()
         if queries.monotone is not None:

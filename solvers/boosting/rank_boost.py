@@ -1,6 +1,6 @@
 """RankBoost: boosting of thresholds on single features by the pairs that they order correctly.
 
-    D_1 = the same for all pairs of documents of a query with different grades
+    D_1 = the same for all pairs of documents of a query with different grades, times the weights of both documents
     h_t = [x_r > theta] with the largest |r_t|,  r_t = sum over pairs (i, j), y_i > y_j, of D_t(i, j) (h_t(i) - h_t(j))
     a_t = 1/2 log((1 + r_t) / (1 - r_t)),   D_t+1(i, j) proportional to D_t(i, j) exp(-a_t (h_t(i) - h_t(j)))
 
@@ -24,9 +24,8 @@ from ranktune.solvers.boosting.rounds import MAX_ACCURACY, PATIENCE, ROUNDS, STO
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import When
-from ranktune.solvers.data.grades import number_grades
+from ranktune.solvers.data.grades import copies_of, count_pairs, number_grades
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.solvers.models.trees import Trees, stumps
 
@@ -90,7 +89,7 @@ class RankBoost(RoundRanker["Booster"], TreeRanker):
 
     def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> Booster:
         queries = queries_with_pairs(queries)
-        by_row = None if queries.query_weights is None else np.repeat(queries.query_weights, queries.lengths)
+        by_row = queries.weight_of_document if queries.is_weighted else None
         bins = binned(queries.features, int(self.thresholds), by_row)
         return Booster(queries, vali, bins, self.average == "queries", None if self.stop == "never" else metric)
 
@@ -127,7 +126,8 @@ class Booster:
         self._watched_scores = self.scores if vali is None else np.zeros(vali.n_documents)
         self._weights = np.array(queries.weight_of_query)
         if by_query:
-            self._weights /= np.maximum(Judgements.of(queries).pairs(), 1.0)
+            self._weights /= count_pairs(queries.starts, self._codes, self._n_grades, copies=copies_of(queries))
+        self._copies = np.ones(n) if queries.document_weights is None else queries.document_weights
         self.features: list[int] = []
         self.thresholds: list[float] = []
         self.alphas: list[float] = []
@@ -136,7 +136,8 @@ class Booster:
         self._signs = np.zeros(queries.n_features, dtype=np.int64) if queries.monotone is None else queries.monotone
 
     def _potentials(self) -> float:
-        return float(kernels.potentials(self.scores, self._starts, self._codes, self._n_grades, self._weights, self._p))
+        given = (self.scores, self._starts, self._codes, self._n_grades, self._weights, self._copies)
+        return float(kernels.potentials(*given, self._p))
 
     def round(self) -> bool:
         """Add the best stump; return False where none separates two documents of different grades."""

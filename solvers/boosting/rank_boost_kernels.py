@@ -1,10 +1,10 @@
 """The kernels of RankBoost: potentials of documents instead of weights of pairs.
 
-The weight of a pair (i, j), y_i > y_j, is D(i, j) = w exp(f_j - f_i) / Z, w the weight of its query, f the scores so
-far: it is a product of a factor of i and a factor of j. So for any weak ranker h,
+The weight of a pair (i, j), y_i > y_j, is D(i, j) = w x_i x_j exp(f_j - f_i) / Z, w the weight of its query, x those
+of its documents, f the scores so far: it is a product of a factor of i and a factor of j. So for any weak ranker h,
 
     r = sum over pairs of D(i, j) (h_i - h_j) = sum over i of p_i h_i,
-    p_i = w ( exp(-f_i) sum of exp(f_j) over worse j - exp(f_i) sum of exp(-f_j) over better j ) / Z
+    p_i = w x_i ( exp(-f_i) sum of x_j exp(f_j) over worse j - exp(f_i) sum of x_j exp(-f_j) over better j ) / Z
 
 and a single pass over the documents of a query, grade by grade, gives all p. Exponents are relative to the middle of
 the query's scores, so that nothing overflows below a difference of 1,400.
@@ -20,7 +20,9 @@ from ranktune.solvers.core.compiled import compiled
 
 
 @compiled
-def potentials(scores: Floats, starts: Ints, codes: Codes, n_grades: Codes, weights: Floats, out: Floats) -> float:
+def potentials(
+    scores: Floats, starts: Ints, codes: Codes, n_grades: Codes, weights: Floats, copies: Floats, out: Floats
+) -> float:
     """Overwrite out with p, not yet divided by Z, and return Z, the sum of the weights of all pairs."""
     Z = 0.0
     for q in range(len(starts) - 1):
@@ -34,8 +36,8 @@ def potentials(scores: Floats, starts: Ints, codes: Codes, n_grades: Codes, weig
         middle = 0.5 * (low + high)
         up, down = np.zeros(k + 1), np.zeros(k + 1)  # of the grades below, and of those at or above
         for i in range(a, b):
-            up[codes[i] + 1] += np.exp(scores[i] - middle)
-            down[codes[i]] += np.exp(middle - scores[i])
+            up[codes[i] + 1] += copies[i] * np.exp(scores[i] - middle)
+            down[codes[i]] += copies[i] * np.exp(middle - scores[i])
         for g in range(k):
             up[g + 1] += up[g]
             down[k - 1 - g] += down[k - g]
@@ -43,8 +45,8 @@ def potentials(scores: Floats, starts: Ints, codes: Codes, n_grades: Codes, weig
         for i in range(a, b):
             exponential = np.exp(scores[i] - middle)
             worse, better = up[codes[i]] / exponential, down[codes[i] + 1] * exponential
-            part += worse
-            out[i] = weights[q] * (worse - better)
+            part += copies[i] * worse
+            out[i] = weights[q] * copies[i] * (worse - better)
         Z += weights[q] * part
     return Z
 

@@ -82,6 +82,7 @@ class RoundRanker(BaseRanker, Generic[B]):
 
     path_parameter: ClassVar[str | None] = "rounds"
     weighted: ClassVar[bool] = True
+    takes_document_weights: ClassVar[bool] = True
     validated: ClassVar[bool] = True
 
     def _booster(self, queries: Queries, vali: Queries | None, metric: Metric) -> B:

@@ -226,6 +226,9 @@ class XGBoostRanker(BoostedRanker):
 
     space_order = ("trees", "learning_rate", "depth", "min_weight", "l2", "feature_share", "row_share")
     weighted: ClassVar[bool] = True
+    refusals: ClassVar[Mapping[str, str]] = {
+        DOCUMENT_WEIGHTS: "XGBoost's own loss weighs whole queries only; loss='smoothed' and 'yetirank' take them."
+    }
     takes_missing: ClassVar[bool] = True
     needs_pairs: ClassVar[bool] = True
 

@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints, Mask
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Mask, as_floats
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.queries import Queries
 
 MAX_TABLE_GRADES = 7
 """Up to this number of grades in a query, loops over all grades beat trees: a row of 8 sums is one cache line."""
 
+NO_COPIES = np.zeros(0)
+"""Every document counts once."""
+
 _MAX_LEVELS = 64
 """Up to this number of grades in all, a table with a row per query tells which of them it has: no sorting."""
+
+
+def copies_of(queries: Queries) -> Floats:
+    """Return how many copies each document counts as, its weight, (n_documents,); empty where each counts as one."""
+    return NO_COPIES if queries.document_weights is None else as_floats(queries.document_weights)
 
 
 def number_grades(grades: Floats, starts: Ints) -> tuple[Codes, Codes]:
@@ -70,15 +78,16 @@ def shared_levels(values: Floats, most: int) -> tuple[Floats, Ints]:
     return levels, number
 
 
-def grade_cells(starts: Ints, codes: Codes, n_grades: Codes) -> tuple[Ints, Floats, Floats]:
+def grade_cells(starts: Ints, codes: Codes, n_grades: Codes, copies: Floats = NO_COPIES) -> tuple[Ints, Floats, Floats]:
     """Return the cell of each document, the documents of each cell, and those of lower grades; a cell a grade a query.
 
-    The cells of query q are the n_grades[q] from sum(n_grades[:q]) on.
+    The cells of query q are the n_grades[q] from sum(n_grades[:q]) on. A document counts as often as copies says.
     """
     ends = np.cumsum(n_grades, dtype=np.int64)
     cells: Ints = np.repeat(ends - n_grades, np.diff(starts)) + codes.astype(np.int64)
-    counts = np.bincount(cells, minlength=int(ends[-1])).astype(np.float64)
-    return cells, counts, np.cumsum(counts) - counts - np.repeat(starts[:-1].astype(np.float64), n_grades)
+    counts = np.bincount(cells, copies if len(copies) else None, int(ends[-1])).astype(np.float64)
+    before = np.cumsum(counts) - counts
+    return cells, counts, before - np.repeat(before[ends - n_grades], n_grades)
 
 
 def partners_by_cell(counts: Floats, below: Floats, n_grades: Codes, adjacent: bool) -> tuple[Floats, Floats]:
@@ -95,9 +104,11 @@ def partners_by_cell(counts: Floats, below: Floats, n_grades: Codes, adjacent: b
     return below, np.repeat(lengths, n_grades) - below - counts
 
 
-def count_pairs(starts: Ints, codes: Codes, n_grades: Codes, adjacent: bool = False) -> Floats:
+def count_pairs(
+    starts: Ints, codes: Codes, n_grades: Codes, adjacent: bool = False, copies: Floats = NO_COPIES
+) -> Floats:
     """Return the pairs of documents of different grades, or of adjacent ones, in each query, (n_queries,)."""
-    _, counts, below = grade_cells(starts, codes, n_grades)
+    _, counts, below = grade_cells(starts, codes, n_grades, copies)
     worse, _ = partners_by_cell(counts, below, n_grades, adjacent)
     first = np.cumsum(n_grades, dtype=np.int64) - n_grades
     pairs: Floats = np.add.reduceat(counts * worse, first)

@@ -127,12 +127,12 @@ def one_by_one(
 ) -> None:
     """Overwrite the columns a to b of slope, a column after the other."""
     n = len(codes)
-    scores, derivative = np.empty(n), np.empty(n)
+    scores, derivative, once = np.empty(n), np.empty(n), np.zeros(0)
     for c in range(a, b):
         for i in range(n):
             scores[i] = S[i, c]
         rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1, None)
-        list_loss(rule, None, scores, codes, k, gains, 0, derivative)
+        list_loss(rule, None, scores, codes, k, gains, once, 0, derivative)
         for i in range(n):
             slope[i, c] = derivative[i]
 

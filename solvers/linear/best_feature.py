@@ -12,7 +12,7 @@ from ranktune.solvers.base.vocabulary import METRIC
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, columns, table_parts
+from ranktune.solvers.metrics.feature_tables import SIGNS, candidates, columns, table_parts, weighed
 from ranktune.solvers.metrics.metrics import Metric, chosen_metric
 
 MANY_QUERIES, SAMPLE = 1000, 250
@@ -51,6 +51,7 @@ class BestFeature(LinearRanker):
 
     indicates_missing: ClassVar[bool] = False
     weighted: ClassVar[bool] = True
+    takes_document_weights: ClassVar[bool] = True
     metric: Annotated[str, METRIC] = "auto"
     _: KW_ONLY
     max_features: Annotated[
@@ -65,7 +66,7 @@ class BestFeature(LinearRanker):
         if queries.monotone is not None:
             left &= queries.monotone[chosen][:, None] * np.array(SIGNS) >= 0.0
         no_scores = np.zeros(queries.n_documents)
-        measured = ~np.isnan(metric.per_query(no_scores, queries))
+        measured = ~np.isnan(metric.per_query(no_scores, weighed(metric, queries)))
         if not measured.any():
             metric.mean(no_scores, queries)  # raises DataError
         weights = None if queries.query_weights is None else queries.query_weights[measured]

@@ -62,6 +62,7 @@ class ComposedRanker(LinearRanker):
     """
 
     weighted: ClassVar[bool] = True
+    takes_document_weights: ClassVar[bool] = True
     scaled_within_queries: ClassVar[bool] = True
     scaling: str
     objective_: float

@@ -94,7 +94,6 @@ def joined_grades(parts: Sequence[GradeMoments]) -> GradeMoments:
 class PointwiseRanker(ComposedRanker):
     """Base of the pointwise rankers, whose loss is a sum over documents: its weight is of the mean of one document."""
 
-    takes_document_weights: ClassVar[bool] = True
     scaling: str = "standard"
     centre: str
 

@@ -1,10 +1,11 @@
 """The domination loss: every document should score above all documents of lower grades together.
 
-    loss = sum over q of a_q sum over i with D(i) nonempty of log(1 + sum over j in D(i) of exp(s_j - s_i + u_i - u_j))
+    loss = sum over q of a_q sum over i with D(i) nonempty of
+           x_i log(1 + sum over j in D(i) of x_j exp(s_j - s_i + u_i - u_j))
 
-D(i) are the documents of i's query with lower grades; u is the margin of a grade or of a document; a_q follows from
-average. Margins only shift the scores, to s - u. The logarithm is a soft maximum over D(i), which emphasises the top of
-the list. The loss is convex in the scores s.
+D(i) are the documents of i's query with lower grades; x is the weight of a document, which counts as x of them; u is
+the margin of a grade or of a document; a_q follows from average. Margins only shift the scores, to s - u. The logarithm
+is a soft maximum over D(i), which emphasises the top of the list. The loss is convex in the scores s.
 """
 
 from __future__ import annotations
@@ -138,7 +139,9 @@ class DominationLoss(Composable):
         codes, n_grades = number_grades(grades, starts)
         first_level, level, order, bounds = kernels.number_levels(starts, codes, n_grades)
         margins = self._margins(grades[order[bounds[:-1]]])
-        return Lists(starts, first_level, level, order, bounds, margins, self._weights(queries, codes, n_grades))
+        copies = np.ones(queries.n_documents) if queries.document_weights is None else queries.document_weights
+        weights = self._weights(queries, codes, n_grades, copies)
+        return Lists(starts, first_level, level, order, bounds, margins, weights, as_floats(copies))
 
     def _margins(self, grades: Floats) -> Floats:
         """Return the u of each level, (n_levels,), from its grade."""
@@ -168,16 +171,16 @@ class DominationLoss(Composable):
             )
         return float(self.margin_scale) * margins
 
-    def _weights(self, queries: Queries, codes: Codes, n_grades: Codes) -> Floats:
+    def _weights(self, queries: Queries, codes: Codes, n_grades: Codes, copies: Floats) -> Floats:
         """Return a_q, (n_queries,)."""
         weights = queries.weight_of_query.astype(np.float64)
         if self.average == "none":
             return weights
-        above = np.add.reduceat((codes > 0).astype(np.float64), queries.starts[:-1])
+        above = np.add.reduceat((codes > 0) * copies, queries.starts[:-1])
         if self.average == "documents":
             return weights / max(float(weights @ above), np.finfo(np.float64).tiny)
         total = float(weights[n_grades > 1].sum())
-        return weights / np.maximum(above, 1.0) / max(total, np.finfo(np.float64).tiny)
+        return weights / np.where(above > 0.0, above, 1.0) / max(total, np.finfo(np.float64).tiny)
 
 
 def _evaluator(lists: Lists, shift: Floats | None) -> Evaluate:

@@ -1,17 +1,18 @@
 """The domination loss of queries, its gradient by score, and the second derivatives in a form of sums over documents.
 
 t = s - u   score less the grade's margin       level   the documents of one query that share a grade; 0 the lowest
-Z_k         sum of exp(t_j) over the levels below k                    a_q     weight of the query
-q_k(j)      exp(t_j) / Z_k: the soft maximum of the lower documents    sigma_i = Z_k / (Z_k + exp(t_i)), k of i
+Z_k         sum of c_j exp(t_j) over the levels below k                a_q     weight of the query
+q_k(j)      c_j exp(t_j) / Z_k: the soft maximum of lower documents    c       weight of the document
+sigma_i     Z_k / (Z_k + exp(t_i)), k of i
 
-    loss = sum over q of a_q sum over i above level 0 of log(1 + Z_k / exp(t_i))
+    loss = sum over q of a_q sum over i above level 0 of c_i log(1 + Z_k / exp(t_i))
 
 By the law of total variance the curvature along x is, without cancellation,
 
     sum over k of S_k Var_{q_k}(x) + sum over i of curvature_i (x_i - M_k)^2
 
-with S_k the sum of a_q sigma_i over level k, curvature_i = a_q sigma_i (1 - sigma_i), M_k the mean of x under q_k.
-Between levels only ratios of neighbours pass, alpha_k = Z_k / Z_(k+1) <= 1, so nothing can overflow:
+with S_k the sum of a_q c_i sigma_i over level k, curvature_i = a_q c_i sigma_i (1 - sigma_i), M_k the mean of x under
+q_k. Between levels only ratios of neighbours pass, alpha_k = Z_k / Z_(k+1) <= 1, so nothing can overflow:
 
     M_(k+1) = alpha_k M_k + sum over level k of share_j x_j,  share_j = q_(k+1)(j);    T_k = S_k + alpha_k T_(k+1)
 
@@ -38,7 +39,8 @@ class Lists(NamedTuple):
     """The queries in the form of the kernels; levels are numbered through all queries.
 
     starts (n_queries + 1,), first_level (n_queries + 1,), level (n_documents,), order (n_documents,) documents by
-    level, bounds (n_levels + 1,) where each level starts in order, margins (n_levels,) u, weights (n_queries,) a_q.
+    level, bounds (n_levels + 1,) where each level starts in order, margins (n_levels,) u, weights (n_queries,) a_q,
+    copies (n_documents,) c.
     """
 
     starts: Ints
@@ -48,6 +50,7 @@ class Lists(NamedTuple):
     bounds: Ints
     margins: Floats
     weights: Floats
+    copies: Floats
 
 
 class State(NamedTuple):
@@ -124,11 +127,12 @@ def evaluate_query(q: int, lists: Lists, scores: Floats, state: State) -> float:
         if k > first:
             behind = state.log_z[k] - (scores[i] - lists.margins[k])
             ratio = np.exp(-abs(behind))
-            total += max(behind, 0.0) + np.log1p(ratio)
+            total += lists.copies[i] * (max(behind, 0.0) + np.log1p(ratio))
             sigma = (1.0 if behind > 0.0 else ratio) / (1.0 + ratio)
-            state.gradient[i] = -weight * sigma
-            state.curvature[i] = weight * ratio / (1.0 + ratio) ** 2
-            state.S[k] += weight * sigma
+            share = lists.copies[i] * weight
+            state.gradient[i] = -share * sigma
+            state.curvature[i] = share * ratio / (1.0 + ratio) ** 2
+            state.S[k] += share * sigma
     state.T[last - 1] = state.S[last - 1]
     for k in range(last - 2, first, -1):
         state.T[k] = state.S[k] + state.alpha[k] * state.T[k + 1]
@@ -147,14 +151,14 @@ def evaluate_query(q: int, lists: Lists, scores: Floats, state: State) -> float:
 def _level_masses(
     lists: Lists, scores: Floats, a: int, b: int, first: int, last: int, out: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the largest t and the sum of exp(t - largest) of each level; out, (b - a,) gets these exponentials."""
+    """Return the largest t and the sum of c exp(t - largest) of each level; out, (b - a,) gets these terms."""
     top, mass = np.full(last - first, -np.inf), np.zeros(last - first)
     for i in range(a, b):
         k = lists.level[i] - first
         top[k] = max(top[k], scores[i] - lists.margins[first + k])
     for i in range(a, b):
         k = lists.level[i] - first
-        out[i - a] = np.exp(scores[i] - lists.margins[first + k] - top[k])
+        out[i - a] = lists.copies[i] * np.exp(scores[i] - lists.margins[first + k] - top[k])
         mass[k] += out[i - a]
     return top, mass
 
@@ -180,7 +184,7 @@ def value(lists: Lists, scores: Floats, scratch: Floats) -> float:
             k = lists.level[i] - first
             if k > 0:
                 behind = log_z[k] - (scores[i] - lists.margins[first + k])
-                part += max(behind, 0.0) + np.log1p(np.exp(-abs(behind)))
+                part += lists.copies[i] * (max(behind, 0.0) + np.log1p(np.exp(-abs(behind))))
         total += lists.weights[q] * part
     return total
 
@@ -202,7 +206,7 @@ def stiffen(lists: Lists, scores: Floats, state: State, share: float) -> None:
             if k > first:
                 behind = state.log_z[k] - (scores[i] - lists.margins[k])
                 if behind > 1.0:
-                    bound = lists.weights[q] * np.tanh(0.5 * behind) / (2.0 * behind)
+                    bound = lists.copies[i] * lists.weights[q] * np.tanh(0.5 * behind) / (2.0 * behind)
                     state.curvature[i] += share * (bound - state.curvature[i])
 
 

@@ -3,7 +3,7 @@
     loss = weighted mean over the queries with pairs of -sum_i p_i log softmax(s)_i,  p = softmax(gain(y) / temperature)
 
 The top-one likelihood of ListNet. It is convex in the scores, and does not change when all scores of a query shift.
-Queries of one document or one grade do not count.
+Queries of one document or one grade do not count. A document of weight x counts as x of them in both distributions.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice, check_positive
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
 from ranktune.solvers.metrics.gains import GAINS
@@ -66,12 +67,12 @@ class SoftmaxCrossEntropy(Composable):
 
     def prepared(self, queries: Queries, others: Floats = NO_GRADES) -> Evaluate:
         """Return value_and_gradient on queries, with what depends on the grades alone computed once."""
-        starts = as_ints(queries.starts)
+        starts, copies = as_ints(queries.starts), copies_of(queries)
         target, weights = self._targets(queries)
 
         def evaluate(scores: Floats) -> tuple[float, Floats]:
             slope = np.empty(len(target))
-            value = _mean_cross_entropies(as_floats(scores), target, starts, weights, slope)
+            value = _mean_cross_entropies(as_floats(scores), target, starts, copies, weights, slope)
             return value, slope
 
         return evaluate
@@ -80,7 +81,7 @@ class SoftmaxCrossEntropy(Composable):
         """Return the target of each document, (n_documents,), and the weight of each query, 0 if it does not count."""
         gains = queries.grades if self.gain == "linear" else _doubled(queries)
         target, weights = gains / self.temperature, np.array(queries.weight_of_query)
-        _targets(target, as_ints(queries.starts), weights)
+        _targets(target, as_ints(queries.starts), copies_of(queries), weights)
         return target, weights
 
 
@@ -97,8 +98,11 @@ def _doubled(queries: Queries) -> Floats:
 
 
 @compiled
-def _targets(values: Floats, starts: Ints, weights: Floats) -> None:
-    """Overwrite values by their softmax within each query, and weights by 0 where all values are equal."""
+def _targets(values: Floats, starts: Ints, copies: Floats, weights: Floats) -> None:
+    """Overwrite values by their softmax within each query, and weights by 0 where all values are equal.
+
+    A document counts as often as copies, (n_documents,), says, which is empty where each counts once.
+    """
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
         high, low = values[a], values[a]
@@ -108,14 +112,16 @@ def _targets(values: Floats, starts: Ints, weights: Floats) -> None:
             weights[q] = 0.0
         total = 0.0
         for i in range(a, b):
-            values[i] = np.exp(values[i] - high)
+            values[i] = np.exp(values[i] - high) * (copies[i] if len(copies) > 0 else 1.0)
             total += values[i]
         for i in range(a, b):
             values[i] /= total
 
 
 @compiled
-def _mean_cross_entropies(scores: Floats, target: Floats, starts: Ints, weights: Floats, slope: Floats) -> float:
+def _mean_cross_entropies(
+    scores: Floats, target: Floats, starts: Ints, copies: Floats, weights: Floats, slope: Floats
+) -> float:
     """Return the weighted mean of the queries' cross entropies, and overwrite slope with its derivative by score."""
     total, count = 0.0, 0.0
     for q in range(len(starts) - 1):
@@ -130,7 +136,7 @@ def _mean_cross_entropies(scores: Floats, target: Floats, starts: Ints, weights:
             high = max(high, scores[i])
         mass, inner = 0.0, 0.0
         for i in range(a, b):
-            slope[i] = np.exp(scores[i] - high)
+            slope[i] = np.exp(scores[i] - high) * (copies[i] if len(copies) > 0 else 1.0)
             mass += slope[i]
             inner += target[i] * (scores[i] - high)
         share = weights[q] / count

@@ -17,6 +17,8 @@ the tree of grade_tree for more grades, and one number a grade where pairs are o
 query are active. Sums and counts are float64: counts are exact up to 2^53. Positions and codes are uint32: an index
 that cannot be negative spares numba a test for wrapping around.
 
+A document of weight x counts x times, so that a pair weighs x_i x_j. Without weights the factor 1 changes no bit.
+
 Source: Lee & Lin 2014, "Large-scale linear RankSVM", Neural Computation 26, sections 3 to 5.
 """
 
@@ -45,18 +47,18 @@ def slopes_of_ties(graded: GradedLists, adjacent: bool) -> Floats:
 
     That is half the gradient by score of the squared hinge of margin 1.
     """
-    starts, codes, n_grades, weights = graded
-    cells, counts, below = grade_cells(starts, codes, n_grades)
+    starts, codes, n_grades, weights, copies = graded
+    cells, counts, below = grade_cells(starts, codes, n_grades, copies)
     worse, better = partners_by_cell(counts, below, n_grades, adjacent)
     slopes: Floats = (np.repeat(weights, n_grades) * (better - worse))[cells]
-    return slopes
+    return slopes * copies if len(copies) else slopes
 
 
 def windows_of_ties(graded: GradedLists, adjacent: bool, windows: Windows) -> None:
     """Fill windows as evaluate does where all scores are equal, but for the slopes. Cost: no sorting."""
-    starts, codes, n_grades, _ = graded
+    starts, codes, n_grades, _, copies = graded
     lengths = np.diff(starts)
-    cells, counts, below = grade_cells(starts, codes, n_grades)
+    cells, counts, below = grade_cells(starts, codes, n_grades, copies)
     worse, better = partners_by_cell(counts, below, n_grades, adjacent)
     windows.order[:] = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     windows.low[:], windows.high[:], windows.codes[:] = 0, np.repeat(lengths, lengths), codes
@@ -71,7 +73,7 @@ class ActivePairs:
         longest, self._most = int(np.diff(graded.starts).max()), int(graded.n_grades.max())
         self._bucket, self._ends = np.empty((2, 2 * longest + 1), dtype=np.uint32)
         self._sorted, self._table = np.empty(graded.starts[-1]), np.empty((longest + 1, 16))
-        self._ranked, self._total = np.empty((2, longest))
+        self._ranked, self._total, self._counted = np.empty((3, longest))
 
     def evaluate(self, scores: Floats, margin: float, windows: Windows) -> tuple[float, float]:
         """Return the weighted losses, the squared hinge and the hinge, of margin.
@@ -82,7 +84,7 @@ class ActivePairs:
         given = (self._graded, margin, self._adjacent, windows, self._sorted)
         squared, linear = slopes_few(*given, self._table)
         if self._most > MAX_TABLE_GRADES:
-            more = slopes_rest(*given, _room(self._most), _room(self._most), self._total, self._ranked)
+            more = slopes_rest(*given, _room(self._most), _room(self._most), self._total, self._ranked, self._counted)
             squared, linear = squared + more[0], linear + more[1]
         return squared, linear
 
@@ -94,7 +96,7 @@ class ActivePairs:
         given = (self._graded, self._adjacent, windows, by_document)
         multiply_few(*given, self._table, self._ranked, out)
         if self._most > MAX_TABLE_GRADES:
-            multiply_rest(*given, _room(self._most), self._ranked, self._total, out)
+            multiply_rest(*given, _room(self._most), self._ranked, self._total, self._counted, out)
 
 
 def _room(n_grades: int) -> Floats:

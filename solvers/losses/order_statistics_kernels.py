@@ -27,24 +27,29 @@ STEP = np.triu(np.ones((8, 8)), 1)
 
 
 class GradedLists(NamedTuple):
-    """The grades of queries, numbered (see data.grades), and the weight of each query, (n_queries,)."""
+    """The grades of queries, numbered (see data.grades), and the weight of each query, (n_queries,).
+
+    copies, (n_documents,), says how often each document counts: a pair weighs the product. Empty: each counts once.
+    """
 
     starts: Ints
     codes: Codes
     n_grades: Codes
     weights: Floats
+    copies: Floats
 
     def part(self, first: int, last: int) -> GradedLists:
         """Return those of the queries first to last - 1."""
         starts = self.starts[first : last + 1]
         a, b = starts[0], starts[-1]
-        return GradedLists(starts - a, self.codes[a:b], self.n_grades[first:last], self.weights[first:last])
+        codes, n_grades, weights, copies = self[1:]
+        return GradedLists(starts - a, codes[a:b], n_grades[first:last], weights[first:last], copies[a:b])
 
 
 class Windows(NamedTuple):
     """The active pairs of one squared hinge, (n_documents,) each, by position but for slope, which is by document.
 
-    degree is the number of active pairs of a document, slope the gradient by score.
+    degree is the number of active partners of a document, as often as they count, slope the gradient by score.
     """
 
     order: Codes
@@ -69,7 +74,7 @@ def rank(
     Only differences of scores matter, and small numbers round less in the sums. bucket (longest query,) and ends
     (2 * longest query + 1,) are scratch. Of a query with one grade, nothing is active and nothing is sorted.
     """
-    starts, of_document, n_grades, _ = graded
+    starts, of_document, n_grades, _, _ = graded
     order, low, high, codes, _, _ = windows
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
@@ -109,7 +114,7 @@ def slopes_few(
     table, (longest query + 1, 16), is scratch: row r has the sum, and from 8 on the count, of the positions before r
     with grades below g. Half the degrees is the number of pairs.
     """
-    starts, _, n_grades, weights = graded
+    starts, _, n_grades, weights, copies = graded
     order, low, high, codes, degree, slope = windows
     squared, linear = 0.0, 0.0
     for q in range(len(starts) - 1):
@@ -121,14 +126,15 @@ def slopes_few(
         if n_grades[q] > MAX_TABLE_GRADES:
             continue
         n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
-        degrees, slopes, part, hinge = degree[a:b], slope[a:b], 0.0, 0.0
+        degrees, slopes, part, hinge, often = degree[a:b], slope[a:b], 0.0, 0.0, copies[a:b]
         for g in range(16):
             table[0, g] = 0.0
         for r in range(n):
+            x = often[o[r]] if len(often) > 0 else 1.0
             for g in range(8):
-                table[r + 1, g] = table[r, g] + t[r] * STEP[c[r], g]
+                table[r + 1, g] = table[r, g] + x * t[r] * STEP[c[r], g]
             for g in range(8):
-                table[r + 1, 8 + g] = table[r, 8 + g] + STEP[c[r], g]
+                table[r + 1, 8 + g] = table[r, 8 + g] + x * STEP[c[r], g]
         for r in range(n):
             g, x, y = c[r], lo[r], hi[r]
             total = (table[n, g] - table[x, g]) + (table[y, 7] - table[y, g + 1])
@@ -139,12 +145,12 @@ def slopes_few(
                 total -= (table[n, f] - table[x, f]) + (table[y, 7] - table[y, h])
                 worse -= table[n, 8 + f] - table[x, 8 + f]
                 better -= table[y, 15] - table[y, 8 + h]
-            d, m = better + worse, better - worse
+            d, m, x = better + worse, better - worse, often[o[r]] if len(often) > 0 else 1.0
             quadratic = d * t[r] - total
-            part += t[r] * (quadratic + 2.0 * margin * m) + 0.5 * margin * margin * d
-            hinge += t[r] * m + 0.5 * margin * d
+            part += x * (t[r] * (quadratic + 2.0 * margin * m) + 0.5 * margin * margin * d)
+            hinge += x * (t[r] * m + 0.5 * margin * d)
             degrees[r] = d
-            slopes[o[r]] = 2.0 * weight * (quadratic + margin * m)
+            slopes[o[r]] = x * (2.0 * weight * (quadratic + margin * m))
         if not part < 0.0:  # only by rounding; NaN must stay
             squared += weight * part
         if not hinge < 0.0:
@@ -166,7 +172,7 @@ def multiply_few(
 
     table and ranked are scratch, see slopes_few.
     """
-    starts, _, n_grades, weights = graded
+    starts, _, n_grades, weights, copies = graded
     order, low, high, codes, degree, _ = windows
     for q in range(len(starts) - 1):
         a, b, twice = starts[q], starts[q + 1], 2.0 * weights[q]
@@ -177,7 +183,7 @@ def multiply_few(
         if n_grades[q] > MAX_TABLE_GRADES:
             continue
         n, v, c, lo, hi, o = b - a, by_document[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
-        degrees, result, mean = degree[a:b], out[a:b], 0.0
+        degrees, result, mean, often = degree[a:b], out[a:b], 0.0, copies[a:b]
         for r in range(n):
             ranked[r] = v[o[r]]
             mean += ranked[r]
@@ -186,15 +192,17 @@ def multiply_few(
             table[0, g] = 0.0
         for r in range(n):
             ranked[r] -= mean
+            x = often[o[r]] if len(often) > 0 else 1.0
             for g in range(8):
-                table[r + 1, g] = table[r, g] + ranked[r] * STEP[c[r], g]
+                table[r + 1, g] = table[r, g] + x * ranked[r] * STEP[c[r], g]
         for r in range(n):
             g, x, y = c[r], lo[r], hi[r]
             total = (table[n, g] - table[x, g]) + (table[y, 7] - table[y, g + 1])
             if adjacent:
                 f, h = g - 1 if g > 0 else 0, g + 2 if g < 6 else 7
                 total -= (table[n, f] - table[x, f]) + (table[y, 7] - table[y, h])
-            result[o[r]] = twice * (degrees[r] * ranked[r] - total)
+            x = often[o[r]] if len(often) > 0 else 1.0
+            result[o[r]] = x * (twice * (degrees[r] * ranked[r] - total))
 
 
 @compiled
@@ -208,9 +216,10 @@ def slopes_rest(
     counts: Floats,
     total: Floats,
     excess: Floats,
+    counted: Floats,
 ) -> tuple[float, float]:
-    """Do what slopes_few does for the other queries; sums, counts, total and excess are scratch."""
-    starts, _, n_grades, weights = graded
+    """Do what slopes_few does for the other queries; the last arrays are scratch."""
+    starts, _, n_grades, weights, copies = graded
     order, low, high, codes, degree, slope = windows
     squared, linear = 0.0, 0.0
     for q in range(len(starts) - 1):
@@ -219,17 +228,20 @@ def slopes_rest(
             continue
         n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
         d, slopes, part, hinge, g, m = degree[a:b], slope[a:b], 0.0, 0.0, total[: b - a], excess[: b - a]
+        x = counted[:n]
+        for r in range(n):
+            x[r] = copies[a + o[r]] if len(copies) > 0 else 1.0
         if adjacent:
-            sum_and_count_adjacent(t, c, k, lo, hi, sums, counts, g, d, m)
+            sum_and_count_adjacent(t, x, c, k, lo, hi, sums, counts, g, d, m)
         elif lo[n - 1] == 0 and hi[0] == n:
-            sum_and_count_all(t, c, k, sums, counts, g, d, m)
+            sum_and_count_all(t, x, c, k, sums, counts, g, d, m)
         else:
-            sum_and_count_many(t, c, k, lo, hi, sums, counts, g, d, m)
+            sum_and_count_many(t, x, c, k, lo, hi, sums, counts, g, d, m)
         for r in range(n):
             quadratic = d[r] * t[r] - g[r]
-            part += t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r]
-            hinge += t[r] * m[r] + 0.5 * margin * d[r]
-            slopes[o[r]] = 2.0 * weight * (quadratic + margin * m[r])
+            part += x[r] * (t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r])
+            hinge += x[r] * (t[r] * m[r] + 0.5 * margin * d[r])
+            slopes[o[r]] = x[r] * (2.0 * weight * (quadratic + margin * m[r]))
         if not part < 0.0:
             squared += weight * part
         if not hinge < 0.0:
@@ -246,10 +258,11 @@ def multiply_rest(
     sums: Floats,
     ranked: Floats,
     total: Floats,
+    counted: Floats,
     out: Floats,
 ) -> None:
-    """Do what multiply_few does for the other queries; sums, ranked and total are scratch."""
-    starts, _, n_grades, weights = graded
+    """Do what multiply_few does for the other queries; sums, ranked, total and counted are scratch."""
+    starts, _, n_grades, weights, copies = graded
     order, low, high, codes, degree, _ = windows
     for q in range(len(starts) - 1):
         a, b, k, twice = starts[q], starts[q + 1], n_grades[q], 2.0 * weights[q]
@@ -261,13 +274,15 @@ def multiply_rest(
             t[r] = v[o[r]]
             mean += t[r]
         mean /= n
+        x = counted[:n]
         for r in range(n):
             t[r] -= mean
+            x[r] = copies[a + o[r]] if len(copies) > 0 else 1.0
         if adjacent:
-            sum_adjacent(t, c, k, lo, hi, sums, g)
+            sum_adjacent(t, x, c, k, lo, hi, sums, g)
         elif lo[n - 1] == 0 and hi[0] == n:
-            sum_all(t, c, k, sums, g)
+            sum_all(t, x, c, k, sums, g)
         else:
-            sum_many(t, c, k, lo, hi, sums, g)
+            sum_many(t, x, c, k, lo, hi, sums, g)
         for r in range(n):
-            result[o[r]] = twice * (d[r] * t[r] - g[r])
+            result[o[r]] = x[r] * (twice * (d[r] * t[r] - g[r]))

@@ -3,6 +3,7 @@
     loss = sum of weight(i, j) phi(s_i - s_j),   phi hinge max(0, m - z), its square, or log(1 + exp(-z))
 
 s      (n,) scores              codes  (n,) the number of each grade among the k of the list, lowest 0
+x      (n,) how often each document counts: a pair weighs x_i x_j more; empty: once
 slope  (n,) overwritten with the derivative of loss by s, the weights held constant (LambdaRank's convention)
 u      (n,) gain of each document, not falling with its grade      v  (K,) what the first K ranks count, not rising
 
@@ -45,6 +46,8 @@ class PairRule(NamedTuple):
 class Lists(NamedTuple):
     """The grades of all lists: starts (n_lists + 1,), codes and gain (n_documents,), n_grades and keys (n_lists,).
 
+    copies, (n_documents,), says how often each document counts; it is empty where each counts once.
+
     keys tell the noise of a list from that of others. n_grades are of the type of other sizes, so that numba compiles
     what works with sizes once.
     """
@@ -54,6 +57,7 @@ class Lists(NamedTuple):
     n_grades: Ints
     gain: Floats
     keys: Ints
+    copies: Floats
 
 
 @compiled
@@ -69,8 +73,8 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
             for i in range(a, b):
                 slope[i] = 0.0
             continue
-        codes, gain, by_score = lists.codes[a:b], lists.gain[a:b], slope[a:b]
-        loss = list_loss(rule, rule.noise, scores[a:b], codes, lists.n_grades[q], gain, lists.keys[q], by_score)
+        codes, gain, x, by_score = lists.codes[a:b], lists.gain[a:b], lists.copies[a:b], slope[a:b]
+        loss = list_loss(rule, rule.noise, scores[a:b], codes, lists.n_grades[q], gain, x, lists.keys[q], by_score)
         total += weights[q] * loss
         for i in range(a, b):
             slope[i] *= weights[q]
@@ -86,22 +90,30 @@ def mean_losses(rule: PairRule, lists: Lists, weights: Floats, scores: Floats, s
 
 @compiled
 def list_loss(
-    rule: PairRule, noise: noisy.Rule | None, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats
+    rule: PairRule,
+    noise: noisy.Rule | None,
+    s: Floats,
+    codes: Codes,
+    k: int,
+    u: Floats,
+    x: Floats,
+    key: int,
+    slope: Floats,
 ) -> float:
     """Return the loss of one list, over the sum of its weights if rule.mean, and overwrite slope by its derivative.
 
     noise is rule.noise: where an argument is None, numba leaves out the branch and compiles nothing that it calls.
     """
     if noise is not None:
-        loss, weight = noisy_pairs(noise, s, codes, k, u, key, slope)
-    elif len(rule.values) > 0 and rule.phi == LOGISTIC and spread(s) < WIDE:
+        loss, weight = noisy_pairs(noise, s, codes, k, u, x, key, slope)
+    elif len(rule.values) > 0 and rule.phi == LOGISTIC and len(x) == 0 and spread(s) < WIDE:
         loss, weight = logistic_swaps(rule.values, s, codes, k, u, slope)
     elif len(rule.values) > 0:
-        loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, slope)
+        loss, weight = swap_pairs(rule.phi, rule.margin, rule.values, s, codes, u, x, slope)
     elif rule.phi == LOGISTIC:
-        loss, weight = all_pairs(rule.phi, rule.margin, s, codes, slope)
+        loss, weight = all_pairs(rule.phi, rule.margin, s, codes, x, slope)
     else:
-        loss, weight = hinge_pairs(rule.phi, rule.margin, s, codes, k, slope)
+        loss, weight = hinge_pairs(rule.phi, rule.margin, s, codes, k, x, slope)
     if weight <= 0.0:
         return 0.0
     if not rule.mean:
@@ -113,12 +125,12 @@ def list_loss(
 
 @compiled
 def noisy_pairs(
-    noise: noisy.Rule, s: Floats, codes: Codes, k: int, u: Floats, key: int, slope: Floats
+    noise: noisy.Rule, s: Floats, codes: Codes, k: int, u: Floats, x: Floats, key: int, slope: Floats
 ) -> tuple[float, float]:
     """Sum over the pairs that have a weight in noisy rankings, which are the same in every round."""
     starts, keys, share = np.array([0, len(s)]), np.array([key]), np.ones(1)
     levels = np.full(1, k, dtype=np.uint32)
-    lists = noisy.Lists(starts, u, codes, levels, share, keys)
+    lists = noisy.Lists(starts, u, codes, levels, share, keys, x)
     return noisy.derivatives(noise, lists, 0, 0, 1, s, slope, np.empty(len(s)))
 
 
@@ -146,7 +158,7 @@ def best(s: Floats, codes: Codes, top: Ints) -> None:
 
 @compiled
 def swap_pairs(
-    phi: int, margin: float, v: Floats, s: Floats, codes: Codes, u: Floats, slope: Floats
+    phi: int, margin: float, v: Floats, s: Floats, codes: Codes, u: Floats, x: Floats, slope: Floats
 ) -> tuple[float, float]:
     """Sum over the pairs that touch the first K ranks, weighted by what a swap changes."""
     n = len(s)
@@ -167,6 +179,8 @@ def swap_pairs(
             weight = abs(u[a] - u[j]) * abs(v[r] - counts[j])
             if weight == 0.0 or not pending[j]:
                 continue
+            if len(x) > 0:
+                weight *= x[a] * x[j]
             sign = 1.0 if codes[a] > codes[j] else -1.0
             value, change = phi_and_slope(phi, margin, sign * (s[a] - s[j]))
             loss += weight * value
@@ -283,7 +297,7 @@ def totals(shares: Floats, sums: Floats, first: int, last: int) -> tuple[float, 
 
 
 @compiled
-def all_pairs(phi: int, margin: float, s: Floats, codes: Codes, slope: Floats) -> tuple[float, float]:
+def all_pairs(phi: int, margin: float, s: Floats, codes: Codes, x: Floats, slope: Floats) -> tuple[float, float]:
     """Sum over all pairs, one by one."""
     slope[:] = 0.0
     loss, count = 0.0, 0.0
@@ -291,15 +305,18 @@ def all_pairs(phi: int, margin: float, s: Floats, codes: Codes, slope: Floats) -
         for j in range(len(s)):
             if codes[j] < codes[i]:
                 value, change = phi_and_slope(phi, margin, s[i] - s[j])
-                loss += value
-                slope[i] += change
-                slope[j] -= change
-                count += 1.0
+                weight = x[i] * x[j] if len(x) > 0 else 1.0
+                loss += weight * value
+                slope[i] += weight * change
+                slope[j] -= weight * change
+                count += weight
     return loss, count
 
 
 @compiled
-def hinge_pairs(phi: int, margin: float, s: Floats, codes: Codes, k: int, slope: Floats) -> tuple[float, float]:
+def hinge_pairs(
+    phi: int, margin: float, s: Floats, codes: Codes, k: int, x: Floats, slope: Floats
+) -> tuple[float, float]:
     """Sum over all pairs by sorting: the active partners of a document are an interval of the scores, cut by grade.
 
     Two sweeps over the sorted scores keep, in a Fenwick tree by grade, how many documents are near enough and their
@@ -318,35 +335,42 @@ def hinge_pairs(phi: int, margin: float, s: Floats, codes: Codes, k: int, slope:
     for r in range(n):  # i as the worse document, from below
         i = order[r]
         while end < n and s[order[end]] - s[i] < margin:
-            _add(counts, sums, k - codes[order[end]], s[order[end]] - centre)
+            _add(counts, sums, k - codes[order[end]], often(x, order[end]), s[order[end]] - centre)
             end += 1
         count, total = _below(counts, sums, k - 1 - codes[i])
         short = (margin + (s[i] - centre)) * count - total
-        loss += short
-        slope[i] = count if phi == HINGE else 2.0 * short
+        loss += often(x, i) * short
+        slope[i] = often(x, i) * (count if phi == HINGE else 2.0 * short)
     counts[:] = 0.0
     sums[:] = 0.0
     end = n - 1
     for r in range(n - 1, -1, -1):  # i as the better document, from above
         i = order[r]
         while end >= 0 and s[i] - s[order[end]] < margin:
-            _add(counts, sums, codes[order[end]] + 1, s[order[end]] - centre)
+            _add(counts, sums, codes[order[end]] + 1, often(x, order[end]), s[order[end]] - centre)
             end -= 1
         count, total = _below(counts, sums, int(codes[i]))
-        slope[i] -= count if phi == HINGE else 2.0 * ((margin - (s[i] - centre)) * count + total)
+        short = (margin - (s[i] - centre)) * count + total
+        slope[i] -= often(x, i) * (count if phi == HINGE else 2.0 * short)
     if phi == SQUARED_HINGE:  # sum of short^2 = sum of short (margin - s_better + s_worse)
         loss *= margin
         for i in range(n):
             loss += 0.5 * slope[i] * (s[i] - centre)
         loss = max(loss, 0.0)
-    return loss, _count_pairs(codes, k)
+    return loss, _count_pairs(codes, k, x)
 
 
 @compiled
-def _count_pairs(codes: Codes, k: int) -> float:
+def often(x: Floats, i: int) -> float:
+    """Return how often document i counts."""
+    return float(x[i]) if len(x) > 0 else 1.0
+
+
+@compiled
+def _count_pairs(codes: Codes, k: int, x: Floats) -> float:
     counts = np.zeros(k)
     for i in range(len(codes)):
-        counts[codes[i]] += 1.0
+        counts[codes[i]] += often(x, i)
     pairs, below = 0.0, 0.0
     for c in range(k):
         pairs += below * counts[c]
@@ -355,10 +379,10 @@ def _count_pairs(codes: Codes, k: int) -> float:
 
 
 @compiled
-def _add(counts: Floats, sums: Floats, at: int, value: float) -> None:
+def _add(counts: Floats, sums: Floats, at: int, count: float, value: float) -> None:
     while at < len(counts):
-        counts[at] += 1.0
-        sums[at] += value
+        counts[at] += count
+        sums[at] += count * value
         at += at & -at
 
 

@@ -2,7 +2,8 @@
 
     loss = mean over the queries that have pairs of  (sum of weight(i, j) phi(s_i - s_j)) / (sum of weight(i, j))
 
-over the pairs y_i > y_j of a query; the mean over queries is weighted by the query weights. The loss of a query is a
+over the pairs y_i > y_j of a query; the mean over queries is weighted by the query weights. The weights of the two
+documents of a pair multiply its weight; ranks do not depend on them. The loss of a query is a
 weighted mean of its pairs, not the sum that the papers print: gradients then have the same size for short and long
 lists (features in [0, 1]: at most 1 a weight for hinge and logistic), one rate suits both, and no long list dominates.
 average="none" is the papers' sum, over pairs and over queries. Queries without pairs do not count. Pairs are never
@@ -20,7 +21,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, part, unchecked
-from ranktune.solvers.data.grades import number_grades, with_pairs
+from ranktune.solvers.data.grades import copies_of, number_grades, with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import pair_kernels as kernels
 from ranktune.solvers.losses.base import NO_GRADES, Composable, Evaluate
@@ -112,7 +113,8 @@ class PairwiseLoss(Composable):
         keys = np.zeros(queries.n_queries, dtype=np.int64)
         if self._samples:  # noise by the name of a query is the same wherever the query stands
             keys[:] = [crc32(str(name).encode()) for name in queries.query_ids]
-        return Lists(as_ints(queries.starts), codes, as_ints(n_grades), as_floats(gains[: queries.n_documents]), keys)
+        starts, of_documents = as_ints(queries.starts), as_floats(gains[: queries.n_documents])
+        return Lists(starts, codes, as_ints(n_grades), of_documents, keys, copies_of(queries))
 
     def weight_of(self, queries: Queries) -> float | None:
         """Return the weight of the queries that have pairs; None where the losses of queries add up."""

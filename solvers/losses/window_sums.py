@@ -4,6 +4,8 @@ Documents are sorted by score (notation: order_statistics). The worse partners o
 position >= low[r], the better ones a grade above and a position < high[r]. All kernels overwrite their last arrays:
 
 out, total   (n,) the sums of v over all partners      degree   (n,) their number      excess   (n,) better less worse
+
+A document counts x times, (n,): in the sums and in the numbers.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from ranktune.solvers.core.grade_tree import add, below, offsets
 
 
 @compiled
-def sum_many(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floats, out: Floats) -> None:
+def sum_many(v: Floats, x: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over all active partners."""
     n, ends = len(v), offsets(k)
     tree[: ends[-1]] = 0.0
@@ -29,8 +31,8 @@ def sum_many(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Flo
             out[at_high] += total - below(tree, ends, np.int64(codes[at_high]) + 1)
             at_high += 1
         if p < n:
-            total += v[p]
-            add(tree, ends, np.int64(codes[p]), v[p])
+            total += x[p] * v[p]
+            add(tree, ends, np.int64(codes[p]), x[p] * v[p])
     for r in range(n):
         out[r] += below(tree, ends, np.int64(codes[r]))
 
@@ -38,6 +40,7 @@ def sum_many(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Flo
 @compiled
 def sum_and_count_many(
     v: Floats,
+    x: Floats,
     codes: Codes,
     k: int,
     low: Codes,
@@ -52,7 +55,7 @@ def sum_and_count_many(
     n, ends = len(v), offsets(k)
     sums[: ends[-1]] = 0.0
     counts[: ends[-1]] = 0.0
-    added, at_low, at_high = 0.0, 0, 0
+    added, counted, at_low, at_high = 0.0, 0.0, 0, 0
     for p in range(n + 1):
         while at_low < n and low[at_low] == p:
             c = np.int64(codes[at_low])
@@ -62,12 +65,13 @@ def sum_and_count_many(
         while at_high < n and high[at_high] == p:
             c = np.int64(codes[at_high]) + 1
             total[at_high] += added - below(sums, ends, c)
-            excess[at_high] = p - below(counts, ends, c)
+            excess[at_high] = counted - below(counts, ends, c)
             at_high += 1
         if p < n:
-            added += v[p]
-            add(sums, ends, np.int64(codes[p]), v[p])
-            add(counts, ends, np.int64(codes[p]), 1.0)
+            added += x[p] * v[p]
+            counted += x[p]
+            add(sums, ends, np.int64(codes[p]), x[p] * v[p])
+            add(counts, ends, np.int64(codes[p]), x[p])
     for r in range(n):
         c = np.int64(codes[r])
         total[r] += below(sums, ends, c)
@@ -76,36 +80,46 @@ def sum_and_count_many(
 
 
 @compiled
-def sum_all(v: Floats, codes: Codes, k: int, cells: Floats, out: Floats) -> None:
+def sum_all(v: Floats, x: Floats, codes: Codes, k: int, cells: Floats, out: Floats) -> None:
     """Do what sum_many does where all pairs are active: all documents of other grades; cells[c] sums grade c."""
     total = 0.0
     cells[:k] = 0.0
     for r in range(len(v)):
-        cells[codes[r]] += v[r]
-        total += v[r]
+        cells[codes[r]] += x[r] * v[r]
+        total += x[r] * v[r]
     for r in range(len(v)):
         out[r] = total - cells[codes[r]]
 
 
 @compiled
 def sum_and_count_all(
-    v: Floats, codes: Codes, k: int, sums: Floats, counts: Floats, total: Floats, degree: Floats, excess: Floats
+    v: Floats,
+    x: Floats,
+    codes: Codes,
+    k: int,
+    sums: Floats,
+    counts: Floats,
+    total: Floats,
+    degree: Floats,
+    excess: Floats,
 ) -> None:
     """Do what sum_and_count_many does where all pairs are active."""
     n = len(v)
-    sum_all(v, codes, k, sums, total)
+    sum_all(v, x, codes, k, sums, total)
     counts[: k + 1] = 0.0
     for r in range(n):
-        counts[codes[r] + 1] += 1.0
+        counts[codes[r] + 1] += x[r]
     for c in range(k):
         counts[c + 1] += counts[c]  # those of grades below c + 1
     for r in range(n):
         below, up_to = counts[codes[r]], counts[codes[r] + 1]
-        degree[r], excess[r] = n - up_to + below, n - up_to - below
+        degree[r], excess[r] = counts[k] - up_to + below, counts[k] - up_to - below
 
 
 @compiled
-def sum_adjacent(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells: Floats, out: Floats) -> None:
+def sum_adjacent(
+    v: Floats, x: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells: Floats, out: Floats
+) -> None:
     """Overwrite out with the sums of v over the active partners one grade away; cells[c + 1] sums grade c."""
     n = len(v)
     cells[: k + 2] = 0.0
@@ -118,7 +132,7 @@ def sum_adjacent(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells
             out[at_high] += cells[codes[at_high] + 2]
             at_high += 1
         if p < n:
-            cells[codes[p] + 1] += v[p]
+            cells[codes[p] + 1] += x[p] * v[p]
     for r in range(n):
         out[r] += cells[codes[r]]
 
@@ -126,6 +140,7 @@ def sum_adjacent(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells
 @compiled
 def sum_and_count_adjacent(
     v: Floats,
+    x: Floats,
     codes: Codes,
     k: int,
     low: Codes,
@@ -150,8 +165,8 @@ def sum_and_count_adjacent(
             excess[at_high] = counts[codes[at_high] + 2]
             at_high += 1
         if p < n:
-            sums[codes[p] + 1] += v[p]
-            counts[codes[p] + 1] += 1.0
+            sums[codes[p] + 1] += x[p] * v[p]
+            counts[codes[p] + 1] += x[p]
     for r in range(n):
         total[r] += sums[codes[r]]
         worse, better = degree[r] + counts[codes[r]], excess[r]

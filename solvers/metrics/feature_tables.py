@@ -2,7 +2,8 @@
 
 table[0, q, r]   metric of query q with its documents in the order of feature r, rising values first in rank
 table[1, q, r]   the same with the smallest value first
-Queries that the metric skips have NaN. It depends on the data and the metric alone, so it is computed once.
+Queries that the metric skips have NaN. Weights of documents multiply gains and relevance: a document takes one rank
+whatever its weight. The table depends on the data and the metric alone, so it is computed once.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.column_kernels import column_sums
 from ranktune.solvers.metrics.formulas import SUMS, Terms, of_sums
@@ -21,6 +23,9 @@ from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 
 SIGNS = (1.0, -1.0)
+
+WEIGHED = ("ndcg", "recall")
+"""The metrics that are shares of a sum over documents, whose terms weights can multiply."""
 
 PART = 1 << 23
 """Values of X from which one part of a table is computed: some hundredths of a second."""
@@ -40,6 +45,21 @@ def check_metric(spelling: str) -> None:
         raise ParameterError(
             f"metric={spelling!r}: dcg has no upper bound, so queries cannot be weighed by it. Use ndcg."
         )
+
+
+def weighed(metric: Metric, queries: Queries) -> Judgements:
+    """Return the judgements that learning measures queries by: gains and relevance count as the documents do.
+
+    Raises ParameterError for a metric that has no such terms, where documents have weights.
+    """
+    if queries.document_weights is None:
+        return Judgements.of(queries)
+    if metric.name not in WEIGHED:
+        raise ParameterError(
+            f"metric={str(metric)!r} cannot weigh documents: learning by it needs gains, or recall of relevant "
+            f"documents. Take one of {', '.join(WEIGHED)}, or leave document_weights out."
+        )
+    return Judgements(queries.grades, queries.starts, queries.document_ids, copies_of(queries))
 
 
 def columns(queries: Queries, chosen: Ints) -> Iterator[Floats]:
@@ -81,7 +101,7 @@ def table_parts(metric: Metric, queries: Queries, chosen: Ints, signs: tuple[flo
 
     A part has at least one feature. Metrics that need no more than the first ranks take one pass over X.
     """
-    judgements = Judgements.of(queries)
+    judgements = weighed(metric, queries)
     if metric.name in SUMS and metric.ties == "average":
         terms = SUMS[metric.name].terms(metric, judgements)
         if len(terms.discounts) <= MOST_RANKS and len(chosen) >= FEWEST:

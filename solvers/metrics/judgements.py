@@ -10,7 +10,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Codes, Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.grades import count_pairs, number_grades
+from ranktune.solvers.data.grades import NO_COPIES, count_pairs, number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.gains import discounts, gains, stop_probabilities
 from ranktune.solvers.metrics.kernels import discounted_sums, rank
@@ -26,12 +26,15 @@ class Judgements:
     grades        (n_documents,) float64
     starts        (n_queries + 1,) first document of each query, and the number of documents
     document_ids  (n_documents,) for ties=docid, or None
+    copies        (n_documents,) what gains and relevance are multiplied by; empty: 1
 
     The arrays must not change afterwards.
     """
 
-    def __init__(self, grades: Floats, starts: Ints, document_ids: Array | None = None) -> None:
-        self.grades = as_floats(grades)
+    def __init__(
+        self, grades: Floats, starts: Ints, document_ids: Array | None = None, copies: Floats = NO_COPIES
+    ) -> None:
+        self.grades, self._copies = as_floats(grades), copies
         self.starts = as_ints(starts)
         self.document_ids = document_ids
         if not np.isfinite(self.grades).all():
@@ -63,7 +66,7 @@ class Judgements:
 
     def gains(self, gain: str) -> Floats:
         """Return the gain of each document, (n_documents,)."""
-        return self._remember(("gains", gain), lambda: gains(self.grades, gain))
+        return self._remember(("gains", gain), lambda: self._weighed(gains(self.grades, gain)))
 
     def discounts(self, discount: str, at: int | None) -> Floats:
         """Return what each of ranks(at) ranks counts."""
@@ -87,7 +90,7 @@ class Judgements:
 
     def relevance(self, lowest: float) -> Floats:
         """Return 1 for each document whose grade is at least lowest, else 0, (n_documents,)."""
-        return self._remember(("relevance", lowest), lambda: (self.grades >= lowest).astype(np.float64))
+        return self._remember(("relevance", lowest), lambda: self._weighed((self.grades >= lowest).astype(np.float64)))
 
     def relevant(self, lowest: float) -> Floats:
         """Return the number of relevant documents of each query, (n_queries,)."""
@@ -144,6 +147,9 @@ class Judgements:
         if ids.dtype.kind != "U":  # as text, whose order is the one of its UTF-8 bytes
             ids = np.array([i.decode("utf-8", "replace") if isinstance(i, bytes) else str(i) for i in ids.tolist()])
         return np.unique(ids, return_inverse=True)[1].ravel().astype(np.float64)
+
+    def _weighed(self, values: Floats) -> Floats:
+        return values * self._copies if len(self._copies) else values
 
     def _sums(self, values: Floats) -> Floats:
         return np.add.reduceat(values, self.starts[:-1])

@@ -20,7 +20,7 @@ from ranktune.solvers.data.rows import Rows, rows_of
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
-from ranktune.solvers.online.pairs import ORDERS, listed_pairs, lists_of
+from ranktune.solvers.online.pairs import ORDERS, WeighedPairs, listed_pairs, lists_of
 
 WORK = 2e8
 """Approximate multiplications between two reported steps: a tenth of a second."""
@@ -56,6 +56,8 @@ class OnlineRanker(PassRanker):
             check=lambda _, value: check_random_state(value, "the queries are visited in their order"),
         ),
     ] = None
+
+    takes_document_weights: ClassVar[bool] = True
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
         """Set the state before the first query; stretch, (n_features,), is the square of the scaling factors."""
@@ -101,9 +103,9 @@ class PairRanker(OnlineRanker):
         self._state = self._new_state(stretch)
         self._publish()
 
-    def _update(self, rows: Rows, better: Ints, worse: Ints) -> None:
+    def _update(self, rows: Rows, better: Ints, worse: Ints, weights: Floats) -> None:
         """Learn from the pairs, better[t] to rank above worse[t], one after the other."""
-        kernels.learn(rows, better, worse, self._rule(), self._state)
+        kernels.learn(rows, better, worse, weights, self._rule(), self._state)
 
     def _weights(self) -> Floats:
         """Return a copy of the weights of the model, (n_features,)."""
@@ -116,11 +118,11 @@ class PairRanker(OnlineRanker):
         self.n_queries_seen_, self.n_pairs_seen_, self.cumulative_loss_ = int(seen[0]), int(seen[1]), float(seen[2])
         self._check_finite()
 
-    def _learn_pairs(self, rows: Rows, pairs: Iterable[tuple[Ints, Ints]], n_queries: int) -> float:
-        """Learn from the better and the worse rows of pairs of so many queries; return the mean loss of a pair."""
+    def _learn_pairs(self, rows: Rows, pairs: Iterable[WeighedPairs], n_queries: int) -> float:
+        """Learn from pairs of so many queries; return the mean loss of a pair."""
         before = self._state.counters.copy()
-        for better, worse in pairs:
-            self._update(rows, better, worse)
+        for better, worse, weights in pairs:
+            self._update(rows, better, worse, weights)
         self._state.counters[0] += n_queries
         self._publish()
         seen = self._state.counters - before
@@ -146,7 +148,8 @@ class PairwiseOnlineRanker(PairRanker):
     pairs_per_query: Annotated[
         int | None,
         Param(
-            "Pairs that are drawn uniformly from a query that has more; None: all pairs of each query.",
+            "Pairs that are drawn from a query that has more, by the weights of documents if there are any; None: all "
+            "pairs of each query.",
             searched=(1000,),
         ),
     ] = 1000

@@ -10,6 +10,9 @@ DIAGONAL     the same with the diagonal of Sigma alone
 PERCEPTRON   m <= 0: w += S z
 COMMITTEE    the same; before, w replaces the hypothesis of the shortest run of correct pairs if its run is longer
 
+A pair of weight x, that of i times that of j, is learned from as from x such pairs, one after the other: their steps
+add up to a formula in x. Pairs that are drawn are drawn by their weight, and then have weight 1.
+
 FULL and DIAGONAL are in online.second_order: a kernel compiles no rule that is not used with it.
 """
 
@@ -22,6 +25,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.rows import Rows, add, difference, product, stretched_square
+from ranktune.solvers.online.weighted_draws import draw_by_weight
 
 FIRST_ORDER, BOUNDED, FULL, DIAGONAL, PERCEPTRON, COMMITTEE = range(6)
 
@@ -70,6 +74,7 @@ class Lists(NamedTuple):
     by_grade  (n_documents,) the rows of each query by grade, for sampling; empty where nothing is sampled
     pairs     (n_queries,)                limit     pairs that are sampled from a query with more; 0: never
     by_worse  whether each document is paired with all better ones instead of all later ones
+    copies    (n_documents,) the weights of the documents, empty where each counts once    mass  those of by_grade
     """
 
     grades: Floats
@@ -79,6 +84,8 @@ class Lists(NamedTuple):
     pairs: Ints
     limit: int
     by_worse: bool
+    copies: Floats
+    mass: Floats
 
 
 def new_state(stretch: Floats, sigma: Floats | None = None, committee: Floats | None = None) -> State:
@@ -92,18 +99,25 @@ def new_state(stretch: Floats, sigma: Floats | None = None, committee: Floats | 
 
 
 @compiled
-def list_pairs(lists: Lists, order: Ints, first: int, last: int, draws: Floats, better: Ints, worse: Ints) -> int:
-    """Overwrite better and worse with the pairs of the queries in order, as they are visited; return how many.
+def list_pairs(lists: Lists, order: Ints, first: int, last: int, draws: Floats, pairs: Ints, weights: Floats) -> int:
+    """Overwrite pairs, (2, n), with the better and worse rows of the queries in order, as visited; return how many.
+
+    weights, (n,), are overwritten with the weights of the pairs, unless documents have none.
 
     draws holds limit numbers in [0, 1) for each query of order that has more pairs than limit. Of the other queries,
     the pairs of the documents at the places first to last count.
     """
     count, drawn = 0, 0
+    better, worse = pairs[0], pairs[1]
+    weights[:] = 1.0
     for q in order:
         a, b = lists.starts[q], lists.starts[q + 1]
         if 0 < lists.limit < lists.pairs[q]:
-            end = count + lists.limit
-            draw_pairs(lists, q, draws[drawn : drawn + lists.limit], better[count:end], worse[count:end])
+            end, of_query = count + lists.limit, draws[drawn : drawn + lists.limit]
+            if len(lists.mass) > 0:
+                draw_by_weight(lists.grades, lists.by_grade, lists.mass, a, b, of_query, pairs[:, count:end])
+            else:
+                draw_pairs(lists, q, of_query, better[count:end], worse[count:end])
             count, drawn = end, drawn + lists.limit
             continue
         for p in range(max(a, first), min(b, last)):
@@ -113,6 +127,8 @@ def list_pairs(lists: Lists, order: Ints, first: int, last: int, draws: Floats, 
                 above = lists.grades[i] > lists.grades[j]
                 if lists.grades[i] < lists.grades[j] or (above and not lists.by_worse):
                     better[count], worse[count] = i if above else j, j if above else i
+                    if len(lists.copies) > 0:
+                        weights[count] = lists.copies[i] * lists.copies[j]
                     count += 1
     return count
 
@@ -149,34 +165,44 @@ def draw_pairs(lists: Lists, q: int, draws: Floats, better: Ints, worse: Ints) -
 
 
 @compiled
-def learn(rows: Rows, better: Ints, worse: Ints, rule: Rule, state: State) -> None:
-    """Update from the pairs of rows better[t] and worse[t], one after the other, by a rule of the first order."""
+def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, state: State) -> None:
+    """Update from the pairs of rows better[t] and worse[t], one after the other, by a rule of the first order.
+
+    weights are theirs, empty where all are 1.
+    """
     z, columns, counters = state.z, state.columns, state.counters
     for t in range(len(better)):
         m = difference(rows, better[t], worse[t], z, columns)
         margin = product(rows, z, columns, m, state.weights)
         counters[1] += 1.0
-        step = 1.0
+        step = weight = weights[t] if len(weights) > 0 else 1.0
         if rule.kind >= PERCEPTRON:
             if margin > 0.0:
-                counters[3] += 1.0
+                counters[3] += weight
                 continue
-            counters[2] += 1.0
+            if weight > 1.0:  # the first of these pairs may be enough
+                square = stretched_square(rows, z, columns, m, state.stretch)
+                step = min(weight, np.floor(-margin / square) + 1.0) if square > 0.0 else weight
+            counters[2] += step
             if rule.kind == COMMITTEE:
                 enter(state)
-            counters[3] = 0.0
+            counters[3] = weight - step
         else:
             loss = 1.0 - margin
             if not loss > 0.0:
                 continue
-            counters[2] += loss * loss if rule.kind == FIRST_ORDER else loss
+            counters[2] += weight * (loss * loss if rule.kind == FIRST_ORDER else loss)
             square = stretched_square(rows, z, columns, m, state.stretch)
             if square == np.inf:
                 state.weights[0] = np.nan  # the caller reports the overflow
             if not 0.0 < square < np.inf:
                 continue
-            bounded = rule.kind == BOUNDED
-            step = min(rule.strength, loss / square) if bounded else loss / (square + 0.5 / rule.strength)
+            if rule.kind == BOUNDED:
+                step = min(weight * rule.strength, loss / square)
+            else:
+                step = loss / (square + 0.5 / rule.strength)
+                if weight != 1.0:  # each leaves the same share of the loss
+                    step = loss / square * -np.expm1(weight * np.log1p(-square * step / loss))
         add(rows, z, columns, m, step, state.stretch, state.weights)
 
 

@@ -8,15 +8,21 @@ shift of all features of the query.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data import products
+from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.online.kernels import Lists, list_pairs
+from ranktune.solvers.online.weighted_draws import mass_of
+
+WeighedPairs: TypeAlias = tuple[Ints, Ints, Floats]
+"""The better and the worse rows of pairs, and their weights, empty where all are 1."""
 
 ORDERS = ("shuffled", "rows", "worse")
 """shuffled: by the projection, each document with all later ones; rows: the same in the order of rows; worse: in the
@@ -58,14 +64,13 @@ def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> 
     limit = 0 if pairs_per_query is None else int(pairs_per_query)
     drawn = 0 < limit < pairs.max()
     sorted_rows = by_grade(queries) if drawn else np.zeros(0, dtype=np.int64)
-    rows = visits(queries, pair_order)
-    return Lists(
-        judgements.grades, judgements.starts, rows, sorted_rows, pairs.astype(np.int64), limit, pair_order == "worse"
-    )
+    rows, counts, by_worse = visits(queries, pair_order), pairs.astype(np.int64), pair_order == "worse"
+    weights = copies_of(queries), mass_of(queries, sorted_rows)
+    return Lists(judgements.grades, judgements.starts, rows, sorted_rows, counts, limit, by_worse, *weights)
 
 
-def listed_pairs(lists: Lists, order: Ints, generator: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
-    """Yield the better and the worse rows of the pairs of the queries in order, as they are visited.
+def listed_pairs(lists: Lists, order: Ints, generator: np.random.Generator) -> Iterator[WeighedPairs]:
+    """Yield the better and the worse rows of the pairs of the queries in order, as they are visited, and their weights.
 
     Mostly at once: only a query of very many pairs that are all visited is cut up.
     """
@@ -83,7 +88,7 @@ def listed_pairs(lists: Lists, order: Ints, generator: np.random.Generator) -> I
             yield _listed(lists, np.array([q]), (first, first + step), draws, min(step, b - a) * (b - a))
 
 
-def _listed(lists: Lists, order: Ints, places: tuple[int, int], draws: Floats, most: int) -> tuple[Ints, Ints]:
-    better, worse = np.empty((2, most), dtype=np.int64)
-    count = list_pairs(lists, order, *places, draws, better, worse)
-    return better[:count], worse[:count]
+def _listed(lists: Lists, order: Ints, places: tuple[int, int], draws: Floats, most: int) -> WeighedPairs:
+    pairs, weights = np.empty((2, most), dtype=np.int64), np.empty(most if len(lists.copies) else 0)
+    count = list_pairs(lists, order, *places, draws, pairs, weights)
+    return pairs[0, :count], pairs[1, :count], weights[:count]

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from ranktune.solvers.base.ranker import Step
-from ranktune.solvers.core.arrays import Floats, Ints, as_ints
+from ranktune.solvers.core.arrays import Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
@@ -115,7 +115,8 @@ class Prank(OnlineRanker):
 
     With grades 1..k and thresholds b_1 <= .. <= b_(k-1), the predicted grade of a document is the least r with
     w'x < b_r, else k. If it is wrong, each threshold on the wrong side of w'x, or equal to it, moves by 1 in the right
-    direction, and w += x times the number of thresholds that moved down minus those that moved up. Features count by
+    direction, and w += x times the number of thresholds that moved down minus those that moved up. A document of weight
+    k is visited k times in a row; the last step is shorter where k is no whole number. Features count by
     their values, not by their differences within a query, so that queries of one document or grade are used too.
 
     {parameters}
@@ -183,10 +184,11 @@ class Prank(OnlineRanker):
         rows, visited = rows_of(queries.features), visits(queries, self.pair_order)
         starts = as_ints(queries.starts)
         state = self._stretch, self._weights, self.thresholds_, self._counters
+        copies = np.ones(queries.n_documents) if queries.document_weights is None else queries.document_weights
         work = np.asarray(queries.lengths * float(4 * queries.n_features + len(self.grades_)), dtype=np.float64)
         for part in blocks_of_work(order, work):
             before = self._counters.copy()
-            learn(rows, levels, starts, visited, part, *state, scores)
+            learn(rows, levels, as_floats(copies), starts, visited, part, *state, scores)
             self._publish()
             _, documents, loss = self._counters - before
             yield Step(self.n_queries_seen_, loss / max(documents, 1.0))
@@ -208,6 +210,7 @@ class Prank(OnlineRanker):
 def learn(
     rows: Rows,
     levels: Ints,
+    copies: Floats,
     starts: Ints,
     visits: Ints,
     order: Ints,
@@ -219,8 +222,9 @@ def learn(
 ) -> None:
     """Update from the documents of the queries in order; before each query, write its scores unless scores is empty.
 
-    levels (n_documents,) grades numbered from 0; visits (n_documents,) rows in the order of visits; thresholds
-    (n_grades - 1,); counters: queries, documents, sum of the distances between predicted grades and grades.
+    levels (n_documents,) grades numbered from 0; copies (n_documents,) how often each document counts; visits
+    (n_documents,) rows in the order of visits; thresholds (n_grades - 1,); counters: queries, documents, sum of the
+    distances between predicted grades and grades.
     """
     for q in order:
         if len(scores) > 0:
@@ -228,28 +232,45 @@ def learn(
                 scores[i] = row_score(rows, i, weights)
         counters[0] += 1.0
         for p in range(starts[q], starts[q + 1]):
-            learn_document(rows, visits[p], levels[visits[p]], stretch, weights, thresholds, counters)
+            i, left = visits[p], copies[visits[p]]
+            counters[1] += 1.0
+            while left > 0.0 and learn_document(rows, i, levels[i], left, stretch, weights, thresholds, counters):
+                left -= 1.0
 
 
 @compiled
 def learn_document(
-    rows: Rows, i: int, level: int, stretch: Floats, weights: Floats, thresholds: Floats, counters: Floats
-) -> None:
-    """Update from document i, whose grade is number level: thresholds below level must be below its score."""
-    score = row_score(rows, i, weights)
-    counters[1] += 1.0
+    rows: Rows,
+    i: int,
+    level: int,
+    left: float,
+    stretch: Floats,
+    weights: Floats,
+    thresholds: Floats,
+    counters: Floats,
+) -> bool:
+    """Update from document i, whose grade is number level: thresholds below level must be below its score.
+
+    The step has the length left, at most 1. Return whether its grade was not predicted.
+    """
+    score, length = row_score(rows, i, weights), min(left, 1.0)
     predicted = len(thresholds)
     for r in range(len(thresholds)):
         if score < thresholds[r]:
             predicted = r
             break
     if predicted == level:
-        return
-    counters[2] += abs(predicted - level)
+        return False
+    counters[2] += length * abs(predicted - level)
     total = 0.0
     for r in range(len(thresholds)):
-        side = 1.0 if level > r else -1.0
+        side = length if level > r else -length
         if (score - thresholds[r]) * side <= 0.0:
             total += side
             thresholds[r] -= side
+    for r in range(1, len(thresholds)):  # by shorter steps, those that moved could pass those that did not
+        at = r if total > 0.0 else len(thresholds) - r
+        low, high = thresholds[at - 1], thresholds[at]
+        thresholds[at - 1], thresholds[at] = (low, max(low, high)) if total > 0.0 else (min(low, high), high)
     add_row(rows, i, total, stretch, weights)
+    return True

@@ -12,6 +12,7 @@ from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.parameters import Param, with_parameters
+from ranktune.solvers.data.grades import NO_COPIES
 from ranktune.solvers.data.products import scores as scores_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import Rows, add_rows, row_score, rows_of
@@ -52,7 +53,7 @@ class SampledPairsRanker(PairRanker):
         Param(
             'How the first document of a pair is drawn: "documents": uniformly from all that have a partner; '
             '"queries": uniformly from a query that is drawn uniformly. The second one is drawn from those of the same '
-            "query with another grade.",
+            "query with another grade. Documents that have weights are drawn by them.",
             choices=("queries", "documents"),
         ),
     ] = "queries"
@@ -63,7 +64,7 @@ class SampledPairsRanker(PairRanker):
         left = self.pairs_per_document * int(table.before[-1]) if self.steps is None else int(self.steps)
         while left > 0:
             count = min(left, BLOCK)
-            loss = self._learn_pairs(rows, [draw(table, count, self.sampling, self._generator)], 0)
+            loss = self._learn_pairs(rows, [(*draw(table, count, self.sampling, self._generator), NO_COPIES)], 0)
             left -= count
             yield Step(self.n_pairs_seen_, loss)
 
@@ -77,7 +78,7 @@ class SampledPairsRanker(PairRanker):
                 scores[a:b] = scores_of(queries.features[a:b], self.coef_)
             if useful[q]:
                 pairs = draw_from(table, q, self.pairs_per_document * (b - a), self._generator)
-                yield Step(self.n_pairs_seen_, self._learn_pairs(rows, [pairs], 1))
+                yield Step(self.n_pairs_seen_, self._learn_pairs(rows, [(*pairs, NO_COPIES)], 1))
 
 
 @with_parameters
@@ -148,7 +149,7 @@ class PairwisePegasos(SampledPairsRanker):
 
     space_order = ("alpha", "scaling", "sampling")
 
-    def _update(self, rows: Rows, better: Ints, worse: Ints) -> None:
+    def _update(self, rows: Rows, better: Ints, worse: Ints, weights: Floats) -> None:
         learn(rows, better, worse, float(self.alpha), self._state)
 
     def _weights(self) -> Floats:

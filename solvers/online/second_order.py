@@ -11,22 +11,23 @@ from ranktune.solvers.online.kernels import FULL, RECENT, Rule, State
 
 
 @compiled
-def learn(rows: Rows, better: Ints, worse: Ints, rule: Rule, state: State) -> None:
-    """Update from the pairs of rows better[t] and worse[t], one after the other."""
+def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, state: State) -> None:
+    """Update from the pairs of rows better[t] and worse[t], one after the other; weights as in kernels.learn."""
     for t in range(len(better)):
         m = difference(rows, better[t], worse[t], state.z, state.columns)
         loss = 1.0 - product(rows, state.z, state.columns, m, state.weights)
         state.counters[1] += 1.0
         if loss > 0.0:
-            state.counters[2] += loss * loss
+            weight = weights[t] if len(weights) > 0 else 1.0
+            state.counters[2] += weight * loss * loss
             if rule.kind == FULL:
-                full_step(rule, state, rows, m, loss)
+                full_step(rule.strength / weight, state, rows, m, loss)
             else:
-                diagonal_step(rule, state, rows, m, loss)
+                diagonal_step(rule.strength / weight, state, rows, m, loss)
 
 
 @compiled
-def full_step(rule: Rule, state: State, rows: Rows, m: int, loss: float) -> None:
+def full_step(gamma: float, state: State, rows: Rows, m: int, loss: float) -> None:
     """Take the step of FULL. Cost: d^2.
 
     Sigma is sigma less the outer products of the rows of recent with themselves. Four rows of sigma are added at once,
@@ -51,7 +52,7 @@ def full_step(rule: Rule, state: State, rows: Rows, m: int, loss: float) -> None
         inner = product(rows, z, columns, m, recent[s])
         for c in range(d):
             v[c] -= inner * recent[s, c]
-    total = rule.strength + product(rows, z, columns, m, v)
+    total = gamma + product(rows, z, columns, m, v)
     if not total < np.inf:
         state.weights[0] = np.nan  # the caller reports the overflow
         return
@@ -79,10 +80,10 @@ def subtract_recent(state: State) -> None:
 
 
 @compiled
-def diagonal_step(rule: Rule, state: State, rows: Rows, m: int, loss: float) -> None:
+def diagonal_step(gamma: float, state: State, rows: Rows, m: int, loss: float) -> None:
     """Take the step of DIAGONAL. Cost: the stored values of the pair."""
     z, columns, sigma = state.z, state.columns, state.sigma[0]
-    total = rule.strength + stretched_square(rows, z, columns, m, sigma)
+    total = gamma + stretched_square(rows, z, columns, m, sigma)
     if not total < np.inf:
         state.weights[0] = np.nan  # the caller reports the overflow
         return

@@ -116,8 +116,8 @@ class SOLAR2(PairwiseOnlineRanker):
     def _rule(self) -> Rule:
         return Rule(kernels.FULL if self._is_full else kernels.DIAGONAL, float(self.gamma))
 
-    def _update(self, rows: Rows, better: Ints, worse: Ints) -> None:
-        second_order.learn(rows, better, worse, self._rule(), self._state)
+    def _update(self, rows: Rows, better: Ints, worse: Ints, weights: Floats) -> None:
+        second_order.learn(rows, better, worse, weights, self._rule(), self._state)
 
     @property
     def _is_full(self) -> bool:

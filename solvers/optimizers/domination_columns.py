@@ -215,7 +215,7 @@ def add_bounds(
     """Write the bound of the curvature along each feature of working into result, (n_features,).
 
     The curvature is a sum of variances within queries; a variance is at most a quarter of the squared range (tight),
-    or the largest square, as the paper has it. above, (n_queries,), are the documents above the lowest level.
+    or the largest square, as the paper has it. above, (n_queries,), weighs the documents above the lowest level.
     """
     for at, r in enumerate(working):
         data, rows = _column(columns, at if columns.dense else r)

@@ -219,9 +219,8 @@ class DominationProblem:
 
     def _bounded_curvatures(self, tight: bool) -> Floats:
         lists, result = self.lists, np.zeros(len(self.multiplier))
-        levels = np.diff(lists.first_level)
-        lowest = np.diff(lists.bounds)[lists.first_level[:-1]]
-        above = np.where(levels > 1, np.diff(lists.starts) - lowest, 0).astype(np.float64)
+        lowest = np.repeat(lists.first_level[:-1], np.diff(lists.starts))
+        above = np.add.reduceat(np.where(lists.level > lowest, lists.copies, 0.0), lists.starts[:-1])
         for part, columns in self._parts(np.arange(len(result))):
             by_column.add_bounds(columns, part, lists, self._query_of, above, tight, result)
         return result

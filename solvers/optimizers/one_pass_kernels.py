@@ -226,8 +226,8 @@ def learn(
             for i in range(a, b):
                 before[i] = scores[i - a] + level
         if lists.n_grades[q] > 1:
-            codes, gain = lists.codes[a:b], lists.gain[a:b]
-            total += list_loss(pairs, pairs.noise, scores, codes, lists.n_grades[q], gain, lists.keys[q], slope)
+            codes, k, gain, x = lists.codes[a:b], lists.n_grades[q], lists.gain[a:b], lists.copies[a:b]
+            total += list_loss(pairs, pairs.noise, scores, codes, k, gain, x, lists.keys[q], slope)
             add_list(rows, a, b, at, slope, gradient)
             for r in range(m):
                 gradient[r] *= factor[r]

@@ -48,6 +48,7 @@ class Lists(NamedTuple):
     levels   (n_lists,) how many different x each list has
     share    (n_lists,) the factor of the weights of a list
     keys     (n_lists,) what tells the noise of a list from that of others
+    copies   (n_documents,) how often each document counts, a factor of the weights of its pairs; empty: once
     """
 
     starts: Ints
@@ -56,6 +57,7 @@ class Lists(NamedTuple):
     levels: Codes
     share: Floats
     keys: Ints
+    copies: Floats
 
 
 class Rule(NamedTuple):
@@ -164,7 +166,8 @@ def derivatives(
             x, codes = lists.gains[a:b], lists.codes[a:b]
             _arrange(codes, lists.levels[q], k, sums)
             _add_samples(rule, x, codes, lists.levels[q], k, sums)
-            loss, weight = _pairs(rule, known, x, codes, lists.levels[q], sums, slope[a:b], bend[a:b])
+            often = lists.copies[a:b]
+            loss, weight = _pairs(rule, known, x, codes, often, lists.levels[q], sums, slope[a:b], bend[a:b])
         for i in range(a, b):
             slope[i] *= factor
             bend[i] *= factor
@@ -196,6 +199,8 @@ def _neighbours(
             if lists.codes[a + i] < lists.codes[a + j]:
                 i, j = j, i
             weight = rule.v[r] * (lists.gains[a + i] - lists.gains[a + j])
+            if len(lists.copies) > 0:
+                weight *= lists.copies[a + i] * lists.copies[a + j]
             share = _share(scores, i, j)
             if rule.valued:
                 loss += weight * phi_and_slope(scores.phi, scores.margin, scores.s[i] - scores.s[j])[0]
@@ -320,7 +325,15 @@ def _change(
 
 @compiled
 def _pairs(
-    rule: Rule, scores: Scores, x: Floats, codes: Codes, levels: int, sums: Sums, slope: Floats, bend: Floats
+    rule: Rule,
+    scores: Scores,
+    x: Floats,
+    codes: Codes,
+    often: Floats,
+    levels: int,
+    sums: Sums,
+    slope: Floats,
+    bend: Floats,
 ) -> tuple[float, float]:
     """Add the derivatives of the pairs that have a weight in sums; if valued, return their loss and weights.
 
@@ -341,6 +354,9 @@ def _pairs(
             _weigh_sum(sums.counts, a, gains, begin, count, w)
         else:
             _weigh(sums, a, codes, begin, count, w)
+        if len(often) > 0:
+            for p in range(len(w)):
+                w[p] *= often[documents[a]] * often[documents[begin + p]]
         if scores.is_wide or rule.valued:
             for p in range(len(w)):
                 lead = s[documents[begin + p]] - s[documents[a]]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
-from ranktune.solvers.data.grades import number_grades
+from ranktune.solvers.data.grades import NO_COPIES, number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.smoothed import kernels
 from ranktune.solvers.metrics.formulas import SUMS
@@ -42,7 +42,8 @@ class PairWeights:
         """Return queries in the form of the kernels."""
         codes, levels = number_grades(self.gains, queries.starts)
         keys = np.arange(queries.n_queries, dtype=np.int64)
-        return kernels.Lists(as_ints(queries.starts), as_floats(self.gains), codes, levels, as_floats(self.share), keys)
+        starts, gains, share = as_ints(queries.starts), as_floats(self.gains), as_floats(self.share)
+        return kernels.Lists(starts, gains, codes, levels, share, keys, NO_COPIES)
 
 
 def neighbours(queries: Queries, gains: Floats, ranks: int, decay: float) -> PairWeights:

@@ -1,6 +1,6 @@
 """X' L X of the pairs that are active, for the weighted Laplacian L of each query: the Hessian of a squared hinge.
 
-With A the active pairs from the better document, of weight 2 a_q, and D the degrees: L = D - A - A', and so
+With A the active pairs from the better document, of weight 2 a_q x_i x_j, and D the degrees: L = D - A - A', and so
 X' L X = (X'Y + Y'X) / 2 for Y = (D - 2 A) X.
 """
 
@@ -28,7 +28,10 @@ def half_sum(
     """Return X'Y, (n_features, n_features), for one squared hinge. For samples: the rows are copied."""
     order, low, _, codes, degree, _ = windows
     by_score = np.repeat(queries.starts[:-1], queries.lengths) + order
-    factors = 2.0 * np.repeat(graded.weights, queries.lengths)
+    factors, copies = 2.0 * np.repeat(graded.weights, queries.lengths), graded.copies
+    if len(copies):
+        copies = copies[by_score]
+        factors *= copies
     ranges = blocks(queries.starts, 1000)
 
     rows = int(max(queries.starts[last] - queries.starts[first] for first, last in ranges))
@@ -47,7 +50,7 @@ def half_sum(
             np.take(queries.features, by_score[a:b], axis=0, out=X, mode="clip")  # "raise" would copy
         starts, n_grades = queries.starts[first : last + 1] - a, graded.n_grades[first:last]
         tree = np.empty((int(n_grades.max()) + 1, queries.n_features))
-        _half_laplacian(X, starts, low[a:b], codes[a:b], n_grades, degree[a:b], adjacent, tree, Y)
+        _half_laplacian(X, starts, low[a:b], codes[a:b], n_grades, degree[a:b], copies[a:b], adjacent, tree, Y)
         Y *= factors[a:b, None].astype(dtype)
         part = X.T @ Y
         rooms.put(room)
@@ -69,11 +72,12 @@ def _half_laplacian(
     codes: Codes,
     n_grades: Codes,
     degree: Floats,
+    copies: Floats,
     adjacent: bool,
     tree: Floats,
     out: Matrix,
 ) -> None:
-    """Overwrite out with (D - 2 A) X for pairs of weight 1; the rows of X and out are sorted by score.
+    """Overwrite out with (D - 2 A) X for pairs of the weight of the partner; the rows of X and out are sorted by score.
 
     tree, (most grades of a query + 1, n_features), is scratch.
 
@@ -90,10 +94,10 @@ def _half_laplacian(
         for r in range(b - 1, a - 1, -1):
             while added > a + low[r]:
                 added -= 1
-                at = int(codes[added]) + 1
+                at, x = int(codes[added]) + 1, copies[added] if len(copies) > 0 else 1.0
                 while at <= k:
                     for j in range(n_features):
-                        tree[at, j] += X[added, j]
+                        tree[at, j] += x * X[added, j]
                     at = k + 1 if adjacent else at + (at & -at)
             for j in range(n_features):
                 out[r, j] = degree[r] * X[r, j]

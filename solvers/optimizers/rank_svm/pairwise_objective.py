@@ -1,8 +1,9 @@
 """The objective of RankSVM: a hinge over all pairs of a query that differ in grade, squared or not, and derivatives.
 
-    f(w) = 1/2 w'w + C sum over q of a_q sum over (i, j) in P_q of h(s_i - s_j),      s = X M w
+    f(w) = 1/2 w'w + C sum over q of a_q sum over (i, j) in P_q of x_i x_j h(s_i - s_j),      s = X M w
 
-P_q  pairs of query q with y_i > y_j     a_q  weight of the query     M  diagonal, what each feature is multiplied by
+P_q  pairs of query q with y_i > y_j     a_q  weight of the query     x_i  weight of the document
+M    diagonal, what each feature is multiplied by
 
 Squared hinge: h(d) = max(0, 1 - d)^2. Hinge, smoothed by 0 < u < 1: a parabola for 1 - u < d < 1, straight below,
 
@@ -26,7 +27,7 @@ from scipy import sparse
 from ranktune.solvers.blocks.blocked import row_bytes
 from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.data import products
-from ranktune.solvers.data.grades import count_pairs, number_grades
+from ranktune.solvers.data.grades import copies_of, count_pairs, number_grades
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses import order_statistics
@@ -67,6 +68,7 @@ class RankObjective(HingeObjective):
         self.smoothing, self.adjacent, self.executor, self.threads = smoothing, adjacent, executor, threads
         n = queries.n_documents
         self._codes, self.n_grades = number_grades(queries.grades, queries.starts)
+        self._copies = copies_of(queries)
         self._scores = np.empty(n)
         # Of one term, the slopes can take the place of the scores, which have done their work by then.
         by_term = self._scores[None] if smoothing is None else np.empty((2, n))
@@ -142,17 +144,17 @@ class RankObjective(HingeObjective):
 
     @property
     def degrees(self) -> Floats:
-        """How many active pairs each document is part of, (n_documents,), at the last weights, by terms' factors."""
+        """The weight of each document's active pairs, (n_documents,), at the last weights, by terms' factors."""
         result = np.zeros(self.queries.n_documents)
         first = np.repeat(self.queries.starts[:-1], self.queries.lengths)
         for (_, factor), (order, _, _, _, degree, _) in zip(self.terms, self.windows, strict=True):
             result[first + order] += factor * degree
-        return result
+        return result * self._copies if len(self._copies) else result
 
     @cached_property
     def pairs(self) -> Floats:
-        """The number of pairs of each query, (n_queries,)."""
-        return count_pairs(self.queries.starts, self._codes, self.n_grades, self.adjacent)
+        """The weight of the pairs of each query, (n_queries,): their number, where documents have no weights."""
+        return count_pairs(self.queries.starts, self._codes, self.n_grades, self.adjacent, self._copies)
 
     def loss_at_zero(self, executor: Executor | None = None) -> tuple[float, Floats]:
         """Return the loss and its gradient at zero weights, by the threads of executor or one.
@@ -199,7 +201,7 @@ class RankObjective(HingeObjective):
 
     @property
     def _graded(self) -> GradedLists:
-        return GradedLists(self.queries.starts, self._codes, self.n_grades, self.query_weights)
+        return GradedLists(self.queries.starts, self._codes, self.n_grades, self.query_weights, self._copies)
 
     def image(self, weights: Floats) -> Floats | None:
         """Return the scores X M weights, (n_documents,), of sparse features; None of dense ones.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
@@ -61,4 +59,4 @@ def _thinned(queries: Queries, every: Ints) -> Queries:
         rows.append(a + np.sort(by_grade[every[q] // 2 :: every[q]]))
     starts = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
     at = np.concatenate(rows)
-    return replace(queries, features=queries.features[at], grades=queries.grades[at], starts=starts, document_ids=None)
+    return queries.part(slice(None), at, starts, queries.features[at])

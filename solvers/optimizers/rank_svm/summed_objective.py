@@ -139,7 +139,7 @@ class HingeLoss:
             threads=self.threads,
         )
         if self.average == "queries":
-            objective.query_weights /= np.maximum(objective.pairs, 1.0)
+            objective.query_weights /= np.where(objective.pairs > 0.0, objective.pairs, 1.0)
         return objective
 
 
@@ -206,7 +206,8 @@ def sample(block: OpenBlock, loss: HingeLoss, share: float) -> tuple[Queries, Fl
 
 def _plain(queries: Queries) -> Queries:
     """Return queries without what a loss does not need."""
-    return Queries(queries.features, queries.grades, queries.starts, np.arange(queries.n_queries))
+    names, weights = np.arange(queries.n_queries), queries.document_weights
+    return Queries(queries.features, queries.grades, queries.starts, names, document_weights=weights)
 
 
 def _evaluated(block: OpenBlock, loss: HingeLoss, weights: Floats) -> RankObjective:
