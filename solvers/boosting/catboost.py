@@ -243,7 +243,7 @@ class CatBoostRanker(BoostedRanker):
         Param(
             '"YetiRank": pairs of documents weighted by their ranks in drawn orders; "YetiRankPairwise": also with '
             'values of leaves that minimise the loss together, which takes several times as long; "QueryRMSE": squared '
-            "errors of grades less their mean in the query. Monotone constraints need QueryRMSE.",
+            "errors of grades less their mean in the query, as monotone constraints and weights of documents need it.",
             choices=LOSSES,
             searched=(QUERY_RMSE, YETI_RANK),
         ),

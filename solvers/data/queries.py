@@ -54,7 +54,7 @@ class Queries:
     encoding : Encoding or None, default=None
         How the columns of the table that they come from became features.
     document_weights : ndarray of shape (n_documents,) or None, default=None
-        How often each document counts besides the weight of its query, positive; None if each counts once.
+        How many copies of it each document counts as, besides the weight of its query; positive. None: all count once.
     monotone : ndarray of shape (n_features,) or None, default=None
         1 for a feature with which scores may only rise, -1 where they may only fall, 0 for no constraint; None if no
         feature has one.

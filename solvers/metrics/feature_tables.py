@@ -24,8 +24,8 @@ from ranktune.solvers.metrics.metrics import Metric, parse_metric
 
 SIGNS = (1.0, -1.0)
 
-WEIGHED = ("ndcg", "recall")
-"""The metrics that are shares of a sum over documents, whose terms weights can multiply."""
+WEIGHED = ("ndcg", "pairwise", "recall")
+"""The metrics that are shares of a sum over documents or pairs, whose terms weights can multiply."""
 
 PART = 1 << 23
 """Values of X from which one part of a table is computed: some hundredths of a second."""
@@ -48,7 +48,7 @@ def check_metric(spelling: str) -> None:
 
 
 def weighed(metric: Metric, queries: Queries) -> Judgements:
-    """Return the judgements that learning measures queries by: gains and relevance count as the documents do.
+    """Return the judgements that learning measures queries by: gains, relevance and pairs count as the documents do.
 
     Raises ParameterError for a metric that has no such terms, where documents have weights.
     """
@@ -56,8 +56,8 @@ def weighed(metric: Metric, queries: Queries) -> Judgements:
         return Judgements.of(queries)
     if metric.name not in WEIGHED:
         raise ParameterError(
-            f"metric={str(metric)!r} cannot weigh documents: learning by it needs gains, or recall of relevant "
-            f"documents. Take one of {', '.join(WEIGHED)}, or leave document_weights out."
+            f"metric={str(metric)!r} cannot weigh documents: it is no share of a sum whose terms they could multiply. "
+            f"Take one of {', '.join(WEIGHED)}, or leave document_weights out."
         )
     return Judgements(queries.grades, queries.starts, queries.document_ids, copies_of(queries))
 

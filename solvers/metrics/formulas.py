@@ -184,16 +184,16 @@ def _winner_takes_all(metric: Metric, sums: Floats, judgements: Judgements) -> t
 _TIED_PAIR = {"average": 0.5, "pessimistic": 0.0, "optimistic": 1.0}
 
 
-def _pairs(scores: Floats, levels: tuple[Codes, Codes], starts: Ints) -> tuple[Floats, Floats, Floats]:
+def _pairs(scores: Floats, levels: tuple[Codes, Codes], judgements: Judgements) -> tuple[Floats, Floats, Floats]:
     """Return, a number per query, the pairs ranked right, those ranked wrong, and the pairs of equal scores."""
-    order = rank(scores, np.zeros(0), starts, WHOLE)
-    right, wrong, tied = pair_counts(scores, order, *levels, starts).T
+    order = rank(scores, np.zeros(0), judgements.starts, WHOLE)
+    right, wrong, tied = pair_counts(scores, order, *levels, judgements.starts, judgements.copies).T
     return right, wrong, tied
 
 
 @ranking("pairwise")
 def _pairwise(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    return _share_of_pairs(metric, scores, judgements.levels(), judgements.pairs(), judgements.starts)
+    return _share_of_pairs(metric, scores, judgements.levels(), judgements.pairs(), judgements)
 
 
 @ranking("auc")
@@ -201,13 +201,13 @@ def _auc(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats
     lowest = float(metric.relevant or 1)
     relevant = judgements.relevant(lowest)
     pairs = relevant * (judgements.lengths - relevant)
-    return _share_of_pairs(metric, scores, judgements.relevance_levels(lowest), pairs, judgements.starts)
+    return _share_of_pairs(metric, scores, judgements.relevance_levels(lowest), pairs, judgements)
 
 
 def _share_of_pairs(
-    metric: Metric, scores: Floats, levels: tuple[Codes, Codes], pairs: Floats, starts: Ints
+    metric: Metric, scores: Floats, levels: tuple[Codes, Codes], pairs: Floats, judgements: Judgements
 ) -> tuple[Floats, Mask]:
-    right, wrong, _ = _pairs(scores, levels, starts)
+    right, wrong, _ = _pairs(scores, levels, judgements)
     return _ratio(right + _TIED_PAIR[str(metric.ties)] * (pairs - right - wrong), pairs), pairs == 0
 
 
@@ -221,7 +221,7 @@ def _domination(metric: Metric, scores: Floats, judgements: Judgements) -> tuple
 
 @ranking("kendall")
 def _kendall(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    right, wrong, tied = _pairs(scores, judgements.levels(), judgements.starts)
+    right, wrong, tied = _pairs(scores, judgements.levels(), judgements)
     pairs = judgements.pairs()
     untied = 0.5 * judgements.lengths * (judgements.lengths - 1.0) - tied
     return np.clip(_ratio(right - wrong, np.sqrt(pairs) * np.sqrt(untied)), -1.0, 1.0), pairs == 0

@@ -26,7 +26,7 @@ class Judgements:
     grades        (n_documents,) float64
     starts        (n_queries + 1,) first document of each query, and the number of documents
     document_ids  (n_documents,) for ties=docid, or None
-    copies        (n_documents,) what gains and relevance are multiplied by; empty: 1
+    copies        (n_documents,) the weights of documents: factors of gains, relevance and pairs; empty: 1
 
     The arrays must not change afterwards.
     """
@@ -34,7 +34,7 @@ class Judgements:
     def __init__(
         self, grades: Floats, starts: Ints, document_ids: Array | None = None, copies: Floats = NO_COPIES
     ) -> None:
-        self.grades, self._copies = as_floats(grades), copies
+        self.grades, self.copies = as_floats(grades), copies
         self.starts = as_ints(starts)
         self.document_ids = document_ids
         if not np.isfinite(self.grades).all():
@@ -122,8 +122,8 @@ class Judgements:
         return self._remember("above lowest", lambda: self._sums((self.levels()[0] > 0).astype(np.float64)))
 
     def pairs(self) -> Floats:
-        """Return the pairs of documents of different grades in each query, (n_queries,)."""
-        return self._remember("pairs", lambda: count_pairs(self.starts, *self.levels()))
+        """Return the pairs of documents of different grades in each query, (n_queries,), as often as they count."""
+        return self._remember("pairs", lambda: count_pairs(self.starts, *self.levels(), copies=self.copies))
 
     def tiebreak(self, ties: str) -> Floats:
         """Return what orders documents of equal scores, higher first, (n_documents,); empty for the given order."""
@@ -149,7 +149,7 @@ class Judgements:
         return np.unique(ids, return_inverse=True)[1].ravel().astype(np.float64)
 
     def _weighed(self, values: Floats) -> Floats:
-        return values * self._copies if len(self._copies) else values
+        return values * self.copies if len(self.copies) else values
 
     def _sums(self, values: Floats) -> Floats:
         return np.add.reduceat(values, self.starts[:-1])

@@ -307,31 +307,33 @@ def dominating_counts(scores: Floats, order: Ints, codes: Codes, starts: Ints) -
 
 
 @compiled
-def pair_counts(scores: Floats, order: Ints, codes: Codes, n_grades: Codes, starts: Ints) -> Floats:
+def pair_counts(scores: Floats, order: Ints, codes: Codes, n_grades: Codes, starts: Ints, copies: Floats) -> Floats:
     """Return a row per query: pairs of different grades that scores rank right, wrong, and pairs of equal scores.
 
-    codes and n_grades number the grades (see data.grades). Cost: n log(number of grades) after the sort.
+    codes and n_grades number the grades (see data.grades). Pairs of different grades count as often as both documents,
+    by copies, (n_documents,), or once where it is empty. Cost: n log(number of grades) after the sort.
     """
     counts = np.zeros((len(starts) - 1, 3))
-    room = np.zeros(n_grades.max() + 1, dtype=np.int64)
+    room = np.zeros(n_grades.max() + 1)
     for q in range(len(starts) - 1):
         tree = room[: n_grades[q] + 1]  # a Fenwick tree of the grades of the documents scored lower
-        tree[:] = 0
+        tree[:] = 0.0
+        seen = 0.0
         e = starts[q + 1] - 1
         while e >= starts[q]:
             b = e
             while b > starts[q] and scores[order[b - 1]] == scores[order[e]]:
                 b -= 1
-            seen = starts[q + 1] - 1 - e
             for at in range(b, e + 1):
                 level = np.int64(codes[order[at]])
-                lower = _prefix(tree, level)
-                counts[q, 0] += lower
-                counts[q, 1] += seen - _prefix(tree, level + 1)
+                x = copies[order[at]] if len(copies) > 0 else 1.0
+                counts[q, 0] += x * _prefix(tree, level)
+                counts[q, 1] += x * (seen - _prefix(tree, level + 1))
             for at in range(b, e + 1):
-                node = np.int64(codes[order[at]]) + 1
+                node, x = np.int64(codes[order[at]]) + 1, copies[order[at]] if len(copies) > 0 else 1.0
+                seen += x
                 while node < len(tree):
-                    tree[node] += 1
+                    tree[node] += x
                     node += node & -node
             counts[q, 2] += 0.5 * (e - b) * (e - b + 1.0)
             e = b - 1
@@ -339,9 +341,9 @@ def pair_counts(scores: Floats, order: Ints, codes: Codes, n_grades: Codes, star
 
 
 @compiled
-def _prefix(tree: Ints, node: np.int64) -> int:
+def _prefix(tree: Floats, node: np.int64) -> float:
     """Return how many documents in the tree have a grade numbered below node."""
-    total = 0
+    total = 0.0
     while node > 0:
         total += tree[node]
         node -= node & -node

@@ -11,7 +11,8 @@ PERCEPTRON   m <= 0: w += S z
 COMMITTEE    the same; before, w replaces the hypothesis of the shortest run of correct pairs if its run is longer
 
 A pair of weight x, that of i times that of j, is learned from as from x such pairs, one after the other: their steps
-add up to a formula in x. Pairs that are drawn are drawn by their weight, and then have weight 1.
+add up to a formula in x, for DIAGONAL but for what it neglects. Pairs that are drawn are drawn by their weights, and
+count once then.
 
 FULL and DIAGONAL are in online.second_order: a kernel compiles no rule that is not used with it.
 """

@@ -70,13 +70,15 @@ def test_pointwise_rankers_find_the_weights_of_all_documents(ranker: Any, kind: 
     check_alike(ranker, *parts_of(0, kind=kind))
 
 
-@pytest.mark.parametrize("kind", ["dense", "sparse", "weighted"])
+@pytest.mark.parametrize("kind", ["dense", "sparse", "weighted", "documents"])
 @pytest.mark.parametrize("ranker", LISTWISE, ids=repr)
 def test_other_rankers_find_the_weights_of_all_documents(ranker: Any, kind: str) -> None:
     if kind == "weighted" and "query_weights" not in ranker.supports(ranker.get_params()):
         pytest.skip("it cannot weigh queries")
     by_gap = ranker.get_params().get("loss") == "pairwise_hinge"
-    check_alike(ranker, *parts_of(1, kind=kind), near=1e-3 if by_gap else 1e-6)  # a gap of t: weights within its root
+    check_alike(
+        ranker, *parts_of(1, kind=kind), near=3e-3 if by_gap else 1e-6
+    )  # a gap of t: scaled weights within its root, 3e-4; of features down to 0.1
 
 
 @pytest.mark.parametrize("ranker", [LogisticRanker(0.1, tol=1e-9), SVRRanker(0.01, tol=1e-9), LambdaRank(iterations=9)])

@@ -148,8 +148,6 @@ def test_what_blocks_cannot_be_used_for_is_refused() -> None:
         fit_blocks(RankSVM(C=-1), parts)
     with pytest.raises(ParameterError, match="monotone"):
         fit_blocks(RankSVM(), [queries.constrained([1, 0, 0, 0, 0, 0])])
-    with pytest.raises(ParameterError, match="document_weights"):
-        fit_blocks(RankSVM(), [queries.with_document_weights(np.ones(queries.n_documents))])
     with pytest.raises(DataError, match="6, 7 features"):
         fit_blocks(RankSVM(), [queries, parts_of(0, n_features=7)[1]])
     with pytest.raises(DataError, match="NaN"):

@@ -41,17 +41,18 @@ def test_every_structure_gives_the_sums_over_active_partners(n: int, k: int, adj
     lower = (c[None] == c[:, None] - 1) if adjacent else (c[None] < c[:, None])
     worse = lower & (position[None] >= low[:, None])
     better = lower.T & (position[None] < high[:, None])
-    expected = worse @ v + better @ v
-    counts = better.sum(1) + worse.sum(1), better.sum(1) - worse.sum(1)
+    x = np.random.default_rng(k).integers(1, 4, n).astype(float)
+    expected = worse @ (x * v) + better @ (x * v)
+    counts = better @ x + worse @ x, better @ x - worse @ x
     out, total, degree, excess = (np.full(n, np.nan) for _ in range(4))
     room = np.full(max(offsets(k)[-1], k + 2), np.nan)
     other = room.copy()
     if adjacent:
-        window_sums.sum_adjacent(v, codes, k, low, high, room, out)
-        window_sums.sum_and_count_adjacent(v, codes, k, low, high, room, other, total, degree, excess)
+        window_sums.sum_adjacent(v, x, codes, k, low, high, room, out)
+        window_sums.sum_and_count_adjacent(v, x, codes, k, low, high, room, other, total, degree, excess)
     else:
-        window_sums.sum_many(v, codes, k, low, high, room, out)
-        window_sums.sum_and_count_many(v, codes, k, low, high, room, other, total, degree, excess)
+        window_sums.sum_many(v, x, codes, k, low, high, room, out)
+        window_sums.sum_and_count_many(v, x, codes, k, low, high, room, other, total, degree, excess)
     for result in (out, total):
         np.testing.assert_allclose(result, expected, atol=1e-12 * n)
     np.testing.assert_array_equal([degree, excess], counts)

@@ -14,6 +14,7 @@ from ranktune.solvers.losses.domination import DominationLoss
 from ranktune.solvers.losses.listwise import SoftmaxCrossEntropy
 from ranktune.solvers.losses.pair_weights import DeltaNDCG, DeltaRecall, NoisyNDCG, NoisyNeighbours, Uniform
 from ranktune.solvers.losses.pairwise import PairwiseHinge, PairwiseLogistic, PairwiseSquaredHinge
+from tests.support.copies import with_copies
 
 LOSSES: list[Loss] = [
     *[
@@ -76,6 +77,26 @@ class TestEveryLoss:
         twice, by_score = loss.value_and_gradient(scores[rows], hard_queries.select(q))
         assert value == pytest.approx(twice, rel=1e-13)
         np.testing.assert_allclose(gradient, np.bincount(rows, by_score), atol=1e-14)
+
+    def test_gradients_with_weights_of_documents_match_central_differences(
+        self, loss: Loss, hard_queries: Queries
+    ) -> None:
+        scores, h = drawn(hard_queries), 1e-6
+        weighted = hard_queries.with_document_weights(np.random.default_rng(5).uniform(0.2, 3.0, len(scores)))
+        along = np.random.default_rng(6).normal(size=len(scores))
+        up, down = (loss.value_and_gradient(scores + sign * h * along, weighted)[0] for sign in (1.0, -1.0))
+        value, gradient = loss.value_and_gradient(scores, weighted)
+        assert gradient @ along == pytest.approx((up - down) / (2.0 * h), rel=1e-5)
+        assert value != pytest.approx(loss.value_and_gradient(scores, hard_queries)[0], rel=1e-4)
+
+    def test_a_document_of_weight_k_equals_k_of_them(self, loss: Loss, hard_queries: Queries) -> None:
+        if getattr(loss, "weight", Uniform()) != Uniform():
+            pytest.skip("copies would take ranks")
+        scores, (weighted, copied, rows) = drawn(hard_queries), with_copies(hard_queries)
+        value, gradient = loss.value_and_gradient(scores, weighted)
+        of_copies, by_score = loss.value_and_gradient(scores[rows], copied)
+        assert value == pytest.approx(of_copies, rel=1e-12)
+        np.testing.assert_allclose(gradient, np.bincount(rows, by_score), atol=1e-12)
 
     def test_prepared_gives_the_same_bits(self, loss: Loss, hard_queries: Queries) -> None:
         evaluate, scores = prepared(loss, hard_queries), drawn(hard_queries)

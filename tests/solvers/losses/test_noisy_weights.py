@@ -43,18 +43,22 @@ def naive(name: str, loss: PairwiseLoss, scores: Floats, queries: Queries) -> fl
         for sample in range(5):
             order = np.argsort(noise(0, key, 0, sample, b - a) * np.exp(-s), kind="stable")
             weights += pair_weights(name, order, part)
+        weights *= np.outer(part.weight_of_document, part.weight_of_document)
         if len(set(part.grades)) > 1:
             total = weights.sum()
             values.append((weights * phi(loss, s[:, None] - s)).sum() / total if total > 0.0 else 0.0)
     return float(np.mean(values))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("make", [PairwiseLogistic, PairwiseHinge, PairwiseSquaredHinge])
 @pytest.mark.parametrize(("name", "weight", "grades"), WEIGHTS)
 def test_the_loss_is_that_of_plain_python_and_the_gradient_is_its_with_weights_held_constant(
-    make: Any, name: str, weight: Any, grades: str
+    make: Any, name: str, weight: Any, grades: str, weighted: bool
 ) -> None:
     queries, loss = graded([7, 1, 12, 2, 9], grades=grades), make(weight)
+    if weighted:
+        queries = queries.with_document_weights(np.random.default_rng(5).uniform(0.2, 3.0, queries.n_documents))
     scores = np.random.default_rng(1).normal(size=queries.n_documents)
     value, gradient = loss.value_and_gradient(scores, queries)
     assert value == pytest.approx(naive(name, loss, scores, queries), rel=1e-10)

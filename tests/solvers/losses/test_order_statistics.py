@@ -13,6 +13,7 @@ from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
 from ranktune.solvers.data.products import MANY_FEATURES, blocks
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
+from tests.support.copies import with_copies
 from tests.support.rank_objectives import at_zero, hessian, hessian_product
 
 Three = tuple[float, Any, Any]
@@ -65,6 +66,27 @@ def test_equal_to_all_pairs(n_grades: int, form: str, dtype: Any) -> None:
     gaps = np.subtract.outer(*[queries.features @ w] * 2)
     assert (gaps == 1.0).sum() > 10  # the hard case is there: a margin of exactly 1 is not active
     assert_equal_to_all_pairs(queries, w)
+
+
+@pytest.mark.parametrize("n_grades", [3, FEW, FEW + 1, 1000])
+@pytest.mark.parametrize("adjacent", [False, True])
+@pytest.mark.parametrize("smoothing", [None, 0.3])
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1.0])
+def test_weights_of_documents_count_as_copies(
+    n_grades: int, adjacent: bool, smoothing: float | None, size: float
+) -> None:
+    """Also where all pairs are active, at small weights, and where all scores are equal."""
+    (w, direction), results = np.random.default_rng(2).normal(size=(2, 5)), []
+    for given in with_copies(tied(n_grades, n_grades))[:2]:
+        objective = RankObjective(given, 0.7, smoothing=smoothing, adjacent=adjacent)
+        value, gradient = objective.value_and_gradient(size * w)
+        many = (gradient, hessian_product(objective, direction), hessian(objective), objective.loss_diagonal())
+        first = np.array([value, *at_zero(objective), *objective.hinges], dtype=object)
+        results.append(np.concatenate([np.ravel(part) for part in (*first, *many, objective.pairs)]))
+        if size == 0.0:
+            objective.rank_at_zero()
+            results[-1] = np.append(results[-1], np.ravel(hessian(objective)))
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-9, atol=1e-9 * np.abs(results[1]).max())
 
 
 def test_many_sparse_columns_agree_with_few() -> None:

@@ -68,9 +68,9 @@ def pair_weights(loss: PairwiseLoss, s: Floats, y: Floats) -> Floats:
 
 
 def all_weights(loss: PairwiseLoss, scores: Floats, queries: Queries) -> list[Floats]:
-    """The pair weights of each query at scores."""
-    ranges = zip(queries.starts[:-1], queries.starts[1:], strict=True)
-    return [pair_weights(loss, scores[a:b], queries.grades[a:b]) for a, b in ranges]
+    """The pair weights of each query at scores, times the weights of both documents."""
+    ranges, x = zip(queries.starts[:-1], queries.starts[1:], strict=True), queries.weight_of_document
+    return [pair_weights(loss, scores[a:b], queries.grades[a:b]) * np.outer(x[a:b], x[a:b]) for a, b in ranges]
 
 
 def brute_value(loss: PairwiseLoss, scores: Floats, queries: Queries, weights: list[Floats] | None = None) -> float:
@@ -88,23 +88,26 @@ def brute_value(loss: PairwiseLoss, scores: Floats, queries: Queries, weights: l
 class TestLossContract:
     """What every loss keeps."""
 
+    @pytest.fixture(params=["once", "weighted"])
+    def queries(self, request: Any, hard_queries: Queries) -> Queries:
+        weights = np.random.default_rng(5).uniform(0.2, 3.0, hard_queries.n_documents)
+        return hard_queries if request.param == "once" else hard_queries.with_document_weights(weights)
+
     def scores(self, queries: Queries) -> Floats:
         return 2.0 * np.random.default_rng(3).normal(size=queries.n_documents)
 
-    def test_value_is_the_weighted_mean_over_all_pairs(self, loss: PairwiseLoss, hard_queries: Queries) -> None:
-        for scores in (self.scores(hard_queries), np.round(self.scores(hard_queries))):  # which are tied
-            value, _ = loss.value_and_gradient(scores, hard_queries)
-            assert value == pytest.approx(brute_value(loss, scores, hard_queries), rel=1e-12)
+    def test_value_is_the_weighted_mean_over_all_pairs(self, loss: PairwiseLoss, queries: Queries) -> None:
+        for scores in (self.scores(queries), np.round(self.scores(queries))):  # which are tied
+            value, _ = loss.value_and_gradient(scores, queries)
+            assert value == pytest.approx(brute_value(loss, scores, queries), rel=1e-12)
             assert value > 0.0
 
-    def test_gradient_matches_central_differences_with_weights_held(
-        self, loss: PairwiseLoss, hard_queries: Queries
-    ) -> None:
-        scores, h = self.scores(hard_queries), 1e-6
-        _, gradient = loss.value_and_gradient(scores, hard_queries)
-        held = all_weights(loss, scores, hard_queries)
+    def test_gradient_matches_central_differences_with_weights_held(self, loss: PairwiseLoss, queries: Queries) -> None:
+        scores, h = self.scores(queries), 1e-6
+        _, gradient = loss.value_and_gradient(scores, queries)
+        held = all_weights(loss, scores, queries)
         up, down = (
-            [brute_value(loss, scores + sign * move, hard_queries, held) for move in np.eye(len(scores)) * h]
+            [brute_value(loss, scores + sign * move, queries, held) for move in np.eye(len(scores)) * h]
             for sign in (1, -1)
         )
         expected = (np.array(up) - np.array(down)) / (2 * h)

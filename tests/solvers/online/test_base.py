@@ -257,7 +257,7 @@ def test_drawn_pairs_are_alike() -> None:
         state = new_state(np.ones(6))
         pairs, weights = np.empty((2, 1), dtype=np.int64), np.zeros(0)
         assert list_pairs(lists, np.array([0]), 0, 6, np.array([u]), pairs, weights) == 1
-        learn(rows_of(queries.features), *pairs, weights, Rule(4, 1.0), state)
+        learn(rows_of(queries.features), pairs[0], pairs[1], weights, Rule(4, 1.0), state)
         counts[state.weights.argmax(), state.weights.argmin()] += 1
     assert np.array_equal(counts > 0, y[:, None] > y[None, :])
     assert counts[counts > 0].min() >= counts.max() - 2

@@ -9,6 +9,7 @@ from scipy import sparse
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.online.pair_sampling import draw, draw_from, pair_table
+from tests.support.copies import with_copies
 from tests.support.plain_solvers import pamir
 
 
@@ -33,6 +34,20 @@ def counts(queries: Queries, better: np.ndarray, worse: np.ndarray) -> np.ndarra
     table = np.zeros((queries.n_documents,) * 2)
     np.add.at(table, (better, worse), 1.0)
     return table
+
+
+@pytest.mark.parametrize("sampling", ["documents", "queries"])
+def test_weighted_documents_are_drawn_as_their_copies_are(sampling: str, hard_queries: Queries) -> None:
+    weighted, copied, rows = with_copies(hard_queries)
+    here, there = (
+        [
+            *draw(pair_table(queries), 2000, sampling, np.random.default_rng(1)),
+            *draw_from(pair_table(queries), 3, 2000, np.random.default_rng(2)),
+        ]
+        for queries in (weighted, copied)
+    )
+    np.testing.assert_array_equal(hard_queries.features[here], hard_queries.features[rows[there]])
+    assert min(len(np.unique(drawn)) for drawn in here) > 10
 
 
 @pytest.mark.parametrize("sampling", ["documents", "queries"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,9 +18,10 @@ def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
     v, codes, low, high = counting.problem(length, n_grades)
     room = np.empty(max(offsets(n_grades)[-1], n_grades + 1))
     results = []
-    for kernel in (sum_many, counting.fenwick, counting.direct):
+    sums: list[Any] = [(sum_many, (v, np.ones(length))), (counting.fenwick, (v,)), (counting.direct, (v,))]
+    for kernel, given in sums:
         out = np.empty(length)
-        kernel(v, codes, n_grades, low, high, room, out)
+        kernel(*given, codes, n_grades, low, high, room, out)
         results.append(out)
     np.testing.assert_allclose(results[1], results[0], atol=1e-9)
     np.testing.assert_allclose(results[2], results[0], atol=1e-9)
