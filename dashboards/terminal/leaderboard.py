@@ -94,9 +94,16 @@ def conclusion(result: JsonView) -> str:
         count, last = len(result["failures"]), result["failures"][-1]
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
+    lines += [left_out(missing) for missing in result.get("left_out", ())]
     lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
     lines += filter(None, [monotone(result), result.get("ended_early", "")])
     return "\n".join(lines)
+
+
+def left_out(missing: JsonView) -> str:
+    """Return what failed at the end of a study, with the line of the traceback that says where."""
+    place = f"{missing['split']}: " if missing["split"] else ""
+    return f"Left out: {place}{missing['what']}. {missing['error']} `ranktune show --json` has the traceback."
 
 
 def _smallest_and_fastest(result: JsonView) -> str:
