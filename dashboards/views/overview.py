@@ -142,8 +142,8 @@ def _unfinished(data: StudyData) -> str:
     )
 
 
-def _interval(interval: Sequence[float] | None) -> str:
-    return "" if interval is None else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
+def _interval(interval: Sequence[float | None] | None) -> str:
+    return "" if interval is None or None in interval else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
 
 
 _COLUMNS = (

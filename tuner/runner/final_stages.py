@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from optuna.trial import TrialState
 
-from ranktune.solvers.core.errors import StudyError, listed
+from ranktune.solvers.core.errors import listed
 from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
 from ranktune.tuner.runner.stage import Instead, Stage, State
@@ -98,20 +97,13 @@ def _refitted(state: State) -> tuple[list[Entry], list[Failure]]:
     problem, executor = state[LOOK].problem, state.session.executor
     entries, unfit, left_out = refit_all(state.study, problem, state[BLEND].ordered, executor, state.deadline)
     state.left_out.extend(left_out)
-    if not entries:
-        return _as_tried(state, unfit)
     return keep_within(state.study, entries), unfit
 
 
-def _as_tried(state: State, unfit: Sequence[Failure] = ()) -> tuple[list[Entry], list[Failure]]:
-    """Return the best candidate that can be fitted as its trial was, where no refit succeeded."""
+def _as_tried(state: State) -> tuple[list[Entry], list[Failure]]:
     ordered = sorted(state[BLEND].candidates, key=lambda candidate: candidate.merit, reverse=True)
     plain = [candidate for candidate in ordered if not candidate.members]
-    entry, more = refit_one(state.study, state[LOOK].problem, plain, state.session.executor)
-    failed = [*unfit, *more]
-    if entry is None:
-        raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in failed)}")
-    return [entry], failed
+    return refit_one(state.study, state[LOOK].problem, plain, state.session.executor)
 
 
 REFIT = Stage(
@@ -119,7 +111,7 @@ REFIT = Stage(
     _refitted,
     (LOOK, BLEND),
     lambda state: "refitting the best of each solver",
-    instead=Instead("refitting", _as_tried, "The best trial whose model can be fitted alone is chosen."),
+    instead=Instead("refitting", _as_tried, "The model of the best trial that can be fitted is chosen."),
 )
 
 

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import LeftOut, RankTuneWarning, or_left_out
+from ranktune.solvers.core.errors import LeftOut, RankTuneError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -161,7 +161,7 @@ def refit_all(
     """Return the candidates with their final models, those whose fit fails, and those whose model does not score.
 
     Members shared by blends are refitted once. Where time is too short to refit one, the model that its trial left is
-    used; without one it has no entry, unless it is part of the first.
+    used; without one it has no entry, unless it is part of the first. Raises RankTuneError where no refit succeeds.
     """
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
     needed = chosen[0].members or chosen[:1]
@@ -193,24 +193,30 @@ def refit_all(
         else:
             unfit.append(_failure(problem, candidate, error))
     entries, left_out = executor.call(_entries, study, problem, chosen, used, models)
+    if not entries:
+        causes = [failure.error for failure in unfit] + [missing.error for missing in left_out]
+        raise RankTuneError(f"no candidate could be refitted: {'; '.join(causes)}")
     return entries, unfit, left_out
 
 
 def refit_one(
     study: Study, problem: Problem, candidates: Sequence[Candidate], executor: Executor
-) -> tuple[Entry | None, list[Failure]]:
-    """Return the first candidate that can be fitted, as its trial was where the split is given; and the failures."""
+) -> tuple[list[Entry], list[Failure]]:
+    """Return the first candidate that can be fitted as its trial was, on the queries of its first fold, and failures.
+
+    Raises StudyError if none can.
+    """
     unfit: list[Failure] = []
     for candidate in candidates:
-        job = executor.submit(_entry_alone, study, problem, candidate)
+        job = executor.submit(_entry_as_tried, study, problem, candidate)
         if (error := job.exception()) is None:
-            return job.result(), unfit
+            return [job.result()], unfit
         unfit.append(_failure(problem, candidate, error))
-    return None, unfit
+    raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in unfit)}")
 
 
-def _entry_alone(study: Study, problem: Problem, candidate: Candidate) -> Entry:
-    plan = Final(on_everything=not problem.given_split)
+def _entry_as_tried(study: Study, problem: Problem, candidate: Candidate) -> Entry:
+    plan = Final(on_everything=not isinstance(problem.plan, tuple))
     return entry_of(study, problem, candidate, evaluate(plan, task_of(study, problem, candidate, study.seed)))
 
 
