@@ -70,7 +70,7 @@ def written(folder: Path, X: Floats) -> Path:
     return folder / "data.csv"
 
 
-def check_study(data: Path, **options: Any) -> None:
+def check_study(data: Path, *, alike: bool = True, **options: Any) -> None:
     """Check that a study has all that studies have, and nothing left out: a warning is an error here."""
     result = ranktune.tune(data, jobs=1, sampler="random", home=data.parent, **options)
     folder = Path(result.folder)
@@ -79,7 +79,7 @@ def check_study(data: Path, **options: Any) -> None:
         _show(load_result(folder / "result.json"), as_json=False)
         assert "Left out" not in unpacked_page(write_report(folder, folder / "out.html").read_text())
         scores = end.best_model.predict(ranktune.read(data)).reshape(25, 8)
-        assert np.ptp(scores, axis=1).max() <= 1e-12
+        assert not alike or np.ptp(scores, axis=1).max() <= 1e-12
 
 
 @pytest.mark.parametrize("name", DEGENERATE)
@@ -99,6 +99,14 @@ def test_a_study_all_of_whose_trials_score_documents_alike_is_complete(timeout: 
     of_queries = np.repeat(np.random.default_rng(0).normal(size=(25, 3)), 8, axis=0)
     with pytest.warns(RankTuneWarning, match="distinguishes none"):
         check_study(written(tmp_path, of_queries), name="s", solvers=solvers, trials=7, timeout=timeout)
+
+
+def test_a_study_whose_metric_is_defined_on_no_test_query_is_complete(
+    data: Path, capsys: pytest.CaptureFixture
+) -> None:
+    (data.parent / "test.csv").write_text("qid,grade,a,b,c\n1,0,1,2,3\n1,0,4,5,6")
+    check_study(data, name="s", solvers=BOTH, trials=2, test=data.parent / "test.csv", baseline="column:a", alike=False)
+    assert "defined on no test" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("name", DEGENERATE)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.metrics.means import linearised, mean_of
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
@@ -210,8 +210,8 @@ def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, f
     if not all(entry.test for entry in chosen):
         return {}
 
-    def mean(entry: Entry, name: str) -> np.floating:
-        return np.nanmean(linearised(entry.test[name], entry.test_weights))
+    def mean(entry: Entry, name: str) -> float:
+        return mean_of(entry.test[name], entry.test_weights)
 
     return {name: float(np.mean([mean(entry, name) for entry in chosen])) for name in metrics}
 
