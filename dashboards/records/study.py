@@ -174,9 +174,11 @@ def tuning_gained(result: JsonView) -> str:
     tuning = result.get("tuning")
     if tuning is None:
         return ""
-    if tuning["gain"] is None:
+    if tuning["gain_interval"] is None:
         return f"Gain of tuning: none, the model is the best of the solvers' defaults ({tuning['default']})."
     low, high = tuning["gain_interval"]
+    if low is None:
+        return "Gain of tuning: not known, the metric is defined on no test query."
     return (
         f"Gain of tuning on test: {tuning['gain']:+.4f} ({low:+.4f} to {high:+.4f}) over the best of the solvers' "
         f"defaults ({tuning['default']})."

@@ -72,10 +72,9 @@ def conclusion(result: JsonView) -> str:
     best = result["best"]
     lines = [f"Chosen by validation: {_chosen(result)}."]
     low, high = result["estimate_interval"]
-    lines.append(
-        f"Expected {result['metric']} by validation, corrected for selection: {_number(result['estimate'])} "
-        f"({low:.3f} to {high:.3f})."
-    )
+    limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
+    estimate = f"{_number(result['estimate'])}{limits}"
+    lines.append(f"Expected {result['metric']} by validation, corrected for selection: {estimate}.")
     scores = [f"{name} {_number(value)}" for name, value in best["test_metrics"].items()]
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
     if best.get("needs_queries"):
@@ -94,9 +93,16 @@ def conclusion(result: JsonView) -> str:
         count, last = len(result["failures"]), result["failures"][-1]
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
+    lines += [left_out(missing) for missing in result.get("left_out", ())]
     lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
     lines += filter(None, [monotone(result), result.get("ended_early", "")])
     return "\n".join(lines)
+
+
+def left_out(missing: JsonView) -> str:
+    """Return what failed at the end of a study, with the line of the traceback that says where."""
+    place = f"{missing['split']}: " if missing["split"] else ""
+    return f"Left out: {place}{missing['what']}. {missing['error']} `ranktune show --json` has the traceback."
 
 
 def _smallest_and_fastest(result: JsonView) -> str:
@@ -178,7 +184,7 @@ def _trials(result: JsonView) -> str:
 def _outside(result: JsonView) -> str:
     """Return a remark where the test value is outside of its interval by validation."""
     limits, test = result["expected_on_test_interval"], result["best"]["test"]
-    if limits is None or test is None or limits[0] <= test <= limits[1]:
+    if limits is None or None in (test, *limits) or limits[0] <= test <= limits[1]:
         return ""
     side = "below" if test < limits[0] else "above"
     return (

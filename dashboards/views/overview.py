@@ -23,6 +23,8 @@ def panels(data: StudyData) -> list[Panel]:
         shown.append(_folds(data.result))
     if any(trial.error for trial in data.trials) or (data.result is not None and data.result["failures"]):
         shown.append(_failures(data))
+    if data.result is not None and data.result.get("left_out"):
+        shown.append(_left_out(data.result))
     return [*shown, *delivered.panels(data), _settings(data)]
 
 
@@ -140,8 +142,8 @@ def _unfinished(data: StudyData) -> str:
     )
 
 
-def _interval(interval: Sequence[float] | None) -> str:
-    return "" if interval is None else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
+def _interval(interval: Sequence[float | None] | None) -> str:
+    return "" if interval is None or None in interval else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
 
 
 _COLUMNS = (
@@ -237,6 +239,14 @@ def _failures(data: StudyData) -> Panel:
         refits = (f for f in data.result["failures"] if f.get("number") is None)
         rows += [[f.get("split", ""), None, f["solver"], f["error"]] for f in refits]
     return Panel("failures", "Failures", Table(("fold", "trial", "solver", "error"), rows))
+
+
+def _left_out(result: JsonView) -> Panel:
+    columns = ("fold", "what", "error", "traceback")
+    rows = [[missing[name] for name in ("split", "what", "error", "trace")] for missing in result["left_out"]]
+    return Panel(
+        "left-out", "Left out", Table(columns, rows), None, "What failed after the trials, and is missing here."
+    )
 
 
 def _settings(data: StudyData) -> Panel:

@@ -17,10 +17,12 @@ A message states what was given, which rule it breaks and what to do.
 from __future__ import annotations
 
 import difflib
+import re
 import traceback
 import warnings
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -170,8 +172,41 @@ def printable(text: str, keep: str = "") -> str:
 T = TypeVar("T")
 U = TypeVar("U")
 
-MOST = 300
-"""Characters of the text of an error in the warning."""
+MOST, MOST_OF_TRACE = 300, 8000
+"""Characters of the text of an error in the warning, and of the end of its traceback that is kept."""
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """What failed at the end of a study and is missing in its result.
+
+    Attributes
+    ----------
+    what : str
+        What it is, as in a sentence: "the explanation of the models".
+    error : str
+        The cause, in one line.
+    trace : str
+        The traceback, with that of the worker process.
+    split : str
+        The split of the study, empty where it has one.
+
+    Examples
+    --------
+    >>> LeftOut.of("the report", StudyError("the disk is full: free space.")).error
+    'the disk is full: free space.'
+    """
+
+    what: str
+    error: str
+    trace: str
+    split: str = ""
+
+    @classmethod
+    def of(cls, what: str, error: Exception) -> LeftOut:
+        """Return what failed with this error."""
+        trace = "".join(traceback.format_exception(error))
+        return cls(what, _cause(error, trace), trace[-MOST_OF_TRACE:])
 
 
 def or_left_out(
@@ -180,27 +215,33 @@ def or_left_out(
     instead: U,
     remedy: str = "The result is saved without it.",
     raised: tuple[type[Exception], ...] = (StudyError,),
+    into: list[LeftOut] | None = None,
 ) -> T | U:
     """Return what make returns; where it fails, say that what it makes is left out, and return `instead`.
 
     The errors `raised` are raised as they are: by default where the folder or the record of the study cannot be used.
-    So are warnings that are to be errors, and interrupts.
+    So are warnings that are to be errors, and interrupts. What is left out is appended to `into`.
     """
     try:
         return make()
     except Exception as error:
         if isinstance(error, (*raised, RankTuneWarning)):
             raise
-        warnings.warn(f"{what} failed and is left out: {_cause(error)} {remedy}", RankTuneWarning, stacklevel=2)
+        missing = LeftOut.of(what, error)
+        if into is not None:
+            into.append(missing)
+        warnings.warn(f"{what} failed and is left out: {missing.error} {remedy}", RankTuneWarning, stacklevel=2)
         return instead
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: Exception, trace: str) -> str:
     """Return an error in one line; one that was not raised on purpose with its kind and place."""
     text = " ".join(str(error).split())
     text = text if len(text) <= MOST else f"{text[: MOST - 3]}..."
     if isinstance(error, RankTuneError) and text:
         return text
-    (*_, last) = traceback.extract_tb(error.__traceback__)
-    where = f"{type(error).__name__} in {Path(last.filename).name}, line {last.lineno}"
+    (*_, (file, line)) = re.findall(
+        r'^\s*File "(.+)", line (\d+)', trace, re.MULTILINE
+    )  # in the worker process, if any
+    where = f"{type(error).__name__} in {Path(file).name}, line {line}"
     return f"{where}: {text.rstrip('.')}." if text else f"{where}."

@@ -197,7 +197,7 @@ class Delivered(Outcome):
 class Final(Plan[Delivered]):
     """One fit to all that a delivered model learns from. The model is scored on test queries, where these are given.
 
-    on_everything  whether it learns from all development queries, not only from the training queries of a given split
+    on_everything  whether it learns from all development queries, not only from the training queries of the first fold
     instead        the trial whose model is delivered once the limit is over; if its model is missing, the fit continues
     model          a model to deliver as it is, such as a blend
     """

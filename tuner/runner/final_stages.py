@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from optuna.trial import TrialState
 
-from ranktune.solvers.core.errors import listed, or_left_out
+from ranktune.solvers.core.errors import listed
 from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
-from ranktune.tuner.runner.stage import Stage, State
+from ranktune.tuner.runner.stage import Instead, Stage, State
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
 from ranktune.tuner.selection.estimate import estimate
@@ -27,13 +27,14 @@ from ranktune.tuner.selection.finals import (
     blended_candidates,
     keep_within,
     refit_all,
+    refit_one,
 )
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default, failures
 from ranktune.tuner.selection.leaderboard import DefaultModel, default_model
 from ranktune.tuner.selection.rescoring import RESCORED, read_rescored, rescored, write_rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure
-from ranktune.tuner.selection.saving import save_entries
-from ranktune.tuner.selection.serving import Served, served, warn_if_unserved
+from ranktune.tuner.selection.saving import save_evidence, save_models
+from ranktune.tuner.selection.serving import Served, served, unmeasured, warn_if_unserved
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
 
@@ -61,6 +62,9 @@ RESCORE = Stage(
     lambda state: "scoring the best candidates again, on fresh folds" if _is_rescored(state) else "",
     restored=lambda state: read_rescored(_folder(state) / RESCORED, state[CANDIDATES], state[LOOK].problem),
     kept=lambda state, candidates: write_rescored(_folder(state) / RESCORED, candidates),
+    instead=Instead(
+        "scoring on fresh folds", lambda state: state[CANDIDATES], "Trials are compared as they were scored."
+    ),
 )
 
 
@@ -69,23 +73,46 @@ def _are_blended(state: State) -> bool:
 
 
 def _blended(state: State) -> Choice:
-    candidates = state[RESCORE]
     if not _are_blended(state):
-        best = best_by_solver(candidates)
-        return Choice(best, best[0], candidates)
-    return state.session.executor.call(blended_candidates, state.study, state[LOOK].problem, candidates)
+        return _unblended(state)
+    return state.session.executor.call(blended_candidates, state.study, state[LOOK].problem, state[RESCORE])
 
 
-BLEND = Stage("blending", _blended, (LOOK, RESCORE), lambda state: "blending them" if _are_blended(state) else None)
+def _unblended(state: State) -> Choice:
+    candidates = [replace(candidate, scores=None) for candidate in state[RESCORE]]
+    best = best_by_solver(candidates)
+    return Choice(best, best[0], candidates)
+
+
+BLEND = Stage(
+    "blending",
+    _blended,
+    (LOOK, RESCORE),
+    lambda state: "blending them" if _are_blended(state) else None,
+    instead=Instead("blending", _unblended, "A single model is chosen."),
+)
 
 
 def _refitted(state: State) -> tuple[list[Entry], list[Failure]]:
     problem, executor = state[LOOK].problem, state.session.executor
-    entries, unfit = refit_all(state.study, problem, state[BLEND].ordered, executor, state.deadline)
+    entries, unfit, left_out = refit_all(state.study, problem, state[BLEND].ordered, executor, state.deadline)
+    state.left_out.extend(left_out)
     return keep_within(state.study, entries), unfit
 
 
-REFIT = Stage("refitting", _refitted, (LOOK, BLEND), lambda state: "refitting the best of each solver")
+def _as_tried(state: State) -> tuple[list[Entry], list[Failure]]:
+    ordered = sorted(state[BLEND].candidates, key=lambda candidate: candidate.merit, reverse=True)
+    plain = [candidate for candidate in ordered if not candidate.members]
+    return refit_one(state.study, state[LOOK].problem, plain, state.session.executor)
+
+
+REFIT = Stage(
+    "refitting",
+    _refitted,
+    (LOOK, BLEND),
+    lambda state: "refitting the best of each solver",
+    instead=Instead("refitting", _as_tried, "The model of the best trial that can be fitted is chosen."),
+)
 
 
 def _served(state: State) -> Served:
@@ -93,6 +120,7 @@ def _served(state: State) -> Served:
     if not study.serve:
         return Served(entries, chosen.solver)
     end = state.session.executor.call(served, study, state[LOOK].problem, entries, chosen, state.deadline)
+    state.left_out.extend(end.left_out)
     warn_if_unserved(study, end.entries)
     return end
 
@@ -102,57 +130,89 @@ SERVE = Stage(
     _served,
     (LOOK, BLEND, REFIT),
     lambda state: f"fitting the choice to {listed(state.study.serve)}" if state.study.serve else None,
+    instead=Instead(
+        "the choice of a model that systems can load",
+        lambda state: unmeasured(state[REFIT][0], state[BLEND].unrestricted.solver),
+        "The best model is chosen, whether they can or not.",
+    ),
 )
 
 
+def _saved(state: State) -> Served:
+    """Save the models, and return what was saved: the chosen one, by which all that follows goes, is the first."""
+    end = state[SERVE]
+    saved, left_out = state.session.executor.call(save_models, end.entries, _folder(state))
+    state.left_out.extend(left_out)
+    return end if saved[0] is end.entries[0] else unmeasured(saved, end.best)
+
+
+SAVE = Stage("saving", _saved, (SERVE,))
+"""The models, without which a study has no result."""
+
+
 def _default(state: State) -> DefaultModel | None:
-    known, chosen = best_default(state.record, state.study.union_space()), state[SERVE].entries[0]
+    known, chosen = best_default(state.record, state.study.union_space()), state[SAVE].entries[0]
     return default_model(state.study, state[LOOK].problem, known, chosen, state.session.executor, state.deadline)
 
 
-DEFAULT = Stage("default", _default, (LOOK, SERVE), lambda state: None)
+DEFAULT = Stage(
+    "default", _default, (LOOK, SAVE), lambda state: None, instead=Instead("the best default", lambda state: None)
+)
 """The best of the solvers' defaults, which tuning is compared with."""
 
 
 def _baseline(state: State) -> Scored | None:
     if state.study.baseline is None:
         return None
-    rescored = state[SERVE].entries[0].candidate.rescored is not None
+    rescored = state[SAVE].entries[0].candidate.rescored is not None
     return state.session.executor.call(baseline_scores, state.study, state[LOOK].problem, rescored)
 
 
-BASELINE = Stage("baseline", _baseline, (LOOK, SERVE), lambda state: "" if state.study.baseline else None)
+BASELINE = Stage(
+    "baseline",
+    _baseline,
+    (LOOK, SAVE),
+    lambda state: "" if state.study.baseline else None,
+    instead=Instead("the values of the baseline", lambda state: None),
+)
 
 
-def _saved(state: State) -> Path:
-    """Save the models and what they scored, and return the path of the chosen one."""
-    problem, folder = state[LOOK].problem, _folder(state)
-    state.session.executor.call(save_entries, state[SERVE].entries, problem, folder, state[BASELINE])
-    return (folder / "model.json").resolve()
+def _prove(state: State) -> None:
+    problem, entries = state[LOOK].problem, state[SAVE].entries
+    state.session.executor.call(save_evidence, entries, problem, _folder(state), state[BASELINE])
 
 
-SAVE = Stage("saving", _saved, (LOOK, SERVE, BASELINE))
+PROVE = Stage(
+    "evidence",
+    _prove,
+    (LOOK, SAVE, BASELINE),
+    lambda state: None,
+    instead=Instead("what each model scores by query", lambda state: None),
+)
 
 
 def _explain(state: State) -> None:
     seconds = explaining(time.monotonic() - state.begun, state.deadline.left, state.problem.policy)
-    given = (state[SERVE].entries, state[LOOK].problem, state.study.metric, _folder(state), seconds)
-    explain = partial(state.session.executor.call, save_explanations, *given)
-    or_left_out("the explanation of the models", explain, None)
+    given = (state[SAVE].entries, state[LOOK].problem, state.study.metric, _folder(state), seconds)
+    state.left_out.extend(state.session.executor.call(save_explanations, *given))
 
 
-EXPLAIN = Stage("explaining", _explain, (LOOK, SERVE, SAVE))
+EXPLAIN = Stage(
+    "explaining",
+    _explain,
+    (LOOK, SAVE),
+    instead=Instead("the explanation of the models", lambda state: None),
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Conclusion:
     """What the end of a split came to beside its models; the fields are those of a Result."""
 
-    estimate: Interval
     trials: int
-    stopped: int
-    failures: tuple[Failure, ...]
-    ended_early: str
+    stopped: int = 0
+    failures: tuple[Failure, ...] = ()
+    ended_early: str = ""
 
 
 def _concluded(state: State) -> Conclusion:
@@ -162,7 +222,6 @@ def _concluded(state: State) -> Conclusion:
     if state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
         early = f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}."
     return Conclusion(
-        _estimate(state),
         len(trials),
         sum(trial.state == TrialState.PRUNED for trial in trials),
         (*failed, *state[REFIT][1]),
@@ -172,7 +231,7 @@ def _concluded(state: State) -> Conclusion:
 
 def _estimate(state: State) -> Interval:
     """Return the estimate of the selected candidate, whose final model may be a bag of seeds."""
-    record, entries, metric = state.record, state[SERVE].entries, state.study.metric
+    record, entries, metric = state.record, state[SAVE].entries, state.study.metric
     compared = [*state[BLEND].candidates]
     compared += [entry.candidate for entry in entries if entry.candidate.solver == DISTILLED]
     final = entries[0].candidate
@@ -187,7 +246,20 @@ def _estimate(state: State) -> Interval:
     return estimate(selected, compared, trials, solvers, np.random.default_rng([state.study.seed, 6]))
 
 
-CONCLUDE = Stage("conclusion", _concluded, (SEARCH, BLEND, REFIT, SERVE), lambda state: None)
+ESTIMATE = Stage(
+    "estimate",
+    _estimate,
+    (BLEND, SAVE),
+    lambda state: None,
+    instead=Instead("the estimate", lambda state: Interval(math.nan, math.nan, math.nan)),
+)
+CONCLUDE = Stage(
+    "conclusion",
+    _concluded,
+    (SEARCH, REFIT),
+    lambda state: None,
+    instead=Instead("the list of failed trials", lambda state: Conclusion(len(state.record.trials()))),
+)
 
 
 def _folder(state: State) -> Path:
@@ -195,7 +267,10 @@ def _folder(state: State) -> Path:
 
 
 STAGES: tuple[Stage[Any], ...]
-STAGES = (LOOK, SEARCH, CANDIDATES, RESCORE, BLEND, REFIT, SERVE, DEFAULT, BASELINE, SAVE, EXPLAIN, CONCLUDE)
+STAGES = (
+    *(LOOK, SEARCH, CANDIDATES, RESCORE, BLEND, REFIT, SERVE, SAVE),
+    *(DEFAULT, BASELINE, PROVE, EXPLAIN, ESTIMATE, CONCLUDE),
+)
 """What a study does on each split."""
-REPORTED = (SERVE, DEFAULT, BASELINE, SAVE, CONCLUDE)
+REPORTED = (SAVE, DEFAULT, BASELINE, ESTIMATE, CONCLUDE)
 """The stages whose results, of all splits, the result of the study is made of."""

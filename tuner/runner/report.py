@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
-from ranktune.tuner.runner.final_stages import BASELINE, CONCLUDE, DEFAULT, SAVE, SERVE
+from ranktune.solvers.core.errors import LeftOut, or_left_out
+from ranktune.tuner.runner.final_stages import BASELINE, CONCLUDE, DEFAULT, ESTIMATE, SAVE
 from ranktune.tuner.runner.stage import Session, State
 from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
-from ranktune.tuner.selection.leaderboard import baseline_row, gain_over, leaderboard, mean_metrics, tuning_gain
+from ranktune.tuner.selection.leaderboard import (
+    baseline_row,
+    gain_over,
+    leaderboard,
+    mean_metrics,
+    tuning_gain,
+    uncompared,
+)
 from ranktune.tuner.selection.results import Result, Row, SplitResult
 from ranktune.tuner.selection.serving import restriction
 from ranktune.tuner.splits.split import WHOLE
@@ -17,27 +26,38 @@ from ranktune.tuner.study.declaration import Study
 
 
 def report(session: Session, states: Sequence[State], seconds: float) -> Result:
-    """Return the result of a study that took so many seconds."""
+    """Return the result of a study that took so many seconds; what of it fails is left out."""
     study, folder = session.study, session.folder.path
     generator = np.random.default_rng([study.seed, 2])  # for intervals and tests: the same for a resumed run
     nested = study.plan == "nested"
     compared = [state for state in states if not (nested and state.problem.name == WHOLE)]
-    rows = _board(study, compared, generator)
-    boards = [rows if len(states) == 1 else _board(study, [state], generator) for state in states]
-    folds = tuple(_of_split(study, state, scored) for state, scored in zip(states, boards, strict=True))
+    left_out: list[LeftOut] = []
+
+    def board(states: Sequence[State]) -> list[Row]:
+        rows = or_left_out(
+            "the comparison of the models", lambda: _board(study, states, generator), None, into=left_out
+        )
+        return uncompared([state[SAVE].entries for state in states]) if rows is None else rows
+
+    rows = board(compared)
+    boards = [rows if len(states) == 1 else board([state]) for state in states]
+    folds = tuple(_of_split(study, state, scored, left_out) for state, scored in zip(states, boards, strict=True))
     counted = [fold for fold, state in zip(folds, states, strict=True) if state in compared]
-    entries = [state[SERVE].entries[0] for state in compared]
+    entries = [state[SAVE].entries[0] for state in compared]
     estimates = [fold.estimate for fold in counted]
     baselines = [scored for state in compared if (scored := state[BASELINE]) is not None]
     gain = None
     if study.baseline is not None and len(baselines) == len(entries):
-        gain = gain_over(study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
-    tuning = tuning_gain(
-        [state[DEFAULT] for state in compared],
-        [entry.test[study.metric] for entry in entries if entry.test],
-        np.random.default_rng([study.seed, 7]),
-        [entry.test_weights for entry in entries],
-    )
+        given = (study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
+        gain = or_left_out("the gain over the baseline", partial(gain_over, *given), None, into=left_out)
+    tests, weights = [entry.test[study.metric] for entry in entries if entry.test], [e.test_weights for e in entries]
+    defaults, seed = [state[DEFAULT] for state in compared], np.random.default_rng([study.seed, 7])
+    gained = partial(tuning_gain, defaults, tests, seed, weights)
+    restricted = partial(restriction, study, [state[SAVE] for state in compared], generator)
+    tuning = or_left_out("the gain of tuning", gained, None, into=left_out)
+    restriction_ = or_left_out("what the systems cost", restricted, None, into=left_out)
+    for missing in left_out:
+        session.log(missing)
     early = (state[CONCLUDE].ended_early for state in states)
     return Result(
         study=folder.name,
@@ -56,16 +76,17 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
         ended_early=" ".join(dict.fromkeys(line for line in early if line)),
         folds=folds,
         monotone=dict(entries[-1].model.monotone),
-        restriction=restriction(study, [state[SERVE] for state in compared], generator),
+        restriction=restriction_,
         tuning=tuning,
         gain=gain,
+        left_out=(*(missing for state in states for missing in state.left_out), *left_out),
         stages={name: round(sum(state.seconds[name] for state in states), 3) for name in states[0].seconds},
     )
 
 
 def _board(study: Study, states: Sequence[State], generator: np.random.Generator) -> list[Row]:
     """Return the leaderboard of some splits, with the baseline as its last row."""
-    splits = [state[SERVE].entries for state in states]
+    splits = [state[SAVE].entries for state in states]
     rows = leaderboard(splits, study.metric, generator, study.serve)
     known = [scored for state in states if (scored := state[BASELINE]) is not None]
     if len(known) < len(states):
@@ -78,16 +99,17 @@ def _generator_of_gain(study: Study) -> np.random.Generator:
     return np.random.default_rng([study.seed, 9])
 
 
-def _of_split(study: Study, state: State, rows: Sequence[Row]) -> SplitResult:
-    chosen, conclusion = state[SERVE].entries[0], state[CONCLUDE]
+def _of_split(study: Study, state: State, rows: Sequence[Row], left_out: list[LeftOut]) -> SplitResult:
+    chosen, conclusion, interval = state[SAVE].entries[0], state[CONCLUDE], state[ESTIMATE]
+    expected = partial(expected_on_test, interval, chosen, study.metric)
     return SplitResult(
         name=state.problem.name,
         leaderboard=tuple(rows),
-        estimate=conclusion.estimate,
-        expected_on_test=expected_on_test(conclusion.estimate, chosen, study.metric),
+        estimate=interval,
+        expected_on_test=or_left_out("the interval expected on test queries", expected, None, into=left_out),
         test_metrics=mean_metrics([chosen], study.metrics),
         trials=conclusion.trials,
         failures=conclusion.failures,
         stopped=conclusion.stopped,
-        model=str(state[SAVE]),
+        model=str((state.session.folder.split(state.problem.name) / "model.json").resolve()),
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import LeftOut, StudyError, or_left_out
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.policy.policy import POLICY, Policy
@@ -62,6 +62,11 @@ class Session:
         if text:
             self.progress.stage(text)
 
+    def log(self, missing: LeftOut) -> None:
+        """Log what failed and is left out, with its traceback."""
+        what, why = missing.what, missing.error
+        self.events.write(Event.LEFT_OUT, split=missing.split, name=what, reason=why, trace=missing.trace)
+
     def check(self) -> None:
         """Raise StudyError if another process has taken the study over."""
         if self.owner is not None:
@@ -99,6 +104,7 @@ class Session:
 
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +119,8 @@ class State:
         The results of stages that later ones need, by their names.
     seconds : mapping of str to float
         How long each finished stage took.
+    left_out : list of LeftOut
+        What failed after the trials and is left out.
     """
 
     session: Session
@@ -123,6 +131,7 @@ class State:
     given: float
     results: Mapping[str, Any] = field(default_factory=dict)
     seconds: Mapping[str, float] = field(default_factory=dict)
+    left_out: list[LeftOut] = field(default_factory=list)
 
     def __getitem__(self, stage: Stage[T]) -> T:
         """Return the result of a finished stage."""
@@ -138,6 +147,25 @@ class State:
         """Return the state after a stage."""
         results, took = {**self.results, stage.name: result}, {**self.seconds, stage.name: seconds}
         return replace(self, results=results, seconds=took)
+
+
+@dataclass(frozen=True)
+class Instead(Generic[T_co]):
+    """What stands for a stage that fails after the trials, so that their study still has a result.
+
+    Attributes
+    ----------
+    what : str
+        What is left out, as in a sentence.
+    make : callable
+        Returns what later stages go on with, given the state.
+    remedy : str
+        A sentence on that.
+    """
+
+    what: str
+    make: Callable[[State], T_co]
+    remedy: str = "The result is saved without it."
 
 
 @dataclass(frozen=True)
@@ -158,6 +186,8 @@ class Stage(Generic[T]):
         Returns the result of an earlier run that was stopped later, None without one.
     kept : callable
         Keeps the result for a later run.
+    instead : Instead or None
+        What stands for it where it fails; None where the study cannot go on without it.
     """
 
     name: str
@@ -166,10 +196,24 @@ class Stage(Generic[T]):
     text: Callable[[State], str | None] = lambda state: ""
     restored: Callable[[State], T | None] = lambda state: None
     kept: Callable[[State, T], None] = lambda state, result: None
+    instead: Instead[T] | None = None
 
     def __call__(self, state: State) -> State:
         """Return the state with the result of this stage, and the seconds that it took."""
-        begun = time.monotonic()
+        begun, known = time.monotonic(), len(state.left_out)
+        result = self._made(state) if self.instead is None else self._made_or_left_out(state, self.instead)
+        for place, missing in enumerate(state.left_out[known:], start=known):
+            state.left_out[place] = replace(missing, split=state.problem.name)
+            state.session.log(state.left_out[place])
+        return state.having(self, result, round(time.monotonic() - begun, 3))
+
+    def _made_or_left_out(self, state: State, instead: Instead[T]) -> T:
+        """Return the result, or what stands for it."""
+        made: list[T] = or_left_out(instead.what, lambda: [self._made(state)], [], instead.remedy, into=state.left_out)
+        return made[0] if made else instead.make(state)
+
+    def _made(self, state: State) -> T:
+        """Return the result of an earlier run, or make it and keep it."""
         result = self.restored(state)
         if result is None:
             if (text := self.text(state)) is not None:
@@ -177,7 +221,7 @@ class Stage(Generic[T]):
                 state.session.stage(self.name, label + text)
             result = self.run(state)
             self.kept(state, result)
-        return state.having(self, result, round(time.monotonic() - begun, 3))
+        return result
 
 
 def run_stages(stages: Sequence[Stage[Any]], state: State, keep: Sequence[Stage[Any]] = ()) -> State:

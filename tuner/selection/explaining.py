@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.errors import ParameterError, or_left_out
+from ranktune.solvers.core.errors import LeftOut, ParameterError, or_left_out
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import contributions, dense_columns, is_exact
 from ranktune.solvers.explanation.effects import POINTS, grid_of, partial_effects
@@ -47,11 +48,15 @@ MAX_QUERIES, MAX_DOCUMENTS, MAX_BACKGROUND, MAX_SHOWN = 5, 10, 100, 8
 MAX_EFFECTS = 6
 
 
-def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, folder: Path, seconds: float) -> None:
-    """Write the explanations of the models, the first of which is the chosen one, into the folder of a split."""
+def save_explanations(
+    entries: Sequence[Entry], problem: Problem, metric: str, folder: Path, seconds: float
+) -> list[LeftOut]:
+    """Write the explanations of the models, the first of which is the chosen one, and return what failed of them."""
+    left_out: list[LeftOut] = []
+    made_or_left_out = partial(or_left_out, into=left_out)
     queries, part = (problem.development, "training") if problem.test is None else (problem.test, "test")
     queries, model = replace(queries, rows=None), entries[0].model
-    tried, count, repeats = or_left_out(
+    tried, count, repeats = made_or_left_out(
         "the importance of features",
         lambda: _importance(model, queries, parse_metric(metric), IMPORTANCE * seconds),
         ((), 0, 0),
@@ -66,14 +71,19 @@ def save_explanations(entries: Sequence[Entry], problem: Problem, metric: str, f
         total=queries.n_queries,
         repeats=repeats,
         importance=tried,
-        effects=or_left_out("the effect of features", lambda: _effects(model, queries, tried, EFFECTS * seconds), ()),
-        spreads=or_left_out("the spread of contributions", lambda: _spreads(entries, queries, SPREADS * seconds), {}),
-        closely=or_left_out(
+        effects=made_or_left_out(
+            "the effect of features", lambda: _effects(model, queries, tried, EFFECTS * seconds), ()
+        ),
+        spreads=made_or_left_out(
+            "the spread of contributions", lambda: _spreads(entries, queries, SPREADS * seconds), {}
+        ),
+        closely=made_or_left_out(
             "the explanation of single queries", lambda: _closely(model, queries, worst, CLOSELY * seconds), ()
         ),
     )
     with writing(folder):
         write_explanations(explanations, folder / EXPLANATIONS)
+    return left_out
 
 
 def _importance(

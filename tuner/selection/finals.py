@@ -6,11 +6,12 @@ import warnings
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import RankTuneWarning, StudyError
+from ranktune.solvers.core.errors import LeftOut, RankTuneError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -156,11 +157,11 @@ def _names(members: Sequence[Candidate]) -> list[str]:
 
 def refit_all(
     study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor, deadline: Deadline
-) -> tuple[list[Entry], list[Failure]]:
-    """Return the candidates with their final models, and the failures. Members shared by blends are refitted once.
+) -> tuple[list[Entry], list[Failure], list[LeftOut]]:
+    """Return the candidates with their final models, those whose fit fails, and those whose model does not score.
 
-    Where time is too short to refit one, the model that its trial left is used; without one it has no entry, unless
-    it is part of the first.
+    Members shared by blends are refitted once. Where time is too short to refit one, the model that its trial left is
+    used; without one it has no entry, unless it is part of the first. Raises RankTuneError where no refit succeeds.
     """
     plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
     needed = chosen[0].members or chosen[:1]
@@ -190,11 +191,37 @@ def refit_all(
             took = candidate.seconds if candidate in as_left else job.result().seconds
             models[candidate] = replace(job.result(), seconds=took)
         else:
-            unfit.append(Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}"))
-    entries = executor.call(_entries, study, problem, chosen, used, models)
+            unfit.append(_failure(problem, candidate, error))
+    entries, left_out = executor.call(_entries, study, problem, chosen, used, models)
     if not entries:
-        raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in unfit)}")
-    return entries, unfit
+        causes = [failure.error for failure in unfit] + [missing.error for missing in left_out]
+        raise RankTuneError(f"no candidate could be refitted: {'; '.join(causes)}")
+    return entries, unfit, left_out
+
+
+def refit_one(
+    study: Study, problem: Problem, candidates: Sequence[Candidate], executor: Executor
+) -> tuple[list[Entry], list[Failure]]:
+    """Return the first candidate that can be fitted as its trial was, on the queries of its first fold, and failures.
+
+    Raises StudyError if none can.
+    """
+    unfit: list[Failure] = []
+    for candidate in candidates:
+        job = executor.submit(_entry_as_tried, study, problem, candidate)
+        if (error := job.exception()) is None:
+            return [job.result()], unfit
+        unfit.append(_failure(problem, candidate, error))
+    raise StudyError(f"no candidate could be refitted: {'; '.join(failure.error for failure in unfit)}")
+
+
+def _entry_as_tried(study: Study, problem: Problem, candidate: Candidate) -> Entry:
+    plan = Final(on_everything=not isinstance(problem.plan, tuple))
+    return entry_of(study, problem, candidate, evaluate(plan, task_of(study, problem, candidate, study.seed)))
+
+
+def _failure(problem: Problem, candidate: Candidate, error: BaseException) -> Failure:
+    return Failure(problem.name, None, candidate.solver, f"{type(error).__name__}: {error}")
 
 
 def _entries(
@@ -203,10 +230,16 @@ def _entries(
     chosen: Sequence[Candidate],
     used: Mapping[Candidate, Candidate],
     models: Mapping[Candidate, Delivered],
-) -> list[Entry]:
-    """Return the entries of the candidates whose refit succeeded, with test scores."""
-    built = [(candidate, _build_model(candidate, models, problem)) for candidate in chosen]
-    return [entry_of(study, problem, used.get(c, c), refitted) for c, refitted in built if refitted is not None]
+) -> tuple[list[Entry], list[LeftOut]]:
+    """Return the entries of the candidates whose refit succeeded, with test scores, and what failed."""
+    left_out: list[LeftOut] = []
+
+    def made(candidate: Candidate) -> Entry | None:
+        refitted = _build_model(candidate, models, problem)
+        return None if refitted is None else entry_of(study, problem, used.get(candidate, candidate), refitted)
+
+    entries = [or_left_out(f"the model of {c.solver}", partial(made, c), None, into=left_out) for c in chosen]
+    return [entry for entry in entries if entry is not None], left_out
 
 
 def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:

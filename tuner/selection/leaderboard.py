@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.metrics.means import linearised, mean_of
+from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
@@ -85,6 +85,14 @@ def gain_over(
     return Gain(name, "validation", replace(corrected, wins=plain.wins, ties=plain.ties, losses=plain.losses))
 
 
+def uncompared(splits: Sequence[Sequence[Entry]]) -> list[Row]:
+    """Return the rows of a leaderboard without what the models scored, where their comparison fails."""
+    names = [CHOSEN] if len(splits) > 1 else [entry.candidate.solver for entry in splits[0]]
+    of_name = [[entries[0] for entries in splits]] if len(splits) > 1 else [[entry] for entry in splits[0]]
+    rows = [_uncompared(name, entries) for name, entries in zip(names, of_name, strict=True)]
+    return [rows[0], *(replace(row, verdict=ALIKE) for row in rows[1:])]
+
+
 def _merit(row: Row) -> tuple[bool, float]:
     if row.again is not None:
         return (True, row.again.mean)
@@ -99,9 +107,8 @@ def _row(
     generator: np.random.Generator,
     serve: Sequence[str] = (),
 ) -> Row:
-    """Return a row of what was scored on each split; what models cost is NaN where there are none."""
+    """Return a row of what was scored on each split."""
     candidates = [entry.candidate for entry in scored]
-    models = [entry for entry in scored if isinstance(entry, Entry)]
     against = _compared(scored, chosen, metric, generator)
 
     def interval(parts: Sequence[tuple[Floats | None, Floats | None]]) -> Interval | None:
@@ -110,6 +117,21 @@ def _row(
             return None
         return stratified_interval(known, generator, weights=[weights for _, weights in parts])
 
+    return replace(
+        _uncompared(name, scored, serve),
+        vali=interval([(candidate.vali, candidate.vali_weights) for candidate in candidates]),
+        again=interval([(candidate.rescored, candidate.rescored_weights) for candidate in candidates]),
+        test=interval([(entry.test.get(metric), entry.test_weights) for entry in scored]),
+        difference=None if against is None else Interval(against.difference, against.low, against.high),
+        p_value=None if against is None else against.p_randomisation,
+        against=against,
+    )
+
+
+def _uncompared(name: str, scored: Sequence[Scored], serve: Sequence[str] = ()) -> Row:
+    """Return a row without what was scored; what models cost is NaN where there are none."""
+    models = [entry for entry in scored if isinstance(entry, Entry)]
+
     def mean(values: Sequence[float | None]) -> float:
         known = [value for value in values if value is not None]
         return float(np.mean(known)) if known else float("nan")
@@ -117,19 +139,19 @@ def _row(
     return Row(
         solver=name,
         params=dict(models[0].candidate.params) if len(models) == 1 else None,
-        vali=interval([(candidate.vali, candidate.vali_weights) for candidate in candidates]),
-        again=interval([(candidate.rescored, candidate.rescored_weights) for candidate in candidates]),
-        test=interval([(entry.test.get(metric), entry.test_weights) for entry in scored]),
-        difference=None if against is None else Interval(against.difference, against.low, against.high),
-        p_value=None if against is None else against.p_randomisation,
+        vali=None,
+        again=None,
+        test=None,
+        difference=None,
+        p_value=None,
         p_holm=None,
-        against=against,
+        against=None,
         verdict=FIRST,
         nonzeros=mean([entry.model.nonzeros for entry in models]),
         bytes=mean([entry.model.bytes for entry in models]),
         microseconds=mean([entry.microseconds for entry in models]),
         seconds=float(np.sum([entry.seconds for entry in models])) if models else float("nan"),
-        trials=sum(candidate.trials for candidate in candidates),
+        trials=sum(entry.candidate.trials for entry in scored),
         cost=None if any(entry.cost is None for entry in models) else mean([entry.cost for entry in models]),
         is_served=all(can_load(serve, needs_of(entry.model)) for entry in models),
         needs_queries=any(entry.model.needs_queries for entry in models),
@@ -188,8 +210,8 @@ def mean_metrics(chosen: Sequence[Entry], metrics: Sequence[str]) -> dict[str, f
     if not all(entry.test for entry in chosen):
         return {}
 
-    def mean(entry: Entry, name: str) -> np.floating:
-        return np.nanmean(linearised(entry.test[name], entry.test_weights))
+    def mean(entry: Entry, name: str) -> float:
+        return mean_of(entry.test[name], entry.test_weights)
 
     return {name: float(np.mean([mean(entry, name) for entry in chosen])) for name in metrics}
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.arrays import Json, JsonView
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import LeftOut, StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
@@ -291,6 +291,8 @@ class Result(SplitResult):
         The monotone constraints that the chosen model keeps: sign by feature.
     stages : mapping of str to float
         The seconds of each stage in the run that finished the study, over all splits.
+    left_out : tuple of LeftOut
+        What failed after the trials, with tracebacks; the result is without it.
 
     Examples
     --------
@@ -317,6 +319,7 @@ class Result(SplitResult):
     gain: Gain | None = None
     monotone: Mapping[str, int] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def best_model(self) -> Model:
@@ -339,10 +342,7 @@ class Result(SplitResult):
 
 def load_result(path: Path) -> Json:
     """Return the JSON of a finished study. Raises StudyError where it cannot be read."""
-    later = {f.name: f.default for f in fields(Result) if f.default is not MISSING} | {
-        "monotone": {},
-        "stages": {},
-    }
+    later = {f.name: f.default for f in fields(Result) if f.default is not MISSING} | {"monotone": {}, "stages": {}}
     try:
         check_sealed(path)
         result: Json = json.loads(path.read_text(encoding="utf-8"))

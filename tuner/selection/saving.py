@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.errors import or_left_out
+from ranktune.solvers.core.errors import LeftOut, StudyError, or_left_out
 from ranktune.tuner.selection.evidence import (
     EVIDENCE,
     EXPLANATIONS,
@@ -29,28 +29,49 @@ MODELS = "models"
 """Folder of the models of all rows of a split's leaderboard."""
 
 
-def save_entries(entries: Sequence[Entry], problem: Problem, folder: Path, baseline: Scored | None = None) -> None:
-    """Save the chosen model, those of all rows, and what they and the baseline scored by query.
+def save_models(entries: Sequence[Entry], folder: Path) -> tuple[list[Entry], list[LeftOut]]:
+    """Save the models of all rows, and the first again as the chosen one; return those that can be saved.
 
-    The files of former models are removed.
+    The files of former models, and what they scored, are removed. Raises StudyError where no model can be saved.
     """
+    left_out: list[LeftOut] = []
     with writing(folder):
         for name in (EVIDENCE, EXPLANATIONS):
             remove_sealed(folder / name)
-        with sealing(folder / "model.json"):
-            entries[0].model.save(folder / "model.json")
         shutil.rmtree(folder / MODELS, ignore_errors=True)
         (folder / MODELS).mkdir()
-        labels = [entry.candidate.solver for entry in entries]
-        for label, entry in zip(labels, entries, strict=True):
-            with sealing(folder / MODELS / f"{label}.json"):
-                entry.model.save(folder / MODELS / f"{label}.json")
-        files = tuple(f"{MODELS}/{label}.json" for label in labels)
-        if baseline is not None:
-            labels, files = [*labels, BASELINE], (*files, "")
-        evidence = partial(_evidence, entries, problem, tuple(labels), files, baseline)
-        if (computed := or_left_out("what each model scores by query", evidence, None)) is not None:
-            write_evidence(computed, folder / EVIDENCE)
+        saved = [
+            entry
+            for entry in entries
+            if or_left_out(
+                f"the model of {entry.candidate.solver}",
+                partial(_save, entry, folder / MODELS / f"{entry.candidate.solver}.json"),
+                False,
+                raised=(StudyError, OSError),
+                into=left_out,
+            )
+        ]
+        if not saved:
+            raise StudyError(f"no model can be saved: {left_out[0].error}")
+        _save(saved[0], folder / "model.json")
+    return saved, left_out
+
+
+def _save(entry: Entry, path: Path) -> bool:
+    with sealing(path):
+        entry.model.save(path)
+    return True
+
+
+def save_evidence(entries: Sequence[Entry], problem: Problem, folder: Path, baseline: Scored | None = None) -> None:
+    """Save what the models of all rows and the baseline scored by query."""
+    labels = [entry.candidate.solver for entry in entries]
+    files = [f"{MODELS}/{label}.json" for label in labels]
+    if baseline is not None:
+        labels, files = [*labels, BASELINE], [*files, ""]
+    evidence = _evidence(entries, problem, tuple(labels), tuple(files), baseline)
+    with writing(folder):
+        write_evidence(evidence, folder / EVIDENCE)
 
 
 def _evidence(

@@ -16,7 +16,7 @@ from functools import partial
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed, or_left_out
+from ranktune.solvers.core.errors import DataError, LeftOut, RankTuneWarning, listed, or_left_out
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.models.base import IN_WORDS
 from ranktune.solvers.models.blend import needs_of
@@ -41,6 +41,7 @@ class Served:
     cost  (n_queries,) what the chosen one scored by validation less what best scored; None if it is the same
     loss  (n_queries,) the metric of best less that of its copy; None if no copy was made
     cost_weights, loss_weights  weights of these queries, None where each counts once
+    left_out  what failed
     """
 
     entries: list[Entry]
@@ -49,6 +50,12 @@ class Served:
     loss: Floats | None = None
     cost_weights: Floats | None = None
     loss_weights: Floats | None = None
+    left_out: Sequence[LeftOut] = ()
+
+
+def unmeasured(entries: list[Entry], best: str) -> Served:
+    """Return the entries of a split of which it is not known what the restriction costs."""
+    return Served(entries, best, None if entries[0].candidate.solver == best else np.full(1, np.nan))
 
 
 def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: Candidate, deadline: Deadline) -> Served:
@@ -57,17 +64,18 @@ def served(study: Study, problem: Problem, entries: list[Entry], unrestricted: C
     others = [entry for entry in entries if entry not in able]
     ordered = [*able, *others]
     best = next((entry for entry in others if entry.candidate.solver == unrestricted.solver), None)
-    loss = None
+    loss, left_out = None, list[LeftOut]()
     passes, left = problem.policy.time.copy_passes * problem.development.n_documents, deadline.left
     if best is not None and 1e-6 * passes * best.microseconds < problem.durations.free(left, 1):
         what = f"the copy for {listed(study.serve)}"
-        loss, copy = or_left_out(what, partial(_loss_and_copy, study, problem, best), (None, None))
+        copied = partial(_loss_and_copy, study, problem, best)
+        loss, copy = or_left_out(what, copied, (None, None), into=left_out)
         if copy is not None and (not able or copy.candidate.merit >= able[0].candidate.merit):
             ordered = [copy, *ordered]
     first = ordered[0].candidate
     cost = None if first.solver == unrestricted.solver else _difference(first, unrestricted)
     weights = first.weights if cost is not None and len(cost) == len(first.values) else None
-    return Served(ordered, unrestricted.solver, cost, loss, weights, problem.development.query_weights)
+    return Served(ordered, unrestricted.solver, cost, loss, weights, problem.development.query_weights, left_out)
 
 
 def _difference(first: Candidate, second: Candidate) -> Floats:

@@ -95,7 +95,7 @@ _mapped: OrderedDict[Path, Queries] = OrderedDict()
 
 
 def training_numbers(folder: str) -> Ints:
-    """Return the numbers of the training queries of a problem whose plan is one given split."""
+    """Return the numbers of the training queries of a problem's given split, or of its first fold."""
     plan = read_plan(folder, PLAN)
     assert isinstance(plan, tuple)
     return plan[0].train

@@ -52,6 +52,7 @@ class Event(StrEnum):
     REQUEUED = "requeued"
     WORKER_JOINED = "worker_joined"
     WORKER_LOST = "worker_lost"
+    LEFT_OUT = "left_out"
     STUDY_STOPPED = "study_stopped"
     STUDY_FINISHED = "study_finished"
     STORAGE_AWAY = "storage_away"

@@ -34,6 +34,8 @@ POLL_SECONDS = 1.0
 """Seconds between two checks of a worker while its function runs."""
 MAX_SENDS = 3
 """How often a function is sent, where workers die before they begin it."""
+NOT_STARTED = "not started"
+"""How the reason of a worker that could not be started begins."""
 RESERVE_DELAY = 1.0
 """Seconds between the start of a worker and of another in reserve, so that the second does not delay the first."""
 
@@ -132,16 +134,23 @@ class Processes:
         return job.future
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """Return function(*arguments), computed by a worker without limits, or here if the worker dies.
+        """Return function(*arguments), computed by a worker without limits, or here if none can be started.
 
-        A call before any trial usually reads the data: meanwhile the other workers load their libraries.
+        If a worker dies, another one tries again. What two workers died of is not tried here, where it would end the
+        study: WorkerLost is raised. A call before any trial usually reads the data: meanwhile the other workers load
+        their libraries.
         """
         self._loads_others = not self._threads
-        future = self.submit(_with_warnings, function, arguments, limits=Limits(result=None))
-        try:
-            result, caught = future.result()
-        except WorkerLost:
-            return function(*arguments)
+        for is_last in (False, True):
+            future = self.submit(_with_warnings, function, arguments, limits=Limits(result=None))
+            try:
+                result, caught = future.result()
+                break
+            except WorkerLost as lost:
+                if lost.reason.startswith(NOT_STARTED):
+                    return function(*arguments)
+                if is_last:
+                    raise
         for message, category in caught:
             warnings.warn(message, category, stacklevel=2)
         return result  # type: ignore[return-value]
@@ -183,7 +192,7 @@ class Processes:
             try:
                 worker = self._taken()
             except OSError as error:
-                cause = f"not started: {error}"
+                cause = f"{NOT_STARTED}: {error}"
                 continue
             with self._lock:
                 if job.future.done():  # it was stopped
@@ -193,7 +202,7 @@ class Processes:
             try:
                 worker.send(job.payload, job.limits)
             except OSError as error:  # it has died just now
-                cause = f"not started: {error}"
+                cause = f"{NOT_STARTED}: {error}"
                 worker.kill()
                 continue
             if self._loads_others:

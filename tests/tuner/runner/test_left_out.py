@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -12,14 +14,26 @@ import numpy as np
 import pytest
 
 import ranktune
+from ranktune.command_line.study_commands import _show
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import trials as page
 from ranktune.dashboards.web.report import write_report
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError, or_left_out
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.tuner.evaluation.plans import Final
+from ranktune.tuner.evaluation.run import Run
 from ranktune.tuner.runner import final_stages
-from ranktune.tuner.selection import explaining, saving
+from ranktune.tuner.runner import report as board
+from ranktune.tuner.runner.engine import StudyRun
+from ranktune.tuner.runner.final_stages import STAGES
+from ranktune.tuner.runner.stage import Stage
+from ranktune.tuner.selection import explaining, finals, saving
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_explanations
+from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.study.events import read_events
+from tests.support.reports import unpacked_page
 
 LIST_SCALED = {
     "ElasticRank.optimizer": "psgd", "ElasticRank.threshold": 1.0, "ElasticRank.scaling": "list",
@@ -39,8 +53,8 @@ def data(tmp_path: Path) -> Path:
 
 
 def tuned(data: Path, **more: Any) -> ranktune.StudyResult:
-    options = {"solvers": ["RidgeRanker"], "trials": 2, "sampler": "random", "jobs": 1, **more}
-    return ranktune.tune(data, name="s", home=data.parent, **options)
+    options = {"name": "s", "solvers": ["RidgeRanker"], "trials": 2, "sampler": "random", "jobs": 1, **more}
+    return ranktune.tune(data, home=data.parent, **options)
 
 
 def failing(*_: object, **__: object) -> NoReturn:
@@ -71,6 +85,89 @@ def test_the_command_line_ends_such_a_study_too(data: Path) -> None:
     assert json.loads((data.parent / "ranktune-runs" / "s" / "result.json").read_text())["trials"] == 3
 
 
+REPLACEABLE = [stage for stage in STAGES if stage.instead is not None]
+
+
+def broken(*stages: Stage[Any]) -> partial[StudyRun]:
+    """A run of a study whose given stages fail."""
+    return partial(StudyRun, stages=tuple(replace(each, run=failing) if each in stages else each for each in STAGES))
+
+
+@pytest.mark.parametrize(
+    "failed", [*([stage] for stage in REPLACEABLE), REPLACEABLE], ids=lambda stages: stages[-1].name
+)
+def test_stages_that_fail_are_said_and_left_out(
+    failed: list[Stage[Any]], data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whether the study is new or resumed: each time there is a model, and the causes are in all that shows it."""
+    monkeypatch.setattr("ranktune.session.StudyRun", broken(*failed))
+    wanted = [stage.instead.what for stage in failed if stage.instead is not None]
+    runs = (
+        lambda: tuned(data, solvers=["RidgeRanker", "RankSVM"], trials=3, baseline="column:a"),
+        lambda: ranktune.resume("s", trials=4, home=data.parent, jobs=1),
+    )
+    for run in runs:
+        with pytest.warns(RankTuneWarning, match=r"by design\.") as said:
+            result = run()
+        assert {str(line.message).partition(" failed and")[0] for line in said} >= set(wanted)
+        assert [missing.what for missing in result.left_out] == wanted
+        assert all("in failing" in missing.trace for missing in result.left_out)
+        assert np.isfinite(result.best_model.predict(ranktune.read(data))).all()
+    logged = [event for event in read_events(data.parent / "s") if event["event"] == "left_out"]
+    assert [(e["name"], e["trace"]) for e in logged[-len(wanted) :]] == [(m.what, m.trace) for m in result.left_out]
+    _show(load_result(data.parent / "s" / "result.json"), as_json=False)
+    shown = " ".join(capsys.readouterr().out.split())
+    assert all(f"Left out: {what}." in shown for what in wanted)
+    page = unpacked_page(write_report(data.parent / "s", data.parent / "out.html").read_text())
+    assert all(what in page for what in wanted)
+
+
+PIECES: dict[str, tuple[object, str]] = {
+    "the comparison of the models": (board, "leaderboard"),
+    "the gain over the baseline": (board, "gain_over"),
+    "the gain of tuning": (board, "tuning_gain"),
+    "the interval expected on test queries": (board, "expected_on_test"),
+    "what the systems cost": (board, "restriction"),
+}
+
+
+@pytest.mark.parametrize("what", PIECES)
+def test_what_fails_of_the_result_is_left_out(what: str, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*PIECES[what], failing)
+    with pytest.warns(RankTuneWarning, match=f"{what} failed and is left out"):
+        result = tuned(data, baseline="column:a", serve=["solr"])
+    assert [missing.what for missing in result.left_out] == [what]
+    _show(load_result(data.parent / "s" / "result.json"), as_json=False)
+    write_report(data.parent / "s", data.parent / "out.html")
+
+
+def test_the_model_of_a_trial_stands_for_a_refit_that_fails(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no solver fits all queries at once, as for want of memory, one fits those of a fold as its trial did."""
+    fitted = Final._fitted
+
+    def fit(self: Final, run: Run) -> Model:
+        if self.on_everything:
+            raise MemoryError("all queries")
+        return fitted(self, run)
+
+    monkeypatch.setattr(Final, "_fitted", fit)
+    with pytest.warns(RankTuneWarning, match="refitting failed and is left out: no candidate could be refitted: Mem"):
+        result = tuned(data)
+    assert len(result.left_out) == len(result.leaderboard) == 1
+    assert result.best_model.solver == "RidgeRanker"
+
+
+def test_a_blend_that_cannot_be_built_or_saved_leaves_single_models(
+    data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for place, name in ((finals, "_spread"), (BlendModel, "save")):
+        with monkeypatch.context() as patch, pytest.warns(RankTuneWarning, match="the model of Blend failed"):
+            patch.setattr(place, name, failing)
+            result = tuned(data, solvers=["RidgeRanker", "GBDTRanker"], name=name)
+        assert {row.solver for row in result.leaderboard} == {"RidgeRanker", "GBDTRanker"}
+        assert result.best_model.solver == result.best.solver
+
+
 FAILURES: dict[str, tuple[object, str]] = {
     "the importance of features": (explaining, "_importance"),
     "the effect of features": (explaining, "partial_effects"),
@@ -78,6 +175,7 @@ FAILURES: dict[str, tuple[object, str]] = {
     "the explanation of single queries": (explaining, "contributions"),
     "the explanation of the models": (final_stages, "save_explanations"),
     "what each model scores by query": (saving, "_evidence"),
+    "the estimate": (final_stages, "estimate"),
 }
 
 

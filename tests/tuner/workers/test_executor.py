@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ranktune.tuner.workers.executor import InProcess, Processes, make_executor
+from ranktune.solvers.core.errors import WorkerLost
+from ranktune.tuner.workers import processes
+from ranktune.tuner.workers.executor import Processes, make_executor
 from tests.support.commands import output_of, write_letor
 
 RUN = """
@@ -58,15 +60,29 @@ def test_what_is_called_elsewhere_returns_warns_and_fails_as_here() -> None:
                 executor.call(divmod, 1, 0)
 
 
-def test_what_a_dying_worker_was_to_compute_is_computed_here() -> None:
+@pytest.mark.parametrize("deaths", [0, 1, 2])
+def test_what_a_dying_worker_was_to_compute_is_computed_by_another_and_never_here(deaths: int, tmp_path: Path) -> None:
     here = os.getpid()
 
-    def dies_elsewhere() -> int:
-        if os.getpid() != here:
+    def dies() -> int:
+        assert os.getpid() != here
+        if len(list(tmp_path.iterdir())) < deaths:
+            (tmp_path / str(os.getpid())).touch()
             os._exit(9)
         return 7
 
     with Processes(1) as executor:
-        assert executor.call(dies_elsewhere) == 7
-    with InProcess() as in_process:
-        assert in_process.call(dies_elsewhere) == 7
+        if deaths < 2:
+            assert executor.call(dies) == 7
+        else:
+            with pytest.raises(WorkerLost, match="exited with code 9"):
+                executor.call(dies)
+
+
+def test_what_no_worker_can_be_started_for_is_computed_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(processes, "WorkerProcess", refused)
+    with Processes(1) as executor:
+        assert executor.call(os.getpid) == os.getpid()

@@ -310,8 +310,9 @@ def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Ca
         )
     with _watched(how["as_json"], how["verbose"]) as progress:
         result = study(**given, progress=progress)
-    _show(result.as_dict(), how["as_json"])
     folder = Path(result.folder)
+    saved = f"The study is finished and saved; `ranktune show {folder.name} --json` prints it."
+    or_left_out("the table of results", lambda: _show(result.as_dict(), how["as_json"]), None, saved, raised=())
     remedy = f"The study is finished and saved; `ranktune report {folder.name}` tries again."
     if report := or_left_out("the report", lambda: write(folder.name, folder.parent, None), None, remedy, raised=()):
         print(f"Report: {report}", file=sys.stderr)
