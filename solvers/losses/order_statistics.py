@@ -73,7 +73,7 @@ class ActivePairs:
         longest, self._most = int(np.diff(graded.starts).max()), int(graded.n_grades.max())
         self._bucket, self._ends = np.empty((2, 2 * longest + 1), dtype=np.uint32)
         self._sorted, self._table = np.empty(graded.starts[-1]), np.empty((longest + 1, 16))
-        self._ranked, self._total, self._counted = np.empty((3, longest))
+        self._ranked, self._total, self._counted, self._weighed = np.empty((4, longest))
 
     def evaluate(self, scores: Floats, margin: float, windows: Windows) -> tuple[float, float]:
         """Return the weighted losses, the squared hinge and the hinge, of margin.
@@ -84,7 +84,9 @@ class ActivePairs:
         given = (self._graded, margin, self._adjacent, windows, self._sorted)
         squared, linear = slopes_few(*given, self._table)
         if self._most > MAX_TABLE_GRADES:
-            more = slopes_rest(*given, _room(self._most), _room(self._most), self._total, self._ranked, self._counted)
+            more = slopes_rest(
+                *given, _room(self._most), _room(self._most), self._total, self._ranked, self._counted, self._weighed
+            )
             squared, linear = squared + more[0], linear + more[1]
         return squared, linear
 
@@ -96,7 +98,7 @@ class ActivePairs:
         given = (self._graded, self._adjacent, windows, by_document)
         multiply_few(*given, self._table, self._ranked, out)
         if self._most > MAX_TABLE_GRADES:
-            multiply_rest(*given, _room(self._most), self._ranked, self._total, self._counted, out)
+            multiply_rest(*given, _room(self._most), self._ranked, self._total, self._weighed, out)
 
 
 def _room(n_grades: int) -> Floats:

@@ -201,8 +201,9 @@ def multiply_few(
             if adjacent:
                 f, h = g - 1 if g > 0 else 0, g + 2 if g < 6 else 7
                 total -= (table[n, f] - table[x, f]) + (table[y, 7] - table[y, h])
-            x = often[o[r]] if len(often) > 0 else 1.0
-            result[o[r]] = x * (twice * (degrees[r] * ranked[r] - total))
+            result[o[r]] = twice * (degrees[r] * ranked[r] - total)
+        for i in range(len(often)):
+            result[i] *= often[i]
 
 
 @compiled
@@ -217,6 +218,7 @@ def slopes_rest(
     total: Floats,
     excess: Floats,
     counted: Floats,
+    weighed: Floats,
 ) -> tuple[float, float]:
     """Do what slopes_few does for the other queries; the last arrays are scratch."""
     starts, _, n_grades, weights, copies = graded
@@ -228,15 +230,16 @@ def slopes_rest(
             continue
         n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
         d, slopes, part, hinge, g, m = degree[a:b], slope[a:b], 0.0, 0.0, total[: b - a], excess[: b - a]
-        x = counted[:n]
+        x, v = counted[:n], weighed[:n]
         for r in range(n):
             x[r] = copies[a + o[r]] if len(copies) > 0 else 1.0
+            v[r] = x[r] * t[r]
         if adjacent:
-            sum_and_count_adjacent(t, x, c, k, lo, hi, sums, counts, g, d, m)
+            sum_and_count_adjacent(v, x, c, k, lo, hi, sums, counts, g, d, m)
         elif lo[n - 1] == 0 and hi[0] == n:
-            sum_and_count_all(t, x, c, k, sums, counts, g, d, m)
+            sum_and_count_all(v, x, c, k, sums, counts, g, d, m)
         else:
-            sum_and_count_many(t, x, c, k, lo, hi, sums, counts, g, d, m)
+            sum_and_count_many(v, x, c, k, lo, hi, sums, counts, g, d, m)
         for r in range(n):
             quadratic = d[r] * t[r] - g[r]
             part += x[r] * (t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r])
@@ -258,10 +261,10 @@ def multiply_rest(
     sums: Floats,
     ranked: Floats,
     total: Floats,
-    counted: Floats,
+    weighed: Floats,
     out: Floats,
 ) -> None:
-    """Do what multiply_few does for the other queries; sums, ranked, total and counted are scratch."""
+    """Do what multiply_few does for the other queries; sums, ranked, total and weighed are scratch."""
     starts, _, n_grades, weights, copies = graded
     order, low, high, codes, degree, _ = windows
     for q in range(len(starts) - 1):
@@ -274,15 +277,17 @@ def multiply_rest(
             t[r] = v[o[r]]
             mean += t[r]
         mean /= n
-        x = counted[:n]
+        u, often = weighed[:n], copies[a:b]
         for r in range(n):
             t[r] -= mean
-            x[r] = copies[a + o[r]] if len(copies) > 0 else 1.0
+            u[r] = t[r] * often[o[r]] if len(often) > 0 else t[r]
         if adjacent:
-            sum_adjacent(t, x, c, k, lo, hi, sums, g)
+            sum_adjacent(u, c, k, lo, hi, sums, g)
         elif lo[n - 1] == 0 and hi[0] == n:
-            sum_all(t, x, c, k, sums, g)
+            sum_all(u, c, k, sums, g)
         else:
-            sum_many(t, x, c, k, lo, hi, sums, g)
+            sum_many(u, c, k, lo, hi, sums, g)
         for r in range(n):
-            result[o[r]] = x[r] * (twice * (d[r] * t[r] - g[r]))
+            result[o[r]] = twice * (d[r] * t[r] - g[r])
+        for i in range(len(often)):
+            result[i] *= often[i]

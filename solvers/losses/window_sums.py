@@ -5,7 +5,7 @@ position >= low[r], the better ones a grade above and a position < high[r]. All 
 
 out, total   (n,) the sums of v over all partners      degree   (n,) their number      excess   (n,) better less worse
 
-A document counts x times, (n,): in the sums and in the numbers.
+In numbers a document counts as often as x says, (n,); v is multiplied by it already.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ranktune.solvers.core.grade_tree import add, below, offsets
 
 
 @compiled
-def sum_many(v: Floats, x: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floats, out: Floats) -> None:
+def sum_many(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over all active partners."""
     n, ends = len(v), offsets(k)
     tree[: ends[-1]] = 0.0
@@ -31,8 +31,8 @@ def sum_many(v: Floats, x: Floats, codes: Codes, k: int, low: Codes, high: Codes
             out[at_high] += total - below(tree, ends, np.int64(codes[at_high]) + 1)
             at_high += 1
         if p < n:
-            total += x[p] * v[p]
-            add(tree, ends, np.int64(codes[p]), x[p] * v[p])
+            total += v[p]
+            add(tree, ends, np.int64(codes[p]), v[p])
     for r in range(n):
         out[r] += below(tree, ends, np.int64(codes[r]))
 
@@ -68,9 +68,9 @@ def sum_and_count_many(
             excess[at_high] = counted - below(counts, ends, c)
             at_high += 1
         if p < n:
-            added += x[p] * v[p]
+            added += v[p]
             counted += x[p]
-            add(sums, ends, np.int64(codes[p]), x[p] * v[p])
+            add(sums, ends, np.int64(codes[p]), v[p])
             add(counts, ends, np.int64(codes[p]), x[p])
     for r in range(n):
         c = np.int64(codes[r])
@@ -80,13 +80,13 @@ def sum_and_count_many(
 
 
 @compiled
-def sum_all(v: Floats, x: Floats, codes: Codes, k: int, cells: Floats, out: Floats) -> None:
+def sum_all(v: Floats, codes: Codes, k: int, cells: Floats, out: Floats) -> None:
     """Do what sum_many does where all pairs are active: all documents of other grades; cells[c] sums grade c."""
     total = 0.0
     cells[:k] = 0.0
     for r in range(len(v)):
-        cells[codes[r]] += x[r] * v[r]
-        total += x[r] * v[r]
+        cells[codes[r]] += v[r]
+        total += v[r]
     for r in range(len(v)):
         out[r] = total - cells[codes[r]]
 
@@ -105,7 +105,7 @@ def sum_and_count_all(
 ) -> None:
     """Do what sum_and_count_many does where all pairs are active."""
     n = len(v)
-    sum_all(v, x, codes, k, sums, total)
+    sum_all(v, codes, k, sums, total)
     counts[: k + 1] = 0.0
     for r in range(n):
         counts[codes[r] + 1] += x[r]
@@ -117,9 +117,7 @@ def sum_and_count_all(
 
 
 @compiled
-def sum_adjacent(
-    v: Floats, x: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells: Floats, out: Floats
-) -> None:
+def sum_adjacent(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, cells: Floats, out: Floats) -> None:
     """Overwrite out with the sums of v over the active partners one grade away; cells[c + 1] sums grade c."""
     n = len(v)
     cells[: k + 2] = 0.0
@@ -132,7 +130,7 @@ def sum_adjacent(
             out[at_high] += cells[codes[at_high] + 2]
             at_high += 1
         if p < n:
-            cells[codes[p] + 1] += x[p] * v[p]
+            cells[codes[p] + 1] += v[p]
     for r in range(n):
         out[r] += cells[codes[r]]
 
@@ -165,7 +163,7 @@ def sum_and_count_adjacent(
             excess[at_high] = counts[codes[at_high] + 2]
             at_high += 1
         if p < n:
-            sums[codes[p] + 1] += x[p] * v[p]
+            sums[codes[p] + 1] += v[p]
             counts[codes[p] + 1] += x[p]
     for r in range(n):
         total[r] += sums[codes[r]]

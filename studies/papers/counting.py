@@ -124,11 +124,11 @@ def measure(length: int, n_grades: int, repeats: int) -> dict[str, float]:
     """Return nanoseconds a document of each structure, nan where it does not apply."""
     v, codes, low, high = problem(length, n_grades)
     room, out = np.empty(max(offsets(n_grades)[-1], n_grades + 1)), np.empty(length)
-    rows, once = np.empty((length + 1, 8)), np.ones(length)
+    rows = np.empty((length + 1, 8))
     works: dict[str, tuple[bool, Callable[[], None]]] = {
         "direct": (n_grades <= DIRECT_AT_MOST, lambda: direct(v, codes, n_grades, low, high, room, out)),
         "Fenwick": (True, lambda: fenwick(v, codes, n_grades, low, high, room, out)),
-        "tree of 32": (True, lambda: sum_many(v, once, codes, n_grades, low, high, room, out)),
+        "tree of 32": (True, lambda: sum_many(v, codes, n_grades, low, high, room, out)),
         "table": (n_grades <= FEW, lambda: table(v, codes, low, high, rows, out)),
     }
     return {

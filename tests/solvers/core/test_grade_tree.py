@@ -48,11 +48,11 @@ def test_every_structure_gives_the_sums_over_active_partners(n: int, k: int, adj
     room = np.full(max(offsets(k)[-1], k + 2), np.nan)
     other = room.copy()
     if adjacent:
-        window_sums.sum_adjacent(v, x, codes, k, low, high, room, out)
-        window_sums.sum_and_count_adjacent(v, x, codes, k, low, high, room, other, total, degree, excess)
+        window_sums.sum_adjacent(x * v, codes, k, low, high, room, out)
+        window_sums.sum_and_count_adjacent(x * v, x, codes, k, low, high, room, other, total, degree, excess)
     else:
-        window_sums.sum_many(v, x, codes, k, low, high, room, out)
-        window_sums.sum_and_count_many(v, x, codes, k, low, high, room, other, total, degree, excess)
+        window_sums.sum_many(x * v, codes, k, low, high, room, out)
+        window_sums.sum_and_count_many(x * v, x, codes, k, low, high, room, other, total, degree, excess)
     for result in (out, total):
         np.testing.assert_allclose(result, expected, atol=1e-12 * n)
     np.testing.assert_array_equal([degree, excess], counts)
