@@ -102,7 +102,7 @@ def test_a_study_all_of_whose_trials_score_documents_alike_is_complete(timeout: 
 
 
 def test_a_study_whose_metric_is_defined_on_no_test_query_is_complete(
-    data: Path, capsys: pytest.CaptureFixture
+    data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (data.parent / "test.csv").write_text("qid,grade,a,b,c\n1,0,1,2,3\n1,0,4,5,6")
     check_study(data, name="s", solvers=BOTH, trials=2, test=data.parent / "test.csv", baseline="column:a", alike=False)
