@@ -15,9 +15,11 @@ import ranktune
 from ranktune.command_line.pages import write as write_report
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.terminal.listing import listing
+from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.models.base import load_model
 from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.study.compatibility import saved_space
 from ranktune.tuner.study.home import FORMAT, StudyFolder, all_folders, find_folder
 from tests.support.engine_samples import graded
 from tests.support.released_studies import ASSETS, FINISHED, INTERRUPTED_AT, TRIALS, UNFINISHED, unpacked, write
@@ -116,6 +118,27 @@ def test_the_finished_study_of_a_release_gets_more_trials_of_the_same_data_only(
         ranktune.tune(graded(24, 7), vali=graded(12, 1), test=graded(12, 2), **options)
     result = ranktune.tune(graded(24, 0), vali=graded(12, 1), test=graded(12, 2), **options)
     assert result.trials == TRIALS + 2
+
+
+def test_a_study_of_another_search_space_goes_on_with_its_own(tmp_path: Path) -> None:
+    """LambdaMART of 0.1.0 searched other ranges, and had fewer parameters."""
+    home = unpacked(ASSETS / "0.1.0", tmp_path)
+    folder, before = StudyFolder(home / "boosted"), numbers(home / "boosted")
+    searched = json.loads(folder.declaration.read_text())["space"]
+    with pytest.raises(StudyError, match=r"'boosted', run by RankTune 0\.1\.0, exists .*: 'LambdaMART.trees' is"):
+        folder.check_settings(folder.study())
+    assert ranktune.resume("boosted", trials=8, home=home, jobs=1).trials == 8
+    after, space = numbers(home / "boosted"), folder.study().union_space()
+    assert after[: len(before)] == before
+    assert all(value is not None for _, _, value in after)
+    known = {name: saved for name, saved in saved_space(space).items() if name in searched}
+    assert known == searched
+    new = {name.partition(".")[2] for name in space.distributions} - {name.partition(".")[2] for name in searched}
+    assert {"within_query", "decay"} <= new
+    for _, params, _ in after[len(before) :]:
+        assert {name: params[name] for name in new & params.keys()} == {
+            name: LambdaMART().get_params()[name] for name in new & params.keys()
+        }
 
 
 @pytest.mark.parametrize(

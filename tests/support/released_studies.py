@@ -1,7 +1,7 @@
 """Small studies as a release leaves them, zipped under data/released/format-N, for the tests of later releases.
 
 `python tests/released_studies.py` writes those of the present format: once a format, when nothing in it changes any
-more. Those of former formats are never written again.
+more. Those of former formats are never written again, nor is that in data/released/0.1.0, which RankTune 0.1.0 wrote.
 """
 
 from __future__ import annotations

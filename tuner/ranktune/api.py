@@ -174,8 +174,8 @@ def resume(given: ResumeArguments) -> StudyResult:
     folder = find_folder(home_folder(given.home), given.name)
     locations = Locations.load(folder.path, given.storage)
     with running(folder, _workforce(given), locations, given.progress) as session:
-        study = folder.study()
-        restore_custom(given.name, study.custom)
+        restore_custom(given.name, folder.study().custom)
+        study = folder.study() if given.extend else folder.as_it_began()
         if given.trials is not None:
             study = replace(study, trials=given.trials)
         problems, gone = session.reopened()

@@ -65,6 +65,21 @@ def of_today(space: SavedSpace) -> SavedSpace:
     return result
 
 
+def confining(before: SavedSpace, space: UnionSpace) -> Json:
+    """Return the overrides that confine a space of today to one that was saved; what is new has its default."""
+    overrides: Json = {}
+    solvers = before[SOLVER]["choices"]
+    for name, now in saved_space(space).items():
+        if name == SOLVER or name.partition(".")[0] not in solvers:
+            continue
+        if name not in before:
+            overrides[name] = space.parameter(name).default
+        elif canonical(before[name]) != canonical(now):
+            known = before[name]
+            overrides[name] = known.get("choices") or {end: known[end] for end in ("low", "high", "log")}
+    return overrides
+
+
 def space_differences(before: SavedSpace, now: SavedSpace) -> list[Difference]:
     """Return the differences between two spaces: their solvers, then the parameters of solvers that are in both."""
     differences = []
@@ -76,12 +91,17 @@ def space_differences(before: SavedSpace, now: SavedSpace) -> list[Difference]:
             continue
         if name not in now:
             differences.append(Difference(f"'{name}' is searched there, not here"))
-        elif name not in before:
+        elif name not in before and not _is_fixed(now[name]):
             differences.append(Difference(f"'{name}' is searched here, not there"))
-        elif canonical(before[name]) != canonical(now[name]):
+        elif name in before and canonical(before[name]) != canonical(now[name]):
             text = f"'{name}' is {description(before[name])} there, {description(now[name])} here"
             differences.append(Difference(text, is_wider(now[name], before[name])))
     return differences
+
+
+def _is_fixed(value: JsonView) -> bool:
+    """Return whether a saved range or list of choices has a single value."""
+    return len(value["choices"]) == 1 if "choices" in value else bool(value["low"] == value["high"])
 
 
 def saved(distribution: BaseDistribution) -> Json:

@@ -17,9 +17,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sqlite3
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -124,9 +125,22 @@ class StudyFolder:
             widens = not extend and all(change.keeps_trials for change in differences)
             wider = ", or widen the study (extend=True)" if widens else ""
             raise StudyError(
-                f"study '{self.path.name}' exists with other settings: {changes}. "
+                f"study '{self.path.name}', run by {self._version()}, exists with other settings: {changes}. "
                 f"Choose another name (name=), or repeat its settings{wider}."
             )
+        return study
+
+    def as_it_began(self) -> Study:
+        """Return the declared study with the search space that it began with, where solvers have another one today.
+
+        Without a way to confine the space of today to it, the study is returned as it is declared.
+        """
+        from ranktune.tuner.study.compatibility import confining, of_today
+
+        study = self.study()
+        with suppress(ParameterError, KeyError):  # the first versions saved no space
+            overrides = confining(of_today(self._saved().get("space", {})), study.union_space())
+            return replace(study, space={**study.space, **overrides})
         return study
 
     def _differences(self, existing: Study, new: Study) -> list[Difference]:
@@ -137,6 +151,17 @@ class StudyFolder:
         # A field that did not exist has its default.
         differences = setting_differences(existing.as_dict(), new.as_dict())
         return differences + space_differences(of_today(searched), saved_space(new.union_space()))
+
+    def _version(self) -> str:
+        """Return the version of RankTune that last ran the study, where its record is a file."""
+        names = self.split_names()
+        file = self.split(names[0] if names else "") / "record.db"
+        query = "SELECT value_json FROM study_user_attributes WHERE key = 'ranktune'"
+        with suppress(sqlite3.Error, ValueError, TypeError, KeyError):
+            with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as record:
+                version = json.loads(json.loads(record.execute(query).fetchone()[0]))["version"]
+                return f"RankTune {version}"
+        return "another RankTune"
 
     def declare(self, study: Study, digests: Mapping[str, str], *, extend: bool = False) -> None:
         """Save study and the digests of its data. Raises StudyError if the folder holds another study."""
