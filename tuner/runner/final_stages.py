@@ -125,6 +125,11 @@ def _served(state: State) -> Served:
     return end
 
 
+def _unserved(state: State) -> Served:
+    entries, _ = state[REFIT]
+    return unmeasured(entries, state[BLEND].unrestricted.solver)
+
+
 SERVE = Stage(
     "serving",
     _served,
@@ -132,7 +137,7 @@ SERVE = Stage(
     lambda state: f"fitting the choice to {listed(state.study.serve)}" if state.study.serve else None,
     instead=Instead(
         "the choice of a model that systems can load",
-        lambda state: unmeasured(state[REFIT][0], state[BLEND].unrestricted.solver),
+        _unserved,
         "The best model is chosen, whether they can or not.",
     ),
 )

@@ -21,13 +21,20 @@ from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
 from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting
 from ranktune.studies.benchmarks.search.runs import BLIND, run
 from ranktune.studies.benchmarks.search.suite import SUITE
-from ranktune.studies.benchmarks.search.tabulated import BOOSTED, FILE, SEEDS, tabulated
+from ranktune.studies.benchmarks.search.tabulated import BOOSTED, SEEDS, tabulated
 from ranktune.studies.benchmarks.task_table.packing import unpack
 from ranktune.studies.benchmarks.tasks import CELLS, TRUTHS, confirms, properties
+from tests.support.paths import ROOT
 
+TABLE = ROOT / "docs" / "benchmarks" / "results" / "tasks.npz"
 KNOWN = SUITE | tabulated()
 HERE = [name for name, problem in KNOWN.items() if not absent([problem.library])]
 """Problems whose libraries are installed."""
+
+
+@pytest.fixture(autouse=True)
+def _table_of_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranktune.studies.benchmarks.search.tabulated.FILE", TABLE)  # wheels lack it
 
 
 def value_at(name: str, params: dict[str, Any]) -> float:
@@ -83,7 +90,7 @@ def test_published_optima_are_feasible_and_the_minima(name: str, params: dict[st
 def test_a_table_is_met_at_its_configurations_and_between_their_values_elsewhere(name: str) -> None:
     problem, (start, seed) = KNOWN[name], name.split("-")
     assert problem.space is not None
-    rows = [row for row in unpack(FILE) if row.task == f"drawn-{seed}" and start in row.configuration.lower()]
+    rows = [row for row in unpack(TABLE) if row.task == f"drawn-{seed}" and start in row.configuration.lower()]
     means = {r.configuration: np.nanmean(r.vali) for r in rows if r.share == 1.0 and r.vali is not None}
     known = [(json.loads(text), max(means.values()) - mean) for text, mean in means.items()]
     assert min(value_at(name, params) for params, _ in known) == problem.minimum
@@ -95,7 +102,7 @@ def test_a_table_is_met_at_its_configurations_and_between_their_values_elsewhere
 
 
 def test_tables_are_the_tasks_that_confirm_with_thirty_configurations_of_both_solvers() -> None:
-    counts = Counter((row.task, solver) for row in unpack(FILE) for solver in BOOSTED if row.share == 1.0
+    counts = Counter((row.task, solver) for row in unpack(TABLE) for solver in BOOSTED if row.share == 1.0
                      and f'"{solver}"' in row.configuration)  # fmt: skip
     large = {task for task, _ in counts if min(counts[task, solver] for solver in BOOSTED) >= 30}
     learn = {f"drawn-{seed}" for seed in range(2 * CELLS) if not confirms(seed)}
