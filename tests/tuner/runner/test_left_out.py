@@ -123,7 +123,7 @@ def test_stages_that_fail_are_said_and_left_out(
 
 
 PIECES: dict[str, tuple[object, str]] = {
-    "the comparison of the models": (board, "leaderboard"),
+    "the comparison of models": (board, "leaderboard"),
     "the gain over the baseline": (board, "gain_over"),
     "the gain of tuning": (board, "tuning_gain"),
     "the interval expected on test queries": (board, "expected_on_test"),
