@@ -90,7 +90,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 23033, "tuner": 17385, "studies": 7811, "dashboards": 5274, "tests": 43588}
+BUDGET = {"solvers": 23033, "tuner": 17381, "studies": 7811, "dashboards": 5277, "tests": 43590}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
