@@ -93,16 +93,20 @@ def conclusion(result: JsonView) -> str:
         count, last = len(result["failures"]), result["failures"][-1]
         failed = "One trial failed" if count == 1 else f"{count} trials failed, the last"
         lines.append(f"{failed} ({last['solver']}) with: {last['error']}")
-    lines += [left_out(missing) for missing in result.get("left_out", ())]
+    lines += left_out(result)
     lines.append(f"{_trials(result)} in {_duration(result['seconds'])}. Model: {_nearby(result['model'])}")
     lines += filter(None, [monotone(result), result.get("ended_early", "")])
     return "\n".join(lines)
 
 
-def left_out(missing: JsonView) -> str:
-    """Return what failed at the end of a study, with the line of the traceback that says where."""
-    place = f"{missing['split']}: " if missing["split"] else ""
-    return f"Left out: {place}{missing['what']}. {missing['error']} `ranktune show --json` has the traceback."
+def left_out(result: JsonView) -> list[str]:
+    """Return what failed at the end of a study, each cause once with the folds that it had."""
+    folds: dict[tuple[str, str], list[str]] = {}
+    for missing in result.get("left_out", ()):
+        folds.setdefault((missing["what"], missing["error"]), []).append(missing["split"])
+    places = {key: f" ({', '.join(names)})" if any(names) else "" for key, names in folds.items()}
+    lines = [f"Left out: {what}{place}. {error}" for (what, error), place in places.items()]
+    return [*lines, f"`ranktune show {result['study']} --json` has the tracebacks."] if lines else []
 
 
 def _smallest_and_fastest(result: JsonView) -> str:

@@ -39,12 +39,16 @@ from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
 
 
+def _nothing(state: State) -> None:
+    """Return None: what stands for a result that is left out, and the text of a stage that says nothing."""
+
+
 def _candidates(state: State) -> list[Candidate]:
     space, limits, policy = state.study.union_space(), state.study.limits, state.problem.policy
     return best_candidates(state.record, space, limits, believed=state[LOOK].looked is None, policy=policy)
 
 
-CANDIDATES = Stage("candidates", _candidates, (LOOK, SEARCH), text=lambda state: None)
+CANDIDATES = Stage("candidates", _candidates, (LOOK, SEARCH), _nothing)
 
 
 def _is_rescored(state: State) -> bool:
@@ -160,9 +164,7 @@ def _default(state: State) -> DefaultModel | None:
     return default_model(state.study, state[LOOK].problem, known, chosen, state.session.executor, state.deadline)
 
 
-DEFAULT = Stage(
-    "default", _default, (LOOK, SAVE), lambda state: None, instead=Instead("the best default", lambda state: None)
-)
+DEFAULT = Stage("default", _default, (LOOK, SAVE), _nothing, instead=Instead("the best default", _nothing))
 """The best of the solvers' defaults, which tuning is compared with."""
 
 
@@ -178,7 +180,7 @@ BASELINE = Stage(
     _baseline,
     (LOOK, SAVE),
     lambda state: "" if state.study.baseline else None,
-    instead=Instead("the values of the baseline", lambda state: None),
+    instead=Instead("the values of the baseline", _nothing),
 )
 
 
@@ -188,11 +190,7 @@ def _prove(state: State) -> None:
 
 
 PROVE = Stage(
-    "evidence",
-    _prove,
-    (LOOK, SAVE, BASELINE),
-    lambda state: None,
-    instead=Instead("what each model scores by query", lambda state: None),
+    "evidence", _prove, (LOOK, SAVE, BASELINE), _nothing, instead=Instead("what each model scores by query", _nothing)
 )
 
 
@@ -202,12 +200,7 @@ def _explain(state: State) -> None:
     state.left_out.extend(state.session.executor.call(save_explanations, *given))
 
 
-EXPLAIN = Stage(
-    "explaining",
-    _explain,
-    (LOOK, SAVE),
-    instead=Instead("the explanation of the models", lambda state: None),
-)
+EXPLAIN = Stage("explaining", _explain, (LOOK, SAVE), instead=Instead("the explanation of the models", _nothing))
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,14 +248,14 @@ ESTIMATE = Stage(
     "estimate",
     _estimate,
     (BLEND, SAVE),
-    lambda state: None,
+    _nothing,
     instead=Instead("the estimate", lambda state: Interval(math.nan, math.nan, math.nan)),
 )
 CONCLUDE = Stage(
     "conclusion",
     _concluded,
     (SEARCH, REFIT),
-    lambda state: None,
+    _nothing,
     instead=Instead("the list of failed trials", lambda state: Conclusion(len(state.record.trials()))),
 )
 

@@ -34,9 +34,7 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
     left_out: list[LeftOut] = []
 
     def board(states: Sequence[State]) -> list[Row]:
-        rows = or_left_out(
-            "the comparison of the models", lambda: _board(study, states, generator), None, into=left_out
-        )
+        rows = or_left_out("the comparison of models", lambda: _board(study, states, generator), None, into=left_out)
         return uncompared([state[SAVE].entries for state in states]) if rows is None else rows
 
     rows = board(compared)
@@ -55,7 +53,7 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
     gained = partial(tuning_gain, defaults, tests, seed, weights)
     restricted = partial(restriction, study, [state[SAVE] for state in compared], generator)
     tuning = or_left_out("the gain of tuning", gained, None, into=left_out)
-    restriction_ = or_left_out("what the systems cost", restricted, None, into=left_out)
+    cost = or_left_out("what the systems cost", restricted, None, into=left_out)
     for missing in left_out:
         session.log(missing)
     early = (state[CONCLUDE].ended_early for state in states)
@@ -76,7 +74,7 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
         ended_early=" ".join(dict.fromkeys(line for line in early if line)),
         folds=folds,
         monotone=dict(entries[-1].model.monotone),
-        restriction=restriction_,
+        restriction=cost,
         tuning=tuning,
         gain=gain,
         left_out=(*(missing for state in states for missing in state.left_out), *left_out),

@@ -87,10 +87,10 @@ def gain_over(
 
 def uncompared(splits: Sequence[Sequence[Entry]]) -> list[Row]:
     """Return the rows of a leaderboard without what the models scored, where their comparison fails."""
-    names = [CHOSEN] if len(splits) > 1 else [entry.candidate.solver for entry in splits[0]]
-    of_name = [[entries[0] for entries in splits]] if len(splits) > 1 else [[entry] for entry in splits[0]]
-    rows = [_uncompared(name, entries) for name, entries in zip(names, of_name, strict=True)]
-    return [rows[0], *(replace(row, verdict=ALIKE) for row in rows[1:])]
+    if len(splits) > 1:
+        return [_uncompared(CHOSEN, [entries[0] for entries in splits])]
+    chosen, *others = (_uncompared(entry.candidate.solver, [entry]) for entry in splits[0])
+    return [chosen, *(replace(row, verdict=ALIKE) for row in others)]
 
 
 def _merit(row: Row) -> tuple[bool, float]:

@@ -102,28 +102,34 @@ def test_stages_that_fail_are_said_and_left_out(
     """Whether the study is new or resumed: each time there is a model, and the causes are in all that shows it."""
     monkeypatch.setattr("ranktune.session.StudyRun", broken(*failed))
     wanted = [stage.instead.what for stage in failed if stage.instead is not None]
+    plan: dict[str, Any] = {"plan": "nested", "outer": 2} if len(failed) > 1 else {}
+    places = ["outer1", "outer2", "all"] if plan else [""]
     runs = (
-        lambda: tuned(data, solvers=["RidgeRanker", "RankSVM"], trials=3, baseline="column:a"),
+        lambda: tuned(data, solvers=["RidgeRanker", "RankSVM"], trials=3, baseline="column:a", **plan),
         lambda: ranktune.resume("s", trials=4, home=data.parent, jobs=1),
     )
     for run in runs:
         with pytest.warns(RankTuneWarning, match=r"by design\.") as said:
             result = run()
         assert {str(line.message).partition(" failed and")[0] for line in said} >= set(wanted)
-        assert [missing.what for missing in result.left_out] == wanted
+        assert [(missing.split, missing.what) for missing in result.left_out] == [
+            (p, w) for p in places for w in wanted
+        ]
         assert all("in failing" in missing.trace for missing in result.left_out)
         assert np.isfinite(result.best_model.predict(ranktune.read(data))).all()
     logged = [event for event in read_events(data.parent / "s") if event["event"] == "left_out"]
-    assert [(e["name"], e["trace"]) for e in logged[-len(wanted) :]] == [(m.what, m.trace) for m in result.left_out]
+    assert [(e["name"], e["trace"]) for e in logged[-len(result.left_out) :]] == [
+        (m.what, m.trace) for m in result.left_out
+    ]
     _show(load_result(data.parent / "s" / "result.json"), as_json=False)
     shown = " ".join(capsys.readouterr().out.split())
-    assert all(f"Left out: {what}." in shown for what in wanted)
+    assert all(f"Left out: {what}{' (outer1, outer2, all)' if plan else ''}. Zero" in shown for what in wanted)
     page = unpacked_page(write_report(data.parent / "s", data.parent / "out.html").read_text())
     assert all(what in page for what in wanted)
 
 
 PIECES: dict[str, tuple[object, str]] = {
-    "the comparison of the models": (board, "leaderboard"),
+    "the comparison of models": (board, "leaderboard"),
     "the gain over the baseline": (board, "gain_over"),
     "the gain of tuning": (board, "tuning_gain"),
     "the interval expected on test queries": (board, "expected_on_test"),
