@@ -78,6 +78,7 @@ class Run:
         self._sums = {name: np.zeros((size, queries.n_queries)) for name in task.metrics}
         self._times = np.zeros((size, queries.n_queries))
         self._scores = np.zeros((size, queries.n_documents)) if task.keep_scores or task.keep else None
+        self._part_of = np.zeros(queries.n_queries, dtype=np.int64)
         self._sizes: list[list[tuple[int, int, float]]] = [[] for _ in range(size)]
         self.parts: list[list[float]] = [[] for _ in range(size)]
         costs = None if task.budget is None else task.budget.costs
@@ -112,6 +113,7 @@ class Run:
         """Add the metrics of a fit by query, and return the mean of the first one."""
         scores = self._predicted(place, fit, queries) if fit.scores is None else fit.scores
         self._times[place, fit.numbers] += 1.0
+        self._part_of[fit.numbers] = len(self._steps)
         by_query = {name: metric.per_query(scores, queries) for name, metric in self._metrics.items()}
         for name, values in by_query.items():
             self._sums[name][place, fit.numbers] += values
@@ -131,8 +133,11 @@ class Run:
         """Note that all models that remain have been scored on a part of the plan."""
         self._steps.append((time.time(), name))
 
-    def values(self, place: int, name: str | None = None, numbers: Ints | None = None) -> Floats:
-        """Return the metric by query, of those evaluated unless numbers are given, (n,); NaN for those to come."""
+    def values(self, place: int | Ints, name: str | None = None, numbers: Ints | None = None) -> Floats:
+        """Return the metric by query, of those evaluated unless numbers are given, (n,); NaN for those to come.
+
+        place is that of all queries, or of each.
+        """
         numbers = self.evaluated if numbers is None else numbers
         sums, times = self._sums[name or self.task.metrics[0]][place, numbers], self._times[place, numbers]
         values: Floats = np.divide(sums, times, out=np.full(len(times), np.nan), where=times > 0.0)
@@ -147,12 +152,13 @@ class Run:
     def outcome(self, best: int, stopped: str) -> Outcome:
         """Return the outcome of the model at the best place."""
         task = self.task
+        places = self._nested(best, stopped)
         with np.errstate(over="ignore"):  # scores beyond single precision are not blended
             scores = None if self._scores is None else self._scores[best].astype(np.float32)
         steps = zip(self._steps, self.parts[best], strict=True)
         nonzeros, size, cost = (float(np.mean(column)) for column in zip(*self._sizes[best], strict=True))
         return Outcome(
-            {name: self.values(best, name) for name in self._metrics},
+            {name: self.values(places, name) for name in self._metrics},
             nonzeros,
             self._fitting,
             bytes=size,
@@ -167,6 +173,24 @@ class Run:
             bulk=float(np.mean([bulk for _, bulk, _ in self._sizes[self._reached(best) - 1]])) if task.path else 0.0,
             path=tuple(zip(task.path, self._means(best), strict=False)) if task.path else (),
         )
+
+    def _nested(self, best: int, stopped: str) -> Ints:
+        """Return the place by which each query is scored, (n,): the best by the queries of the other parts.
+
+        So a score has no share in the choice of its place. Queries of a single part, and of a task that was stopped,
+        are scored by the best place of all.
+        """
+        places = np.full(len(self.evaluated), best)
+        if self.racing == 1 or len(self._steps) == 1 or stopped:
+            return places
+        values = np.stack([self.values(place) for place in range(self.racing)])
+        groups = self._part_of[self.evaluated]
+        for group in np.unique(groups):
+            others = groups != group
+            known = None if self.weights is None else self.weights[others]
+            means = [mean_of(each[others], known) for each in values]
+            places[~others] = int(np.argmax(np.nan_to_num(means, nan=-np.inf)))
+        return places
 
     def _reached(self, best: int) -> int:
         """Return how many values of the path were scored; of rounds of boosting, by as many folds as the best ones."""

@@ -11,9 +11,9 @@ share of a family is the probability that it is the better one, given the paired
 query has fitted. Equal shares of families were worse on 25 of 35 data sets that differ (docs/explanation/tasks.md).
 
 All three mixes are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out.
-The mean stays unless another is better, with few queries by `Blending.better`. The final shares are the mean over
-folds, which reduces the variance of the choice. A single model is evaluated likewise: chosen on all folds but one,
-scored on that one.
+The mean stays unless another is better, with few queries by `Blending.better`; the score of this choice is nested
+likewise. The final shares are the mean over folds, which reduces the variance of the choice. A single model is
+evaluated likewise: chosen on all folds but one, scored on that one.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -38,7 +38,7 @@ from ranktune.tuner.statistics.intervals import z_score
 
 @dataclass(frozen=True, eq=False)
 class Blend:
-    """Shares of the models, (m,), and what shares chosen without a query's fold scored on it, (n_queries,)."""
+    """Shares of the models, (m,), and what a blend chosen without a query's fold scored on it, (n_queries,)."""
 
     shares: Floats
     per_query: Floats
@@ -67,6 +67,11 @@ class Blends:
     folds : sequence of Fold
         Together they score every query once.
     policy : Policy
+
+    Attributes
+    ----------
+    alone : array of shape (m, n_queries)
+        What each model scores.
     """
 
     def __init__(
@@ -80,7 +85,7 @@ class Blends:
     ) -> None:
         self._scaled, self._groups, self._queries, self._metric = scaled, groups, queries, metric
         self._folds, self._policy = folds, policy
-        self._alone = np.stack([metric.per_query(scores, queries) for scores in scaled])
+        self.alone = np.stack([metric.per_query(scores, queries) for scores in scaled])
         self._known: dict[tuple[int, ...], list[tuple[Floats, Floats]]] = {}
 
     def of(self, models: Sequence[int]) -> Blend:
@@ -100,9 +105,10 @@ class Blends:
                 mixed = (mix, 1.0 - mix) @ shares
                 blend.shares[:] += mixed / len(self._folds)
                 blend.per_query[fold.vali] = self._metric.per_query(mixed @ scaled[:, rows], part)
-        taken = blends[first_unless_better([blend.per_query for blend in blends], weights, self._policy)]
+        scored = [blend.per_query for blend in blends]
+        taken = blends[first_unless_better(scored, weights, self._policy)]
         kept = np.where(taken.shares < rules.least / len(models), 0.0, taken.shares)
-        return Blend(kept / kept.sum(), taken.per_query)
+        return Blend(kept / kept.sum(), first_elsewhere(scored, self._folds, weights, self._policy))
 
     def _of_family(self, models: tuple[int, ...]) -> list[tuple[Floats, Floats]]:
         """Return for each fold the equal and the greedy shares, (2, n_models), and what equal ones score elsewhere."""
@@ -116,7 +122,7 @@ class Blends:
         rows, fitted = _rows(self._queries, self._fitted(fold))
         candidates = self._scaled[np.ix_(numbers, rows)]
         known = None if weights is None else weights[fold.train]
-        equal = equal_shares(self._alone[np.ix_(numbers, fold.train)], solvers, known, rules)
+        equal = equal_shares(self.alone[np.ix_(numbers, fold.train)], solvers, known, rules)
         shares = np.stack([equal, _greedy(candidates, fitted, self._metric, rules)])
         return shares, self._metric.per_query(equal @ candidates, fitted)
 
@@ -156,6 +162,18 @@ def first_unless_better(per_query: Sequence[Floats], weights: Floats | None = No
         if z_score(per_query[k], per_query[taken], weights) > needed:
             taken = k
     return taken
+
+
+def first_elsewhere(
+    per_query: Sequence[Floats], folds: Sequence[Fold], weights: Floats | None = None, policy: Policy = POLICY
+) -> Floats:
+    """Return the nested score of that choice, (n_queries,): made on all folds but one, and scored on that one."""
+    nested = np.full(len(per_query[0]), np.nan)
+    for fold in folds:
+        known = None if weights is None else weights[fold.train]
+        taken = first_unless_better([values[fold.train] for values in per_query], known, policy)
+        nested[fold.vali] = per_query[taken][fold.vali]
+    return nested
 
 
 def equal_shares(

@@ -241,7 +241,8 @@ def _estimate(state: State) -> Interval:
     complete = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
     trials = {number_of(trial): record.per_query(trial)[metric] for trial in complete}
     solvers = {number_of(trial): str(trial.params[SOLVER]) for trial in complete}
-    return estimate(selected, compared, trials, solvers, np.random.default_rng([state.study.seed, 6]))
+    nested = state[BLEND].nested if selected is state[BLEND].ordered[0] else None
+    return estimate(selected, compared, trials, solvers, np.random.default_rng([state.study.seed, 6]), nested)
 
 
 ESTIMATE = Stage(

@@ -269,20 +269,43 @@ def estimate(
     trials: Mapping[int, Floats],
     solvers: Mapping[int, str],
     generator: np.random.Generator,
+    nested: Floats | None = None,
 ) -> Interval:
     """Return the validation score of the chosen candidate, corrected for the selection bias.
 
     candidates  all candidates of the choice, the chosen one among them
     trials  number -> scores of each complete trial, (n validation queries,)
     solvers  number -> the solver of each complete trial
+    nested  (n,) what the choice among blends and candidates, made without a query's fold, scored on it; by default the
+            chosen candidate's own values. A blend inherits, by its shares, the bias of its members, each of which was
+            chosen among the trials of its solver.
     """
-    scored = [candidate for candidate in candidates if candidate.rescored is not None]
+    if nested is None and not chosen.members:
+        return _among(chosen, candidates, trials, generator)
+    whole = chosen_estimate(
+        (chosen.values if nested is None else nested)[None, :], 0, generator, weights=chosen.weights
+    )
+    shares = [float(share) for share in chosen.params.values()] if chosen.members else [1.0]  # type: ignore[arg-type]
+    bias = 0.0
+    for member, share in zip(chosen.members or (chosen,), shares, strict=True):
+        own = [each for each in candidates if each.solver == member.solver and each.rescored is not None]
+        own = own if member in own else [member]
+        rivals = {number: values for number, values in trials.items() if solvers[number] == member.solver}
+        best = max(own, key=lambda each: each.merit)
+        seen = float(np.mean([mean_or_zero(each.values, each.weights) for each in own]))
+        bias += share * max(0.0, seen - _among(best, own, rivals, generator).mean)
+    return Interval(whole.mean - bias, whole.low - bias, whole.high - bias)
+
+
+def _among(
+    chosen: Candidate, candidates: Sequence[Candidate], trials: Mapping[int, Floats], generator: np.random.Generator
+) -> Interval:
+    """Return the estimate of a candidate that is the best of its trials, and of the candidates on fresh folds."""
     weights = chosen.weights
-    if chosen.rescored is None and chosen.members:
-        return _estimate_of_blend(chosen, trials, solvers, generator)
     if chosen.rescored is None:
         values = np.stack(list(trials.values()))
         return chosen_estimate(values, list(trials).index(chosen.number), generator, weights=weights)
+    scored = [candidate for candidate in candidates if candidate.rescored is not None]
     rescored = np.stack([candidate.rescored for candidate in scored if candidate.rescored is not None])
     others = [values for number, values in trials.items() if number not in {candidate.number for candidate in scored}]
     if any(len(values) != rescored.shape[1] for values in trials.values()):
@@ -294,26 +317,6 @@ def estimate(
     padded = np.full_like(values, np.nan)
     padded[: len(rescored)] = rescored
     return chosen_estimate(values, scored.index(chosen), generator, rescored=padded, weights=weights)
-
-
-def _estimate_of_blend(
-    chosen: Candidate, trials: Mapping[int, Floats], solvers: Mapping[int, str], generator: np.random.Generator
-) -> Interval:
-    """Return the estimate of a blend of trials, as they were scored when they were chosen.
-
-    The blend itself is taken unless it is significantly worse, which is no choice of a maximum. It inherits the bias of
-    its members, with their shares: each was chosen among the trials of its solver.
-    """
-    weights = chosen.vali_weights
-    alone = chosen_estimate(chosen.vali[None, :], 0, generator, weights=weights)
-    bias = 0.0
-    shares = [float(share) for share in chosen.params.values()]  # type: ignore[arg-type]
-    for member, share in zip(chosen.members, shares, strict=True):
-        rivals = [number for number in trials if solvers[number] == member.solver]
-        values = np.stack([trials[number] for number in rivals])
-        single = chosen_estimate(values, rivals.index(member.number), generator, weights=weights)
-        bias += share * max(0.0, mean_or_zero(member.vali, weights) - single.mean)
-    return Interval(alone.mean - bias, alone.low - bias, alone.high - bias)
 
 
 def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:

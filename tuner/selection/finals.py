@@ -20,7 +20,7 @@ from ranktune.solvers.models.blend import blended
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model, microseconds_a_document
 from ranktune.tuner.evaluation.plans import Delivered, Final
-from ranktune.tuner.policy.blends import Blend, Blends, first_unless_better, nested_choice, scale
+from ranktune.tuner.policy.blends import Blend, Blends, first_elsewhere, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.splits.plans import Fold, query_folds
@@ -64,11 +64,13 @@ class Choice:
     """One candidate a solver, and blends, the chosen one first, then by merit.
 
     unrestricted is the one that would be chosen if no system had to load it; candidates are all that were compared.
+    nested is what the choice made without a query's fold scored on it, (n_queries,); None where nothing was blended.
     """
 
     ordered: Sequence[Candidate]
     unrestricted: Candidate
     candidates: Sequence[Candidate]
+    nested: Floats | None = None
 
 
 def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate]) -> Choice:
@@ -94,11 +96,13 @@ def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate])
         taken = first_unless_better([*(blend.values for blend in blends), alone], weights, problem.policy)
         return blends[taken] if taken < len(blends) and len(blends[taken].members) > 1 else best[0]
 
-    first = first_of([blend for blend in mixed if can_load(study.serve, blend.parts)])
+    able = [blend for blend in mixed if can_load(study.serve, blend.parts)]
+    nested = first_elsewhere([*(blend.values for blend in able), alone], folds, weights, problem.policy)
+    first = first_of(able)
     unrestricted = first_of(mixed) if study.serve else first
     ordered = sorted([*best, *mixed], key=lambda candidate: candidate.merit, reverse=True)
     leading = list(dict.fromkeys((first, unrestricted)))
-    return Choice([*leading, *(c for c in ordered if c not in leading)], unrestricted, candidates)
+    return Choice([*leading, *(c for c in ordered if c not in leading)], unrestricted, candidates, nested)
 
 
 def blended_candidates(study: Study, problem: Problem, candidates: Sequence[Candidate]) -> Choice:
@@ -107,7 +111,8 @@ def blended_candidates(study: Study, problem: Problem, candidates: Sequence[Cand
     light = {candidate: replace(candidate, scores=None) for candidate in candidates}
     blends = [candidate for candidate in choice.ordered if candidate.members]
     light |= {blend: replace(blend, members=tuple(light[member] for member in blend.members)) for blend in blends}
-    return Choice([light[candidate] for candidate in choice.ordered], light[choice.unrestricted], list(light.values()))
+    ordered = [light[candidate] for candidate in choice.ordered]
+    return Choice(ordered, light[choice.unrestricted], list(light.values()), choice.nested)
 
 
 def _blends(
@@ -127,7 +132,9 @@ def _blends(
     mixes = [(BLEND, list(range(len(able))))] if len(able) > len(linear) else []
     mixes += [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
     weights = queries.query_weights
-    mixed = [_blend(label, able, blends.of(models), weights) for label, models in mixes if len(models) > 1]
+    mixed = [
+        _blend(label, able, blends.of(models), blends.alone, weights) for label, models in mixes if len(models) > 1
+    ]
     if mixed and mixed[0].solver == BLEND and mixed[0].parts == {TREES}:  # then it is that of the trees
         mixed = [blend for blend in mixed if blend.solver != TREE_BLEND]
     # A single model is not a blend; with several splits it stays, so that the row has a mean over them.
@@ -135,11 +142,13 @@ def _blends(
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
 
 
-def _blend(label: str, able: Sequence[Candidate], blend: Blend, weights: Floats | None) -> Candidate:
+def _blend(label: str, able: Sequence[Candidate], blend: Blend, alone: Floats, weights: Floats | None) -> Candidate:
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
-    values = blend.per_query
+    # Scores of a trial with a path are those of its best value, which these queries chose. The trial's own values are
+    # nested: what the scores are better than them is taken off.
+    values = blend.per_query - blend.shares @ (alone - np.stack([each.values for each in able]))
     if able[0].rescored is not None:
         return Candidate(
             label, shares, float("nan"), np.empty(0), 0, rescored=values, members=members, rescored_weights=weights

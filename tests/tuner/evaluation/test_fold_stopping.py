@@ -39,21 +39,30 @@ def growing(folder: Path) -> Task:
 
 
 def test_the_rounds_are_the_best_of_those_that_every_fold_has_reached(folder: Path) -> None:
-    outcome = attempt(growing(folder))
+    """A fold is scored by the rounds that are the best on the others, so its score is not that of a choice by it."""
+    outcome = attempt(replace(growing(folder), keep_scores=True))
     assert outcome.error is None and outcome.chosen is not None
     rounds = [int(value) for value, _ in outcome.path]
     assert rounds[-1] < 200  # of 2,000
     queries, metric = read_development(str(folder)), parse_metric(METRIC)
-    by_rounds = []
-    for count in rounds:
-        values = np.empty(queries.n_queries)
-        for fold in query_folds(queries, 3, 0):
+    folds, values = query_folds(queries, 3, 0), np.empty((len(rounds), queries.n_queries))
+    for row, count in zip(values, rounds, strict=True):
+        for fold in folds:
             ranker = make("LambdaMART", {**PARAMETERS, "trees": count}, 0).fit(queries.select(fold.train))
             vali = queries.select(fold.vali)
-            values[fold.vali] = metric.per_query(ranker.predict(vali), vali)
-        by_rounds.append(float(np.nanmean(values)))
+            row[fold.vali] = metric.per_query(ranker.predict(vali), vali)
+    by_rounds = np.nanmean(values, axis=1)
     np.testing.assert_allclose([value for _, value in outcome.path], by_rounds, atol=1e-9)
     assert int(outcome.chosen) == rounds[int(np.argmax(by_rounds))]
+    elsewhere = [int(np.nanmean(values[:, fold.train], axis=1).argmax()) for fold in folds]
+    assert len(set(elsewhere)) > 1
+    expected = np.empty(queries.n_queries)
+    for fold, place in zip(folds, elsewhere, strict=True):
+        expected[fold.vali] = values[place, fold.vali]
+    np.testing.assert_allclose(outcome.per_query[METRIC], expected, atol=1e-9)
+    assert outcome.scores is not None
+    np.testing.assert_allclose(metric.per_query(outcome.scores, queries), values[by_rounds.argmax()], atol=1e-6)
+    assert np.nanmean(expected) < by_rounds.max()
 
 
 def test_a_fold_goes_on_while_it_improves(folder: Path) -> None:

@@ -16,6 +16,7 @@ from ranktune.tuner.policy.blends import (
     Blends,
     equal_shares,
     family_shares,
+    first_elsewhere,
     first_unless_better,
     nested_choice,
     scale,
@@ -207,3 +208,21 @@ def test_integer_weights_choose_as_repeated_queries() -> None:
         results.append((blend.shares, mean_or_zero(blend.per_query, own.query_weights)))
     np.testing.assert_allclose(results[0][0], results[1][0], atol=1e-12)
     assert results[0][1] == pytest.approx(results[1][1], abs=1e-12)
+
+
+def test_the_score_of_a_choice_among_options_has_no_share_of_their_luck() -> None:
+    """Of options that are equally good, the taken one is lucky on the queries that chose it, and on no others."""
+    taken, elsewhere = [], []
+    for seed in range(300):
+        options = list(np.random.default_rng(seed).normal(0.5, 0.2, (5, QUERIES.n_queries)))
+        taken.append(options[first_unless_better(options)].mean() - 0.5)
+        elsewhere.append(first_elsewhere(options, FOLDS).mean() - 0.5)
+    error = np.std([taken, elsewhere], axis=1) / np.sqrt(300)
+    assert np.mean(taken) > 8 * error[0]
+    assert abs(np.mean(elsewhere)) < 3 * error[1]
+
+
+def test_a_choice_that_every_fold_makes_is_scored_as_it_stands() -> None:
+    plain, better = np.full(QUERIES.n_queries, 0.4), np.linspace(0.5, 0.7, QUERIES.n_queries)
+    np.testing.assert_array_equal(first_elsewhere([plain, better], FOLDS), better)
+    np.testing.assert_array_equal(first_elsewhere([better, plain], FOLDS), better)
