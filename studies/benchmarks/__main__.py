@@ -27,6 +27,7 @@ from ranktune.studies.benchmarks import (
     parser,
     serving,
     solvers,
+    truth,
 )
 from ranktune.studies.benchmarks.boosting.command import main as boosting
 from ranktune.studies.benchmarks.results import Measurement
@@ -95,6 +96,7 @@ for name, main in (
     ("serving", serving.main),
     ("solvers", solvers.main),
     ("suggestions", samplers.suggestions),
+    ("truth", truth.main),
     ("tune-memory", memory.of_studies),
     ("turnkey", turnkey),
 ):
