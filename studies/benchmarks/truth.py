@@ -27,12 +27,13 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.studies.laboratory.analysis import HARM
 
 KINDS = {"noise": 0.0, "small gain": 0.15, "large gain": 0.5}
 """What is generated: the weight of the features in what decides the grades, beside noise of 1."""
 METRIC, LENGTH, FEATURES, RANDOM = "ndcg@10", 12, 8, 400
 CUTS = (0.3, 1.0, 1.7)
+HARM = 0.005
+"""A chosen model that is worse than the best default by more than this is a harm."""
 
 
 @dataclass(frozen=True)
