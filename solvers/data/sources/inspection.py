@@ -156,7 +156,7 @@ def column_report(
         if label not in labels:
             taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
         elif features[name].is_usable:
-            taken, note = features[name].what, _note(name, reasons.get(name))
+            taken, note = features[name].what, features[name].remark or _note(name, reasons.get(name))
         else:
             taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
         report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.grammar import number_of, repeated
+from ranktune.solvers.data.columns.roles import RESERVED
 from ranktune.solvers.data.readers.formats import READERS, ending
 from ranktune.solvers.data.readers.frames import Table
-from ranktune.solvers.data.readers.parsing.streams import Position, number_of, words_of
+from ranktune.solvers.data.readers.parsing.streams import Position, words_of
 from ranktune.solvers.data.readers.tables.files import frame_of
 
 Columns: TypeAlias = Mapping[str, Sequence[str] | Sequence[float]]
@@ -25,7 +27,7 @@ _FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
 def is_run_line(line: str) -> bool:
     """Return whether line can be one of a TREC run."""
     words = line.split()
-    return len(words) == 6 and ":" not in words[1] and words[3].isdecimal() and number_of(words[4]) is not None
+    return len(words) == 6 and ":" not in words[1] and None not in map(number_of, words[3:5])
 
 
 def is_judgment_line(line: str) -> bool:
@@ -66,8 +68,12 @@ def read_runs(paths: Sequence[Path]) -> tuple[Columns, tuple[str, ...]]:
         scores.append(dict(zip(pairs, map(float, columns[name]), strict=True)))
     documents = list(dict.fromkeys(key for run in scores for key in run))
     names = tuple(path.name.split(".")[0] for path in paths)
-    if len(set(names)) < len(names) or {"qid", "docid"} & set(names):
-        raise DataError(f"{paths[0].parent}: the runs must have names that differ, and none may be qid or docid.")
+    taken = next((name for name in names if name.lower() in RESERVED), repeated(names))
+    if taken is not None:
+        raise DataError(
+            f"{paths[0].parent}: the runs must have names that differ, and that are not those of grades, queries or "
+            f"documents. Rename {taken!r}."
+        )
     table: dict[str, Sequence[str] | Sequence[float]] = {
         "qid": [query for query, _ in documents],
         "docid": [document for _, document in documents],
@@ -85,16 +91,22 @@ def read_run(path: Path) -> tuple[Columns, tuple[str]]:
     position = Position(path)
     rows: list[tuple[str, str, float]] = []
     tags: set[str] = set()
+    known: set[tuple[str, str]] = set()
     for words in words_of(position):
         score = number_of(words[4]) if len(words) == 6 else None
         if score is None or not math.isfinite(score):
             what = "judgments, which qrels= takes" if len(words) == 4 else "no such line"
             raise DataError(f"{path}:{position.lines}: {' '.join(words)[:60]!r} is {what}. {_FORM}")
+        if (words[0], words[2]) in known:
+            raise DataError(
+                f"{path}:{position.lines}: document {words[2]} is in query {words[0]} twice. Keep one line."
+            )
+        known.add((words[0], words[2]))
         rows.append((words[0], words[2], score))
         tags.add(words[5])
     if not rows:
         raise DataError(f"{path}: holds no documents. {_FORM}")
     name = tags.pop() if len(tags) == 1 else "score"
-    name = "score" if name in ("qid", "docid") else name
+    name = "score" if name.lower() in RESERVED else name
     queries, documents, scores = zip(*rows, strict=True)
     return {"qid": queries, "docid": documents, name: scores}, (name,)
