@@ -50,9 +50,9 @@ def json_of(text: str | bytes) -> object:
     return _DECODER.decode(text if isinstance(text, str) else text.decode())
 
 
-def repeated(names: Iterable[str]) -> str | None:
+def repeated(names: Iterable[T]) -> T | None:
     """Return the first name that was there before, None if they all differ."""
-    seen: set[str] = set()
+    seen: set[T] = set()
     return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
 
 

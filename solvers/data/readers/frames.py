@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -268,16 +269,17 @@ def _check_documents_once(queries: Queries) -> None:
     """Warn (RankTuneWarning) where a query has a document twice."""
     if queries.document_ids is None:
         return
-    names, ends = list(map(str, queries.document_ids.tolist())), queries.starts.tolist()
-    for number, (a, b) in enumerate(pairwise(ends)):
-        if len(set(names[a:b])) < b - a:
+    names = queries.document_ids.tolist()
+    parts = ((number, names[a:b]) for number, (a, b) in enumerate(pairwise(queries.starts.tolist())))
+    with suppress(TypeError):  # of lists, which are no ids
+        number, part = next(((number, part) for number, part in parts if len(set(part)) < len(part)), (0, []))
+        if part:
             warnings.warn(
-                f"document {repeated(names[a:b])!r} is in query {queries.query_ids[number]} twice. Remove one of the "
-                'rows, or say which column holds the ids of documents: document="COLUMN".',
+                f"document {repeated(part)!r} is in query {queries.query_ids[number]} twice. Remove one of the rows, "
+                'or say which column holds the ids of documents: document="COLUMN".',
                 RankTuneWarning,
                 stacklevel=5,
             )
-            return
 
 
 def _times(column: Series, name: str) -> Array:

@@ -110,6 +110,8 @@ def _titles(path: Path, separator: str) -> list[str]:
     """Return the titles of the columns as they are in the file: polars renames repeated ones."""
     options = {"separator": separator, "has_header": False, "n_rows": 1, "infer_schema": False}
     first = _called(path, polars.read_csv, _unpacked(path), **options)
+    if first.is_empty():
+        raise DataError(f"{path}: no titles can be read in its first line. Is there a quote that is not closed?")
     titles = ["" if title is None else str(title) for title in first.row(0)]
     _check_titles(path, titles)
     return titles

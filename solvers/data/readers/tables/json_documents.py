@@ -34,6 +34,7 @@ _FEATURES = ("features", "[features]", "_ltrlog")
 _DOCUMENTS = ("documents", "docs", "hits")
 _TOO_LARGE = 10**308
 """Whole numbers from here are no features."""
+_SCALARS = (str, int, float, type(None))
 _BOOKKEEPING = frozenset({"took", "timed_out", "status", "_index", "_type", "_version", "numFound", "start"})
 
 
@@ -103,7 +104,7 @@ class _Rows:
                 logs += [inner["_ltrlog"]] if "_ltrlog" in inner else []
                 stored.append({key: x[0] for key, x in inner.items() if isinstance(x, list) and len(x) == 1})
             elif name not in _BOOKKEEPING:
-                own += _flat(name, inner)
+                own += [(name, inner)] if isinstance(inner, _SCALARS) else _flat(name, inner)
         fields = once(own)
         for part in map(_scalars, stored):
             fields = _together(fields, part, RESERVED)
@@ -249,7 +250,7 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, Value]]:
     elif isinstance(value, list):
         yield name, json.dumps(value)
     else:
-        yield name, value if value is None or isinstance(value, str | int | float) else str(value)
+        yield name, value if isinstance(value, _SCALARS) else str(value)
 
 
 def _together(fields: Mapping[str, Value], more: Mapping[str, Value], names: Container[str]) -> dict[str, Value]:
