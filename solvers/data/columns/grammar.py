@@ -6,9 +6,8 @@ Every reader asks here, so that a table is read alike in each format, or refused
 from __future__ import annotations
 
 import json
-import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +17,8 @@ from ranktune.solvers.core.errors import RankTuneWarning
 
 T = TypeVar("T")
 
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_FIRST, _LAST = frozenset("+-.0123456789"), frozenset(".0123456789")
+"""What numbers begin and end with; float() takes spaces, nan, inf, 1_0 and digits of all scripts too."""
 EXACT = 1 << 53
 """Doubles tell whole numbers apart up to here."""
 _LOOKED_AT = 1000
@@ -32,17 +32,23 @@ class RepeatedName(ValueError):
 
 
 def number_of(word: str) -> float | None:
-    """Return the number that a word is, infinite if it is too large; None for any other word, such as 1_0 or nan."""
-    return float(word) if _NUMBER.fullmatch(word) else None
+    """Return the number that a word is, infinite if it is too large; None for any other word, such as 1_0 or nan.
+
+    Numbers are [+-] DIGITS [. DIGITS] [e [+-] DIGITS], of ASCII, where one of the first two DIGITS may be missing.
+    """
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if word[0] in _FIRST and word[-1] in _LAST and "_" not in word and word.isascii() else None
 
 
-def once(pairs: Iterable[tuple[str, T]]) -> dict[str, T]:
+def once(pairs: Sequence[tuple[str, T]]) -> dict[str, T]:
     """Return pairs of names and values as a dictionary. Raises RepeatedName."""
-    given = pairs if isinstance(pairs, list) else list(pairs)
-    values = dict(given)
-    if len(values) < len(given):
-        raise RepeatedName(str(repeated([name for name, _ in given])))
-    return values
+    values = dict(pairs)
+    if len(values) == len(pairs):
+        return values
+    raise RepeatedName(str(repeated(name for name, _ in pairs)))
 
 
 def json_of(text: str | bytes) -> object:

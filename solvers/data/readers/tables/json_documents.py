@@ -109,41 +109,46 @@ class _Rows:
         for part in map(_scalars, stored):
             fields = _together(fields, part, RESERVED)
         self.fields.append({**around.header, **_together(around.fields, fields, QUERIES)})
-        self.features.append(once([pair for log in logs for pair in self._logged(log, line)]) if logs else None)
+        pairs: list[tuple[str, float | None]] = []
+        for log in logs:
+            self._logged(log, line, pairs)
+        self.features.append(once(pairs) if logs else None)
         self.responses.append(around.response)
 
-    def _logged(self, value: object, line: int) -> Iterator[tuple[str, float | None]]:
-        """Yield the names and values of features, in any of the forms of a log."""
-        if isinstance(value, str):
-            yield from self._from_text(value, line)
-        elif isinstance(value, list):
+    def _logged(self, value: object, line: int, pairs: list[tuple[str, float | None]]) -> None:
+        """Add the names and values of features, in any of the forms of a log, to pairs."""
+        if isinstance(value, list):
             for item in value:
-                yield from self._logged(item, line)
-        elif isinstance(value, dict) and isinstance(value.get("name"), str):
-            if other := value.keys() - {"name", "value"}:
+                self._logged(item, line, pairs)
+        elif isinstance(value, dict) and isinstance(name := value.get("name"), str):
+            number = value.get("value", 0.0)  # without a value: did not match
+            if len(value) != 1 + ("value" in value):
+                other = min(value.keys() - {"name", "value"})
                 raise DataError(
-                    f"{self.path}:{line}: the feature {value['name']!r} has {min(other)!r}, and its number is its "
-                    "value. Is that a typing error?"
+                    f"{self.path}:{line}: the feature {name!r} has {other!r}, and its number is its value. Is that a "
+                    "typing error?"
                 )
-            yield value["name"], self._number(value.get("value", 0.0), line)  # without a value: did not match
+            pairs.append((name, number if type(number) is float else self._number(number, line)))
         elif isinstance(value, dict):
             for name, inner in value.items():
                 if isinstance(inner, dict | list):
-                    yield from self._logged(inner, line)
+                    self._logged(inner, line, pairs)
                 else:
-                    yield str(name), self._number(inner, line)
+                    pairs.append((str(name), self._number(inner, line)))
+        elif isinstance(value, str):
+            self._from_text(value, line, pairs)
         else:
             raise DataError(f"{self.path}:{line}: {_shown(value)} are no features. Give {{name: value, ...}}.")
 
-    def _from_text(self, text: str, line: int) -> Iterator[tuple[str, float | None]]:
-        """Yield the features of Solr's text: a=1.0,b=2.0, or a:1.0;b:2.0 before version 7."""
+    def _from_text(self, text: str, line: int, pairs: list[tuple[str, float | None]]) -> None:
+        """Add the features of Solr's text to pairs: a=1.0,b=2.0, or a:1.0;b:2.0 before version 7."""
         between, equals = (",", "=") if "=" in text else (";", ":")
         for part in filter(None, text.split(between)):
             name, sign, word = part.rpartition(equals)
             number = number_of(word.strip())
             if not sign or number is None:
                 raise DataError(f"{self.path}:{line}: {part[:40]!r} is no feature of Solr, such as bm25=1.5.")
-            yield name.strip(), number
+            pairs.append((name.strip(), number))
 
     def _number(self, value: object, line: int) -> float | None:
         if value is None:

@@ -91,17 +91,11 @@ def read_run(path: Path) -> tuple[Columns, tuple[str]]:
     position = Position(path)
     rows: list[tuple[str, str, float]] = []
     tags: set[str] = set()
-    known: set[tuple[str, str]] = set()
     for words in words_of(position):
         score = number_of(words[4]) if len(words) == 6 else None
         if score is None or not math.isfinite(score):
             what = "judgments, which qrels= takes" if len(words) == 4 else "no such line"
             raise DataError(f"{path}:{position.lines}: {' '.join(words)[:60]!r} is {what}. {_FORM}")
-        if (words[0], words[2]) in known:
-            raise DataError(
-                f"{path}:{position.lines}: document {words[2]} is in query {words[0]} twice. Keep one line."
-            )
-        known.add((words[0], words[2]))
         rows.append((words[0], words[2], score))
         tags.add(words[5])
     if not rows:
@@ -109,4 +103,14 @@ def read_run(path: Path) -> tuple[Columns, tuple[str]]:
     name = tags.pop() if len(tags) == 1 else "score"
     name = "score" if name.lower() in RESERVED else name
     queries, documents, scores = zip(*rows, strict=True)
+    if len(set(zip(queries, documents, strict=True))) < len(rows):
+        raise _twice(path)
     return {"qid": queries, "docid": documents, name: scores}, (name,)
+
+
+def _twice(path: Path) -> DataError:
+    """Return the error about a run that has a document twice in a query."""
+    position = Position(path)
+    pair = repeated((words[0], words[2]) for words in words_of(position))
+    assert pair is not None
+    return DataError(f"{path}:{position.lines}: document {pair[1]} is in query {pair[0]} twice. Keep one line.")

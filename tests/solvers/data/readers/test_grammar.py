@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources.catalogue import read
 from tests.support.commands import called
@@ -181,3 +183,11 @@ def test_an_arrow_file_of_equal_names_is_refused_without_a_panic(
     with pytest.raises(DataError, match="several columns called 'f'"):
         read(tmp_path / "a.arrow")
     assert "panicked" not in capfd.readouterr().err
+
+
+def test_numbers_are_those_of_one_regular_rule() -> None:
+    rule = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+    marks = np.random.default_rng(0).choice(list("0127+-.eE_ nainf\uff11\n"), (60_000, 5))
+    words = ["".join(row[:length]) for row, length in zip(marks, np.resize(np.arange(6), len(marks)), strict=True)]
+    found = [word for word in words if number_of(word) is not None]
+    assert found == list(filter(rule.fullmatch, words)) and len(found) > 1000
