@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -65,7 +65,7 @@ def repeated(names: Iterable[T]) -> T | None:
 _DECODER = json.JSONDecoder(object_pairs_hook=once)
 
 
-def warn_of_rounding(given: Callable[[int], Any], doubles: Array, what: str) -> None:
+def warn_of_rounding(given: Callable[[int], float], doubles: Array, what: str) -> None:
     """Warn (RankTuneWarning) where a number is whole and no double; doubles are the numbers of given(place)."""
     large = np.flatnonzero(np.abs(doubles) >= EXACT)[:_LOOKED_AT].tolist()
     lost = next((number for number in (given(place) for place in large) if int(number) != int(float(number))), None)
