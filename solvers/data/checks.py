@@ -5,8 +5,6 @@ Kernels rely on these rules: they check no index.
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -15,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.grammar import EXACT, repeated
 from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, check_weights, has_missing_values
 
 if TYPE_CHECKING:
@@ -143,7 +142,9 @@ def _check_query_ids(queries: Queries) -> None:
     kind = ids.dtype.kind
     if kind in "biu":
         return
-    if kind in "fmM":
+    if kind == "f":
+        wrong = ~(np.abs(ids) < 2.0 ** (np.finfo(ids.dtype).nmant + 1))
+    elif kind in "mM":
         wrong = ~np.isfinite(ids)
     elif kind in "US":
         wrong = ids == ids.dtype.type()
@@ -152,7 +153,10 @@ def _check_query_ids(queries: Queries) -> None:
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
         row = _callers_row(queries, int(queries.starts[at]))
-        raise DataError(f"qid[{row}] is {ids[at]}: every row needs the id of its query, which is not empty.")
+        rule = "every row needs the id of its query, which is not empty"
+        if isinstance(ids[at], float | np.floating) and np.isfinite(ids[at]):
+            rule = "numbers with a point do not tell such large ids apart. Give whole numbers, or text"
+        raise DataError(f"qid[{row}] is {ids[at]}: {rule}.")
 
 
 def _check_document_ids(queries: Queries) -> None:
@@ -171,8 +175,9 @@ def _check_names(queries: Queries) -> None:
     if len(names) != queries.n_features:
         raise DataError(f"{len(names)} feature names for {queries.n_features} features.")
     if len(set(names)) < len(names):
-        twice = next(name for name, count in Counter(names).items() if count > 1)
-        raise DataError(f"several features are called {twice!r}: names must differ. Rename or remove one of them.")
+        raise DataError(
+            f"several features are called {repeated(names)!r}: names must differ. Rename or remove one of them."
+        )
 
 
 def _check_weights(queries: Queries) -> None:
@@ -217,12 +222,12 @@ def _not_finite(values: Array) -> Array:
 
 
 def _is_no_id(value: object) -> bool:
-    """Return whether value is None, empty text, infinite, or NaN, NaT or pandas' NA, which do not equal themselves."""
+    """Return whether value is None, empty text, a float from EXACT on, or does not equal itself: NaN, NaT, NA."""
     if isinstance(value, tuple):
         return any(_is_no_id(part) for part in value)
     if value is None or (isinstance(value, str | bytes) and not value):
         return True
-    if isinstance(value, float) and math.isinf(value):
+    if isinstance(value, float) and abs(value) >= EXACT:
         return True
     try:
         return bool(value != value)

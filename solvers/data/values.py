@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.grammar import warn_of_rounding
 
 Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
 
@@ -28,7 +29,12 @@ def numeric(values: object, name: str) -> Array:
         if array.dtype == object and hasattr(values, "to_numpy"):  # nullable types of pandas, whose NA is no number
             array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if array.dtype.kind not in KINDS:
-            return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
+            if array.dtype in (np.float32, np.float64):
+                return array
+            doubles = array.astype(np.float64)
+            if array.dtype.kind in "iuO":
+                warn_of_rounding(array.ravel().__getitem__, doubles.ravel(), name)
+            return doubles
     except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
             raise

@@ -32,15 +32,15 @@ def contribution_spread(
     documents = queries.n_documents / queries.n_queries
     cost = documents * model.nonzeros if linear else min(documents, DOCUMENTS) ** 2 * _trees(model)
     count = min(int(seconds / (SECONDS * max(cost, 1.0))), queries.n_queries)
-    squares = np.zeros((count, model.n_features))
-    for k, q in enumerate(generator.choice(queries.n_queries, count, replace=False)):
+    squares = np.zeros(model.n_features)
+    for q in generator.choice(queries.n_queries, count, replace=False):
         query = queries.select([int(q)])
         rows = _drawn(query, generator)
         if isinstance(model, LinearModel):
-            squares[k, model.used_features] = _variance(linear_terms(model, query))
+            squares[model.used_features] += _variance(linear_terms(model, query))
         else:
-            squares[k] = (contributions(model, query, rows, rows) ** 2).mean(axis=0)
-    spread: Floats = np.sqrt(squares.mean(axis=0)) if count else np.full(model.n_features, np.nan)
+            squares += (contributions(model, query, rows, rows) ** 2).mean(axis=0)
+    spread: Floats = np.sqrt(squares / count) if count else np.full(model.n_features, np.nan)
     return spread
 
 

@@ -11,10 +11,10 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
+from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line
 from ranktune.solvers.data.readers.frames import as_eager, is_frame
-from ranktune.solvers.data.readers.parsing.streams import number_of
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.studies.rankings import libraries

@@ -13,6 +13,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.columns.roles import DOCUMENTS, QUERIES
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.frames import as_eager
@@ -145,13 +146,13 @@ def scores_by_line(path: Path) -> RowScores:
     position, values = Position(path), []
     for line in lines_of(position):
         if text := line.strip():
-            try:
-                values.append(float(text))
-            except ValueError:
+            score = number_of(text)
+            if score is None:
                 raise DataError(
                     f"{path}:{position.lines}: {text[:60]!r} is not a score. Give one number per line, a csv file with "
                     "titles (qid, docid, score), a TREC run, or a model file."
-                ) from None
+                )
+            values.append(score)
     if not values:
         raise DataError(f"{path}: holds no scores. Give one number per line.")
     return RowScores(str(path), np.array(values))

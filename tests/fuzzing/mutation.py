@@ -15,7 +15,7 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -34,7 +34,7 @@ from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.study.declaration import Study
 from tests.fuzzing.ledger import Ledger, table
-from tests.fuzzing.plain_readers import READERS, RefusedError, Row
+from tests.fuzzing.plain_readers import JUDGED, READERS, RefusedError, Row
 
 VALUES = (0.5, -2.0, 1e-310, 5e-324, 1e308, 0.1, 123456789012345680.0, -0.25, 3.0, 1e-7, 333.3333333333333)
 TOKENS = (
@@ -44,6 +44,17 @@ TOKENS = (
     b"\xc3\xa9", b",,",
 )  # fmt: skip
 """What is put into inputs."""
+MORE_TOKENS = (
+    *TOKENS, b"\xef\xbc\x91", b"9007199254740993", b"1" * 310, b"9007199254740992.0", b', "a": 1', b'"grade": 1, ',
+    b"qid", b'{"name": "a", "value": 1}, ', b"weight", b"a=1,", b"q0 0 d1 2\n", b"\xc2\xa0",
+)  # fmt: skip
+FEW_BELOW = 1_000_000
+"""Inputs of smaller numbers are made of TOKENS alone."""
+
+
+APART = ("elastic.jsonl", "solr.jsonl")
+"""Formats in which an absent feature is 0."""
+FRAME = pd.DataFrame([(*pair, float(row)) for row, pair in enumerate(JUDGED)], columns=["qid", "docid", "f"])
 
 
 class Outcome(StrEnum):
@@ -85,6 +96,22 @@ def original(kind: str, generator: np.random.Generator) -> bytes:
         return str(frame.to_csv(index=False, sep="," if kind == "csv" else "\t")).encode()
     if kind == "jsonl":
         return "".join(json.dumps(row) + "\n" for row in frame.to_dict("records")).encode()
+    rows = list(zip(grades.tolist(), queries.tolist(), X.tolist(), strict=True))
+    if kind == "elastic.jsonl":
+        logs = [[{"name": name, "value": v} for name, v in zip("abc", x, strict=True)] for *_, x in rows]
+        hits = [
+            {"_id": f"d{k}", "_source": {"qid": q, "grade": y}, "fields": {"_ltrlog": [{"e": logs[k]}]}}
+            for k, (y, q, _) in enumerate(rows)
+        ]
+        return "".join(json.dumps(hit) + "\n" for hit in hits).encode()
+    if kind == "solr.jsonl":
+        answers = [{"qid": q, "grade": y, "[features]": "a={},b={},c={}".format(*x)} for y, q, x in rows]
+        return "\n".join(map(json.dumps, answers)).encode()
+    if kind == "run":
+        return "".join(f"q{q} Q0 d{k} {k} {x[0]!r} tag\n" for k, (_, q, x) in enumerate(rows)).encode()
+    if kind == "qrels":
+        pairs = zip(JUDGED, generator.integers(0, 3, len(JUDGED)).tolist(), strict=True)
+        return "".join(f"{q} 0 {d} {grade}\n" for (q, d), grade in pairs).encode()
     buffer = io.BytesIO()
     if kind == "npz":
         (np.savez if n % 2 else np.savez_compressed)(buffer, X=X, y=grades, qid=queries)
@@ -97,7 +124,7 @@ def original(kind: str, generator: np.random.Generator) -> bytes:
     return buffer.getvalue()
 
 
-def mutated(content: bytes, generator: np.random.Generator) -> bytes:
+def mutated(content: bytes, generator: np.random.Generator, tokens: Sequence[bytes] = TOKENS) -> bytes:
     """Return content with one to three changes."""
     for _ in range(int(generator.integers(1, 4))):
         at = int(generator.integers(len(content) + 1))
@@ -116,7 +143,7 @@ def mutated(content: bytes, generator: np.random.Generator) -> bytes:
             case 4 if generator.random() < 0.3:
                 content = content[:at]
             case _:
-                content = content[:at] + TOKENS[int(generator.integers(len(TOKENS)))] + content[at:]
+                content = content[:at] + tokens[int(generator.integers(len(tokens)))] + content[at:]
     return content
 
 
@@ -125,7 +152,8 @@ def inputs(kind: str, count: int, seed: int) -> list[Input]:
     results = []
     for number in range(seed, seed + count):
         generator = np.random.default_rng([number, *kind.encode()])
-        results.append(Input(kind, number, mutated(original(kind, generator), generator)))
+        tokens = TOKENS if number < FEW_BELOW else MORE_TOKENS
+        results.append(Input(kind, number, mutated(original(kind, generator), generator, tokens)))
     return results
 
 
@@ -142,7 +170,10 @@ def outcome(given: Input, folder: Path) -> tuple[Outcome, str]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             options: ReadOptions = {"dtype": np.float64} if given.kind.startswith("text") else {}
-            queries = catalogue.read(path, **options)
+            if given.kind == "qrels":
+                queries = catalogue.read(FRAME, qrels=path)
+            else:
+                queries = catalogue.read(path, graded=given.kind != "run", **options)
     except RankTuneError as error:
         return Outcome.REFUSED, str(error)
     except Exception:
@@ -152,9 +183,10 @@ def outcome(given: Input, folder: Path) -> tuple[Outcome, str]:
         generator = np.random.default_rng([given.seed, *given.kind.encode()])
         expected = READERS[given.kind](original(given.kind, generator))
     names = queries.feature_names or tuple(str(k + 1) for k in range(queries.n_features))
-    absent = math.nan if queries.feature_names else 0.0
+    absent = math.nan if queries.feature_names and given.kind not in APART else 0.0
     wanted = [(row.grade, row.query, tuple(row.features.get(name, absent) for name in names)) for row in expected]
     alike = len(rows) == len(wanted) and all(map(_same, rows, wanted))
+    alike = alike and (queries.feature_names is None or {key for row in expected for key in row.features} == {*names})
     if alike:
         return Outcome.EQUAL, ""
     return (Outcome.LENIENT, why) if why else (Outcome.WRONG, f"{rows}\nplainly\n{wanted}")

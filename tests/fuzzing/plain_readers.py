@@ -10,8 +10,9 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -97,7 +98,9 @@ def read_bzip2(content: bytes) -> list[Row]:
 def _separated(separator: str) -> Callable[[bytes], list[Row]]:
     def read(content: bytes) -> list[Row]:
         try:
-            lines = list(csv.reader(io.StringIO(content.decode(), newline=""), delimiter=separator, strict=True))
+            lines = list(
+                csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""), delimiter=separator, strict=True)
+            )
         except (csv.Error, UnicodeDecodeError) as error:
             raise RefusedError(str(error)) from None
         lines = [line for line in lines if line]
@@ -122,17 +125,80 @@ def _row(cells: Mapping[str, str], is_ragged: bool = False) -> Row:
     return Row(number(cells["grade"]), cells["qid"], features)
 
 
-def read_json_lines(content: bytes) -> list[Row]:
-    """Return the rows of JSON documents, one a line."""
-    rows = []
-    for line in content.splitlines():
-        if line.strip():
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise RefusedError(str(error)) from None
-            rows.append(_document(value))
-    return rows
+def _unique(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
+    values: dict[str, object] = {}
+    for name, value in pairs:
+        if name in values:
+            raise RefusedError(f"{name} twice")
+        values[name] = value
+    return values
+
+
+def _json_lines(document: Callable[[Any], Row]) -> Callable[[bytes], list[Row]]:
+    def read(content: bytes) -> list[Row]:
+        rows = []
+        for line in content.splitlines():
+            if line.strip():
+                try:
+                    rows.append(document(json.loads(line, object_pairs_hook=_unique)))
+                except (ValueError, RecursionError, LookupError, TypeError, AttributeError, OverflowError) as error:
+                    raise RefusedError(str(error)) from None
+        return rows
+
+    return read
+
+
+def _hit(value: Any) -> Row:
+    """Return the document that Elasticsearch logged."""
+    entries = [item for log in value["fields"]["_ltrlog"] for entry in log.values() for item in entry]
+    features = _unique((item["name"], item["value"]) for item in entries if item.keys() == {"name", "value"})
+    source = value["_source"]
+    return _document({**features, "qid": source["qid"], "grade": source["grade"]})
+
+
+def _of_solr(value: Any) -> Row:
+    pairs = (part.rpartition("=") for part in value["[features]"].split(",") if part)
+    features = _unique((name.strip(), number(text.strip())) for name, _, text in pairs)
+    return _document({**features, "qid": value["qid"], "grade": value["grade"]})
+
+
+def _words(content: bytes) -> list[list[str]]:
+    try:
+        text = content.removeprefix(b"\xef\xbb\xbf").decode()
+    except UnicodeDecodeError as error:
+        raise RefusedError(str(error)) from None
+    return [line.split() for line in re.split("\r\n|\r|\n", text)]
+
+
+def read_run(content: bytes) -> list[Row]:
+    """Return the rows of a TREC run, which have no grades."""
+    lines = list(filter(None, _words(content)))
+    if any(len(words) != 6 for words in lines):
+        raise RefusedError("words")
+    _unique((f"{words[0]} {words[2]}", None) for words in lines)
+    tags = {words[5] for words in lines}
+    name = tags.pop() if len(tags) == 1 else "score"
+    return [Row(0.0, words[0], {name: number(words[4])}) for words in lines]
+
+
+JUDGED = [(f"q{row // 4}", f"d{row}") for row in range(14)]
+"""Queries and documents of the data that judgments are read with, whose feature f is the number of the row."""
+
+
+def read_judged(content: bytes) -> list[Row]:
+    """Return the rows of JUDGED with the grades that a file of judgments gives."""
+    grades: dict[tuple[str, str], float] = {}
+    for row, words in enumerate(_words(content)):
+        if not words or (row == 0 and not any(map(NUMBER.fullmatch, words)) and words[-1].isidentifier()):
+            continue
+        if len(words) not in (3, 4):
+            raise RefusedError("words")
+        grade = max(number(words[-1]), 0.0)
+        if grades.setdefault((words[0], words[-2]), grade) != grade:
+            raise RefusedError("two grades")
+    if not grades.keys() & set(JUDGED):
+        raise RefusedError("none is judged")
+    return [Row(grades.get(pair, 0.0), pair[0], {"f": float(row)}) for row, pair in enumerate(JUDGED)]
 
 
 def _document(value: object) -> Row:
@@ -179,7 +245,11 @@ READERS: Mapping[str, Callable[[bytes], list[Row]]] = {
     "text.bz2": read_bzip2,
     "csv": _separated(","),
     "tsv": _separated("\t"),
-    "jsonl": read_json_lines,
+    "jsonl": _json_lines(lambda value: _document(value)),
+    "elastic.jsonl": _json_lines(_hit),
+    "solr.jsonl": _json_lines(_of_solr),
+    "run": read_run,
+    "qrels": read_judged,
     "parquet": _by_polars(pl.read_parquet),
     "arrow": _by_polars(pl.read_ipc),
     "npz": read_npz,

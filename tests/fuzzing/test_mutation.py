@@ -10,12 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.fuzzing.mutation import OTHERS, Input, Outcome, original, outcome, tried
+from tests.fuzzing import logical
+from tests.fuzzing.mutation import FEW_BELOW, OTHERS, Input, Outcome, original, outcome, tried
 from tests.fuzzing.plain_readers import READERS
 
 FOUND = [
     ("csv", 21), ("tsv", 42), ("jsonl", 53), ("csv", 1129), ("parquet", 1253), ("csv", 10905), ("csv", 11038),
-    ("csv", 11425), ("tsv", 10924), ("jsonl", 500034), ("study.toml", 701544),
+    ("csv", 11425), ("tsv", 10924), ("jsonl", 500034), ("study.toml", 701544), ("csv", 1001297),
 ]  # fmt: skip
 """Seeds of inputs that were once read otherwise."""
 
@@ -37,13 +38,27 @@ def test_an_input_that_was_read_otherwise_no_longer_is(kind: str, seed: int, tmp
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_mutated_inputs_are_read_alike_or_refused(kind: str, tmp_path: Path) -> None:
-    result, bad = tried(kind, 60, 0, tmp_path)
-    assert bad == [] and result.total() == 60
+    result, bad = tried(kind, 100, FEW_BELOW, tmp_path)
+    assert bad == [] and result.total() == 100
+
+
+@pytest.mark.parametrize("name", logical.WRITERS)
+def test_a_table_is_read_alike_from_every_format_or_refused(name: str, tmp_path: Path) -> None:
+    result, bad = logical.tried(name, 60, 0, tmp_path)
+    assert bad == [] and result[Outcome.EQUAL] > 15 and result[Outcome.REFUSED] > 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", FORMATS)
 def test_many_mutated_inputs_are_read_alike_or_refused(kind: str, tmp_path: Path) -> None:
-    result, bad = tried(kind, 2_000, 10_000, tmp_path)
+    result, bad = tried(kind, 2_000, FEW_BELOW + 10_000, tmp_path)
     print(kind, dict(result))
+    assert bad == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", logical.WRITERS)
+def test_many_tables_are_read_alike_from_every_format_or_refused(name: str, tmp_path: Path) -> None:
+    result, bad = logical.tried(name, 2_400, 10_000, tmp_path)
+    print(name, dict(result))
     assert bad == []

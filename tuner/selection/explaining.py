@@ -142,7 +142,7 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
     if not is_exact(model) or model.nonzeros == 0:
         return ()
     trees = sum(part.trees.n_trees for part in _parts(model) if isinstance(part, TreeModel))
-    explained, cost = [], 0.0
+    explained, cost, names = [], 0.0, names_of(model)
     for number in numbers:
         query = queries.select([int(number)])
         scores = model.predict(query)
@@ -166,7 +166,7 @@ def _closely(model: Model, queries: Queries, numbers: Ints, seconds: float) -> t
                 scores=tuple(scores[shown].tolist()),
                 mean=float(scores[background].mean()),
                 background=len(background),
-                features=tuple(names_of(model)[j] for j in taken),
+                features=tuple(names[j] for j in taken),
                 contributions=tuple(tuple(row) for row in np.column_stack([parts[:, taken], rest]).tolist()),
             )
         )

@@ -1,4 +1,4 @@
-"""Digests of queries by content: equal for equal documents and grades, in any order.
+"""Digests of queries by content: equal for equal documents and grades, in any order. Sketches: nearly equal for such.
 
 Ids do not identify a query: unrelated files count their queries from 1, and joined data may hold a query twice under
 different ids.
@@ -11,8 +11,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Features, Ints
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.values import csr_of
 
 Bits: TypeAlias = NDArray[np.uint64]
 
@@ -20,6 +21,8 @@ NOTHING = 0
 """The digest of queries whose documents all have one grade."""
 BLOCK = 1 << 20
 """Values that are processed together."""
+SKETCH, SAMPLE = 3, 10_000
+"""Waves of a sketch, and documents that give the scale of features."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -43,6 +46,48 @@ def query_digests(queries: Queries) -> list[int]:
     digests[np.maximum.reduceat(queries.grades, queries.starts[:-1]) == lowest] = NOTHING
     result: list[int] = digests.tolist()
     return result
+
+
+def sketches(queries: Queries, scale: Floats) -> Floats:
+    """Return a few numbers for each query, (n_queries, SKETCH + 1), that differ by little where all values do.
+
+    They are its number of documents, and means over them of waves: the cosine of a random direction times the features,
+    whose scale is linear up to about scale, (n_features,), and logarithmic above.
+    """
+    generator = np.random.default_rng(1)
+    directions = generator.normal(size=(queries.n_features, SKETCH)) / np.sqrt(queries.n_features)
+    of_grade, phase = generator.normal(size=(2, SKETCH))
+    waves = np.outer(queries.grades, of_grade) + phase
+    rows = max(BLOCK // queries.n_features, 1) if isinstance(queries.features, np.ndarray) else queries.n_documents
+    for a in range(0, queries.n_documents, rows):
+        block = queries.features[a : a + rows]
+        if isinstance(block, np.ndarray):
+            waves[a : a + rows] += _squeezed(block, scale) @ directions
+        else:
+            values = _squeezed(block.data, scale[block.indices])
+            waves += csr_of(values, block.indices, block.indptr, queries.n_features) @ directions
+    lengths = queries.lengths[:, None]
+    return np.hstack([np.add.reduceat(np.cos(waves), queries.starts[:-1], axis=0) / lengths, lengths])
+
+
+def scale_of(features: Features) -> Floats:
+    """Return about how large the values of each feature are that are not 0, (n_features,).
+
+    A mean of roots is ruled neither by few huge values nor by noise around 0.
+    """
+    sample = features[:: max(features.shape[0] // SAMPLE, 1)]
+    counts = np.asarray((sample != 0.0).sum(axis=0), dtype=np.float64).ravel()
+    roots = abs(sample) ** 0.25 if isinstance(sample, np.ndarray) else abs(sample).power(0.25)
+    sums = np.nan_to_num(np.asarray(roots.sum(axis=0), dtype=np.float64).ravel())
+    return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0.0) ** 4
+
+
+def _squeezed(values: Matrix, scale: Floats) -> Floats:
+    """Return values on their scale, missing and huge ones as numbers."""
+    with np.errstate(over="ignore"):
+        parts = np.divide(values, scale, out=np.zeros(values.shape), where=scale > 0.0)
+        squeezed: Floats = np.nan_to_num(np.arcsinh(parts), nan=-np.pi, posinf=np.e**6, neginf=-(np.e**6))
+    return squeezed
 
 
 def _row_digests(features: Features) -> Bits:

@@ -8,6 +8,7 @@ from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial import cKDTree
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.blocks import block_of
@@ -15,10 +16,12 @@ from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
-from ranktune.tuner.splits.digests import NOTHING, query_digests
+from ranktune.tuner.splits.digests import NOTHING, query_digests, scale_of, sketches
 from ranktune.tuner.splits.plans import Fold, StoredPlan, is_large, query_folds, random_orders
 
 IN_MEMORY = Gathering()
+ALIKE = 1e-7
+"""Distance of sketches of queries that are equal but for noise, such as that of rounding to float32."""
 
 
 def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY) -> Split:
@@ -147,14 +150,19 @@ def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:
     present = {name: part for name, part in parts.items() if part is not None}
     if len(present) == 1:
         return split
+    scale = np.max([scale_of(part.features) for part in present.values()], axis=0)
     taken: dict[int, str] = {}
+    trees: list[tuple[str, cKDTree]] = []
     for name, part in present.items():
-        digests = query_digests(part)
+        digests, sketch = query_digests(part), sketches(part, scale)
+        learnt = np.array(digests) != NOTHING
+        near = {other: learnt & np.isfinite(tree.query(sketch, distance_upper_bound=ALIKE)[0]) for other, tree in trees}
         shared = np.array([digest in taken for digest in digests])
-        if shared.any():
-            others = sorted({taken[digest] for digest in digests if digest in taken})
-            present[name] = _kept(name, part, shared, others, gathering)
+        others = {taken[digest] for digest in digests if digest in taken} | {key for key in near if near[key].any()}
+        if others:
+            present[name] = _kept(name, part, np.any([shared, *near.values()], axis=0), sorted(others), gathering)
         taken |= {digest: name for digest in digests if digest != NOTHING and digest not in taken}
+        trees.append((name, cKDTree(sketch[learnt])))
     return replace(split, **present)
 
 
@@ -164,7 +172,7 @@ _CALLED = {"train": "training", "vali": "validation", "test": "test"}
 def _kept(name: str, part: Queries, shared: NDArray[np.bool_], others: list[str], gathering: Gathering) -> Queries:
     message = (
         f"{np.count_nonzero(shared)} of {part.n_queries} {_CALLED[name]} queries are also among the "
-        f"{' and '.join(_CALLED[other] for other in others)} queries (same documents and grades)"
+        f"{' and '.join(_CALLED[other] for other in others)} queries (same documents and grades, but for noise)"
     )
     kept = None if shared.all() else gathering.select(part, np.flatnonzero(~shared))
     if kept is None or not kept.has_pairs:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ import polars
 
 from ranktune.solvers.clicks.reading.account import Account
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.grammar import json_of
 from ranktune.solvers.data.readers.formats import READERS, ending, first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 from ranktune.solvers.data.readers.tables.delimited import dialect_of
@@ -139,7 +139,7 @@ def _records(block: bytes, account: Account) -> Iterator[Record]:
     for line in lines[:-1]:
         account.lines += 1
         try:
-            record = json.loads(line)
+            record = json_of(line)
         except (ValueError, RecursionError):
             record = None
         if not line.strip():

@@ -6,6 +6,7 @@ about the grades of any.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,8 +14,9 @@ import narwhals as nw
 import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
+from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.roles import Roles, UnusableColumns
 from ranktune.solvers.data.columns.values import Frame, Series, dates, is_date, is_numeric, is_text, texts
 
@@ -38,11 +40,15 @@ class Distinct(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """What a feature column is taken as, in words too; it cannot be used if it is neither a number nor of a kind."""
+    """What a feature column is taken as, in words too; it cannot be used if it is neither a number nor of a kind.
+
+    remark is what looks wrong in it.
+    """
 
     what: str
     kind: Kind | None = None
     is_usable: bool = True
+    remark: str = ""
 
 
 NUMBER = Taken("feature")
@@ -58,6 +64,8 @@ def learn(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing:
     unusable = {name: column.what for name, column in columns.items() if not column.is_usable}
     if unusable:
         raise UnusableColumns(unusable)
+    for remark in filter(None, (column.remark for column in columns.values())):
+        warnings.warn(remark, RankTuneWarning, stacklevel=6)
     named = {role: name for role, name in roles.columns.items() if role in ROLES and isinstance(name, str)}
     kinds = {name: column.kind for name, column in columns.items() if column.kind is not None}
     encoding = Encoding(**named, missing=missing, columns=kinds)
@@ -82,17 +90,20 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int) -> Taken
         return Taken(str(column.dtype), is_usable=False)
     values = distinct(column, query_of_row)
     count = len(values.queries)
-    if count > FEW and all(map(_is_number, values.queries)):
+    is_number = {text: number_of(text.strip()) is not None for text in values.queries}
+    others = [text for text in is_number if not is_number[text]]
+    if count > FEW and not others:
         return Taken(f"{count:,} numbers as text", is_usable=False)
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
-    other = None if is_declared else _other_than_decimals(list(values.queries))
-    if other is not None:
-        return Taken(f"numbers, except {other[:40]!r}", is_usable=False)
+    is_mixed = not is_declared and 0 < 2 * len(others) <= count
+    if is_mixed and not all(text.strip().lstrip("+-").isdecimal() for text in is_number if is_number[text]):
+        return Taken(f"numbers, except {others[0][:40]!r}", is_usable=False)  # no category is of decimals
     if not values.recur and not (is_declared and count <= max(FEW, most)):
         return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False)
     levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]
     what = f"{count} level{'s' * (count != 1)}" if count <= most else f"{most} of {count:,} levels"
-    return Taken(f"category, {what}", Category(tuple(levels), values.has_missing and missing == "keep"))
+    kind = Category(tuple(levels), values.has_missing and missing == "keep")
+    return Taken(f"category, {what}", kind, remark=_wrong_cell(column, others, values) if is_mixed else "")
 
 
 def distinct(column: Series, query_of_row: Ints) -> Distinct:
@@ -104,22 +115,18 @@ def distinct(column: Series, query_of_row: Ints) -> Distinct:
     return Distinct({text: counts[k] for text, k in numbers.items() if text is not None}, counts[0] > 0)
 
 
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _other_than_decimals(values: Sequence[str]) -> str | None:
-    """Return the first value that is no number, if at least half are and some are decimals, which no category is of."""
-    others = [value for value in values if not _is_number(value)]
-    is_decimal = any(not value.lstrip("+-").isdecimal() for value in values if _is_number(value))
-    return others[0] if others and is_decimal and 2 * len(others) <= len(values) else None
+def _wrong_cell(column: Series, others: Sequence[str], values: Distinct) -> str:
+    """Return a remark where nearly all values are whole numbers: the others occur in a query, or a hundredth of all."""
+    if sum(values.queries[text] for text in others) > max(1, sum(values.queries.values()) // 100):
+        return ""
+    row = texts(column).index(others[0])
+    return (
+        f"the column {column.name!r} holds whole numbers, except {others[0][:40]!r} in row {row}: it is taken as a "
+        "category. If it is of numbers, correct that cell, or leave it empty."
+    )
 
 
 def _check_names(names: Sequence[str]) -> None:
-    repeated = [name for name, following in zip(sorted(names), sorted(names)[1:], strict=False) if name == following]
-    if repeated:
-        raise DataError(f"two columns give a feature of the name {repeated[0]!r}. Rename one of them.")
+    twice = repeated(names)
+    if twice is not None:
+        raise DataError(f"two columns give a feature of the name {twice!r}. Rename one of them.")

@@ -35,6 +35,9 @@ ROLES: Mapping[str, Role] = {
     "time": Role("group_by_time", "time"),
 }
 
+RESERVED = frozenset(name for role in ROLES.values() for name in role.names)
+"""Names that no feature has in a format that says itself which columns are features."""
+
 Columns: TypeAlias = Mapping[str, None]
 """Names of columns in their order, with fast look-up."""
 
@@ -151,7 +154,8 @@ def roles(
         features = [name for name in selected if name in left and (name in named or name not in used)]
         reason = "not among features"
     elif known_features is not None:
-        features, reason = [name for name in known_features if name in left], "not a logged feature"
+        features = [name for name in known_features if name in left and name not in used]
+        reason = "not a logged feature"
     else:
         features, reason = [name for name in left if name not in used], ""
     if assigned["grade"] is not None:

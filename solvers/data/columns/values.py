@@ -18,6 +18,7 @@ from narwhals.typing import IntoDataFrame, IntoSeries
 from ranktune.solvers.core.arrays import Array, Floats, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features, microseconds
+from ranktune.solvers.data.columns.grammar import warn_of_rounding
 
 Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 Series: TypeAlias = nw.Series[IntoSeries]
@@ -202,11 +203,18 @@ def numbers(column: Series, what: str, missing: str = "error") -> Matrix:
     if is_empty(column):
         values = np.full(len(column), np.nan)
     elif dtype == nw.Object:
-        values = np.array([np.nan if value is None else float(value) for value in _values(column)])  # type: ignore[arg-type]
+        try:
+            values = np.array([np.nan if value is None else float(value) for value in _values(column)])  # type: ignore[arg-type]
+        except OverflowError:
+            raise DataError(
+                f"the {what} column {name!r} holds a whole number beyond 1e308. Correct it, or leave the column out."
+            ) from None
     else:
         values = (column if dtype in (nw.Float32, nw.Float64) else column.cast(nw.Float64)).to_numpy()
     if values.dtype not in (np.float32, np.float64):
         values = values.astype(np.float64)
+    if not dtype.is_float():
+        warn_of_rounding(column.__getitem__, values, f"the {what} column {name!r}")
     return finite(values, name, what, missing)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -14,8 +17,9 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.checks import check_choice
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
+from ranktune.solvers.data.columns.grammar import repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.roles import Roles, Wanted, roles
 from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, numbers
@@ -193,6 +197,7 @@ def queries_of(
         y = numbers(frame.get_column(columns["grade"]), "grade")
     queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
     queries = replace(queries, encoding=known.encoding)
+    _check_documents_once(queries)
     if (name := columns["weight"]) is not None:
         queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
     if (name := columns["document_weight"]) is not None:
@@ -258,6 +263,23 @@ def with_weights(queries: Queries, weights: Array, what: str) -> Queries:
             "often a query counts. Give all documents of a query the same."
         )
     return queries.weighted_by(lowest)
+
+
+def _check_documents_once(queries: Queries) -> None:
+    """Warn (RankTuneWarning) where a query has a document twice."""
+    if queries.document_ids is None:
+        return
+    names = queries.document_ids.tolist()
+    parts = ((number, names[a:b]) for number, (a, b) in enumerate(pairwise(queries.starts.tolist())))
+    with suppress(TypeError):  # of lists, which are no ids
+        number, part = next(((number, part) for number, part in parts if len(set(part)) < len(part)), (0, []))
+        if part:
+            warnings.warn(
+                f"document {repeated(part)!r} is in query {queries.query_ids[number]} twice. Remove one of the rows, "
+                'or say which column holds the ids of documents: document="COLUMN".',
+                RankTuneWarning,
+                stacklevel=5,
+            )
 
 
 def _times(column: Series, name: str) -> Array:

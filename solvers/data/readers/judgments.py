@@ -15,7 +15,8 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.data.readers.parsing.streams import Position, number_of, words_of
+from ranktune.solvers.data.columns.grammar import number_of
+from ranktune.solvers.data.readers.parsing.streams import Position, words_of
 
 _FORM = "A line is QUERY 0 DOCUMENT GRADE."
 
@@ -68,11 +69,17 @@ def read_judgments(path: str | Path) -> Judgments:
         if len(words) not in (3, 4):
             raise DataError(f"{path}:{position.lines}: has {len(words)} words: it is no judgment. {_FORM}")
         grade = number_of(words[-1])
-        if grade is None and position.lines == 1:
+        if position.lines == 1 and all(number_of(word) is None for word in words) and words[-1].isidentifier():
             continue  # titles
         if grade is None or not math.isfinite(grade):
             raise DataError(f"{path}:{position.lines}: {words[-1][:40]!r} is no grade. {_FORM}")
-        by_query.setdefault(words[0], {})[words[-2]] = max(grade, 0.0)
+        grade = max(grade, 0.0)
+        known = by_query.setdefault(words[0], {}).setdefault(words[-2], grade)
+        if known != grade:
+            raise DataError(
+                f"{path}:{position.lines}: document {words[-2]} of query {words[0]} has grade {grade:g}, and a line "
+                f"before gives it {known:g}. Keep one of them."
+            )
     if not by_query:
         raise DataError(f"{path}: holds no judgments. {_FORM}")
     return Judgments(Path(path), by_query)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import gammaln
 
-from ranktune.solvers.core.arrays import Floats, Ints, Json
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.roles import (
     ROLES,
@@ -86,12 +86,17 @@ def suspects(queries: Queries) -> list[Suspect]:
     names, pairs = queries.feature_names, _pairs(sample)
     sources = {} if queries.encoding is None else queries.encoding.sources(names or ())
     by_name: dict[str, Suspect] = {}
-    for column in range(sample.n_features):
+    features: Features = sample.features
+    numbers: Sequence[int] = range(sample.n_features)
+    if not isinstance(features, np.ndarray):  # a single value looks like nothing; rows do not give columns quickly
+        features = features.tocsc()
+        numbers = np.flatnonzero(np.diff(features.indptr) > 1).tolist()
+    for column in numbers:
         name = str(column + 1) if names is None else names[column]
         source = sources.get(name, name)
-        kind, reason = _suspicion(_column(sample, column), sample, pairs, made=source != name)
+        kind, reason = _suspicion(_column(features, column), sample, pairs, made=source != name)
         if kind and source not in by_name:
-            is_copy = kind == LEAK and _is_copy(_column(queries, column), queries)
+            is_copy = kind == LEAK and _is_copy(_column(queries.features, column), queries)
             by_name[source] = Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy)
     return list(by_name.values())
 
@@ -156,7 +161,7 @@ def column_report(
         if label not in labels:
             taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
         elif features[name].is_usable:
-            taken, note = features[name].what, _note(name, reasons.get(name))
+            taken, note = features[name].what, features[name].remark or _note(name, reasons.get(name))
         else:
             taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
         report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})
@@ -210,9 +215,9 @@ def _pairs(queries: Queries) -> _Pairs:
     return _Pairs(better, worse)
 
 
-def _column(queries: Queries, number: int) -> Floats:
+def _column(features: Features, number: int) -> Floats:
     """Return a feature, (n_documents,); a missing value is one less than the smallest one."""
-    column = queries.features[:, [number]]
+    column = features[:, [number]]
     values = np.asarray(column if isinstance(column, np.ndarray) else column.toarray(), dtype=np.float64).ravel()
     missing = np.isnan(values)
     if missing.any() and not missing.all():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
@@ -66,6 +68,20 @@ def test_the_spread_of_a_linear_model_is_weight_times_deviation() -> None:
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-12)
     assert np.isnan(contribution_spread(model, queries, np.random.default_rng(0), 0.0)).all()
     assert linear_terms(model, queries).shape == (queries.n_documents, 3)
+
+
+def test_the_spread_of_many_features_takes_memory_for_one_query() -> None:
+    n_features = 100_000
+    X = sparse.csr_array(sparse.random_array((400, n_features), density=1e-4, rng=np.random.default_rng(0)))
+    queries = Queries.from_arrays(X, np.arange(400) % 2, qid=np.arange(400) // 2)
+    model = LinearModel(np.ones(n_features), "RankSVM")
+    tracemalloc.start()
+    try:
+        spread = contribution_spread(model, queries, np.random.default_rng(0), 1e6)
+        assert tracemalloc.get_traced_memory()[1] < 20 * 8 * n_features < queries.n_queries * 8 * n_features
+    finally:
+        tracemalloc.stop()
+    assert np.count_nonzero(spread) == len(np.unique(X.indices))
 
 
 def test_the_spread_of_stumps_is_the_deviation_of_each() -> None:

@@ -11,6 +11,7 @@ from scipy import sparse
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.split import Split
+from ranktune.tuner.splits.digests import NOTHING, query_digests
 from ranktune.tuner.splits.split import without_shared
 
 
@@ -66,3 +67,39 @@ def test_queries_of_one_grade_do_not_matter() -> None:
     flat = Queries.from_arrays(np.zeros((4, 4)), np.zeros(4), qid=[0, 0, 1, 1])
     train = concatenate([graded(10, 0), flat])
     assert without_shared(Split("s", train, test=concatenate([graded(3, 1), flat]))).train is train
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize("share", [1.0, 0.05])
+def test_noise_does_not_hide_a_query(share: float, is_sparse: bool) -> None:
+    """Features of scales from 1e-6 to 1e6, of which most may be 0, and a huge value of each."""
+    generator = np.random.default_rng(4)
+    scales = 10.0 ** np.linspace(-6.0, 6.0, 40)
+    X = generator.normal(size=(2400, 40)) * scales * (generator.random((2400, 40)) < share)
+    X[0] = 1e9 * scales
+    grades, qid = np.tile([0.0, 1.0, 2.0, 0.0], 600), np.repeat(np.arange(200), 12)
+    noisy = X[:600] * (1.0 + 1e-9 * generator.normal(size=(600, 40)))
+    if not is_sparse:
+        noisy += 1e-9 * scales * generator.normal(size=noisy.shape)
+    other = X[1200:1800].copy()
+    other[::12, 20] += 0.01  # one value of each query
+    X, tested = (sparse.csr_array(part) if is_sparse else part for part in (X, np.concatenate([noisy, other])))
+    test = Queries.from_arrays(tested, grades[:1200], qid=qid[:1200])
+    split = Split("s", Queries.from_arrays(X, grades, qid=qid), test=test)
+    with pytest.warns(RankTuneWarning, match="50 of 200 training queries are also among the test .*but for noise"):
+        kept = without_shared(split)
+    assert kept.train.query_ids.tolist() == list(range(50, 200))
+
+
+@pytest.mark.parametrize(("n_values", "n_features"), [(2, 3), (3, 8), (40, 1)])
+def test_few_distinct_values_raise_no_alarm(n_values: int, n_features: int) -> None:
+    generator = np.random.default_rng(5)
+    X = generator.integers(0, n_values, size=(9000, n_features)) / 7.0
+    queries = Queries.from_arrays(X, generator.integers(0, 3, 9000), qid=np.repeat(np.arange(1500), 6))
+    train, test = queries.select(np.arange(1000)), queries.select(np.arange(1000, 1500))
+    known = set(query_digests(test)) - {NOTHING}
+    exact = [digest in known for digest in query_digests(train)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kept = without_shared(Split("s", train, test=test))
+    assert kept.train.n_queries == 1000 - sum(exact)

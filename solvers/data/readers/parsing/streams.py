@@ -118,14 +118,6 @@ def words_of(position: Position) -> Iterator[list[str]]:
     return filter(None, map(str.split, lines_of(position)))
 
 
-def number_of(word: str) -> float | None:
-    """Return the number that a word is, finite or not, None for any other word."""
-    try:
-        return float(word)
-    except ValueError:
-        return None
-
-
 def _filled(stream: io.BufferedIOBase | io.RawIOBase, view: memoryview) -> int:
     """Read until view is full or the stream ends; return the number of bytes."""
     got = 0

@@ -13,9 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.readers.formats import ending, first_lines
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
 
+MISSING = ("", "NULL", "null", "NA", "NaN", "nan", "None")
+"""Cells without a value."""
 _SEPARATORS = ",;\t|"
 _DECIMAL_COMMA = re.compile(r'"?[+-]?(0,\d+|\d+,(\d\d?|\d{4,}))"?')
 _DECIMAL_POINT = re.compile(r'"?[+-]?\d+\.\d+"?')
@@ -50,12 +53,9 @@ def is_row_of_numbers(line: str) -> bool:
 
 def count_cells(line: str, separator: str) -> int:
     """Return how many cells a line has if it has several and all are numbers, else 0."""
-    cells = line.split(separator)
-    try:
-        numbers = [float(cell) for cell in cells if cell.strip()]
-    except ValueError:
-        return 0
-    return len(cells) if len(cells) > 1 and numbers else 0
+    cells = [cell.strip() for cell in line.split(separator)]
+    present = [cell for cell in cells if cell not in MISSING]
+    return len(cells) if len(cells) > 1 and present and None not in map(number_of, present) else 0
 
 
 def check_cells(path: Path, separator: str) -> int | None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -13,12 +13,13 @@ import polars
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import check_room
+from ranktune.solvers.data.columns.grammar import repeated
 from ranktune.solvers.data.columns.roles import Wanted, id_columns
 from ranktune.solvers.data.readers.formats import COMPRESSED, first_line
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.query_runs import group_file, group_sizes
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
-from ranktune.solvers.data.readers.tables.delimited import check_cells, count_cells, dialect_of
+from ranktune.solvers.data.readers.tables.delimited import MISSING, check_cells, count_cells, dialect_of
 
 T = TypeVar("T")
 
@@ -26,7 +27,6 @@ _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})$"
 """What is read as a whole number in ranking text too."""
 FIRST_ROWS = 10_000
 """Rows of a csv file that give the types of its columns."""
-_EMPTY_CELLS = ["NULL", "null", "NA", "NaN", "nan", "None"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def csv_form(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> CsvForm:
     ids = [] if cells else id_columns(_titles(path, dialect.separator), wanted)
     options = {
         **dialect._asdict(),
-        "null_values": _EMPTY_CELLS,
+        "null_values": list(filter(None, MISSING)),
         "has_header": not cells,
         "new_columns": ["grade", *(f"f{number}" for number in range(1, cells))] if cells else None,
         "schema_overrides": dict.fromkeys((*ids, *texts), polars.String),
@@ -110,11 +110,17 @@ def _titles(path: Path, separator: str) -> list[str]:
     """Return the titles of the columns as they are in the file: polars renames repeated ones."""
     options = {"separator": separator, "has_header": False, "n_rows": 1, "infer_schema": False}
     first = _called(path, polars.read_csv, _unpacked(path), **options)
+    if first.is_empty():
+        raise DataError(f"{path}: no titles can be read in its first line. Is there a quote that is not closed?")
     titles = ["" if title is None else str(title) for title in first.row(0)]
-    twice = next((title for title, count in Counter(titles).items() if count > 1), None)
+    _check_titles(path, titles)
+    return titles
+
+
+def _check_titles(path: Path, titles: Sequence[str]) -> None:
+    twice = repeated(titles)
     if twice is not None:
         raise DataError(f"{path}: has several columns called {twice!r}. Rename or remove one of them.")
-    return titles
 
 
 def with_whole_ids(frame: polars.DataFrame, names: Sequence[str]) -> polars.DataFrame:
@@ -125,7 +131,11 @@ def with_whole_ids(frame: polars.DataFrame, names: Sequence[str]) -> polars.Data
 
 def read_arrow(path: Path) -> polars.DataFrame:
     """Return an Arrow file as a frame."""
+    from pyarrow import ArrowException, ipc
+
     _refuse_packed(path, "Arrow")
+    with suppress(ArrowException, OSError), ipc.open_file(path) as file:  # polars panics at equal names
+        _check_titles(path, file.schema.names)
     return _called(path, polars.read_ipc, path)
 
 
@@ -147,8 +157,17 @@ def _refuse_packed(path: Path, kind: str) -> None:
 
 
 def frame_of(path: Path, columns: Mapping[str, Sequence[object]]) -> polars.DataFrame:
-    """Return columns that were read from the file at path as a frame."""
-    return _called(path, polars.DataFrame, columns, strict=False, infer_schema_length=None)
+    """Return columns that were read from the file at path as a frame. Raises DataError for what it cannot hold."""
+    frame = _called(path, polars.DataFrame, columns, strict=False, infer_schema_length=None)
+    for name, values in columns.items():
+        if (count := frame[name].null_count()) and count > values.count(None):
+            lost = (value is not None and held is None for value, held in zip(values, frame[name], strict=True))
+            row = next(row for row, is_lost in enumerate(lost) if is_lost)
+            raise DataError(
+                f"{path}: {name!r} of document {row + 1} is {str(values[row])[:40]}, beyond all numbers that a feature "
+                "can be. Correct it, or write it as text."
+            )
+    return frame
 
 
 def _called(path: Path, function: Callable[..., T], source: object, **options: object) -> T:

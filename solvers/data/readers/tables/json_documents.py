@@ -14,13 +14,14 @@ Where features are apart, a feature that a document lacks is 0, as it is for the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.roles import QUERIES
+from ranktune.solvers.data.columns.grammar import RepeatedName, json_of, number_of, once
+from ranktune.solvers.data.columns.roles import QUERIES, RESERVED
 from ranktune.solvers.data.readers.formats import ending
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
@@ -33,7 +34,17 @@ _FEATURES = ("features", "[features]", "_ltrlog")
 _DOCUMENTS = ("documents", "docs", "hits")
 _TOO_LARGE = 10**308
 """Whole numbers from here are no features."""
+_SCALARS = (str, int, float, type(None))
 _BOOKKEEPING = frozenset({"took", "timed_out", "status", "_index", "_type", "_version", "numFound", "start"})
+
+
+@dataclass(frozen=True)
+class _Around:
+    """What documents are in: its fields, those that hold where documents have none of the name, and its number."""
+
+    fields: Mapping[str, Value] = field(default_factory=dict)
+    header: Mapping[str, Value] = field(default_factory=dict)
+    response: int | None = None
 
 
 @dataclass
@@ -49,78 +60,95 @@ class _Rows:
     def add_text(self, text: str | bytes, line: int) -> None:
         """Add the documents in a JSON text."""
         try:
-            value = json.loads(text)
+            self.add(json_of(text), line, _Around())
         except RecursionError:
             raise DataError(f"{self.path}:{line}: is nested too deeply to be documents.") from None
+        except RepeatedName as error:
+            raise DataError(f"{self.path}:{line}: {error}.") from None
+        except DataError:
+            raise
         except ValueError as error:  # also of a number of thousands of digits
             raise DataError(f"{self.path}:{line}: is not JSON ({error}). Each line must be one value.") from None
-        try:
-            self.add(value, line, {})
-        except RecursionError:
-            raise DataError(f"{self.path}:{line}: is nested too deeply to be documents.") from None
 
-    def add(self, value: object, line: int, shared: dict[str, Value], response: int | None = None) -> None:
-        """Add the documents in a value; shared are the fields of what they are in."""
+    def add(self, value: object, line: int, around: _Around) -> None:
+        """Add the documents in a value that is in others."""
         if isinstance(value, list):
             for item in value:
-                self.add(item, line, shared, response)
+                self.add(item, line, around)
         elif not isinstance(value, dict):
             raise DataError(f"{self.path}:{line}: holds {_shown(value)} where a document must be, such as {{...}}.")
+        elif (partial := _partial(value)) is not None:
+            raise DataError(
+                f"{self.path}:{line}: is a partial answer of the search engine ({partial}): documents may lack, or "
+                "features of them. Ask it again."
+            )
         elif isinstance(value.get("responses"), list):  # of _msearch
-            self.add(value["responses"], line, shared | _scalars(value))
+            self.add(value["responses"], line, replace(around, fields={**around.fields, **_scalars(value)}))
         elif (inner := _inner(value)) is not None:
             self.n_responses += 1
-            self.add(inner, line, shared | _header(value) | _scalars(value), self.n_responses)
+            fields, header = {**around.fields, **_scalars(value)}, {**around.header, **_header(value)}
+            self.add(inner, line, _Around(fields, header, self.n_responses))
         else:
-            self._add_document(value, line, shared, response)
+            self._add_document(value, line, around)
 
-    def _add_document(self, value: Fields, line: int, shared: dict[str, Value], response: int | None) -> None:
-        fields = dict(shared)
-        logged: dict[str, float | None] | None = None
+    def _add_document(self, value: Fields, line: int, around: _Around) -> None:
+        own: list[tuple[str, Value]] = []
+        stored: list[Fields] = []
+        logs: list[object] = []
         for name, inner in value.items():
             if name in _FEATURES and (name != "features" or not isinstance(inner, int | float)):
-                logged = (logged or {}) | dict(self._logged(inner, line))
+                logs.append(inner)
             elif name == "_source" and isinstance(inner, dict):
-                fields |= _scalars(inner)
+                stored.append(inner)
             elif name == "fields" and isinstance(inner, dict):
-                if "_ltrlog" in inner:
-                    logged = (logged or {}) | dict(self._logged(inner["_ltrlog"], line))
-                fields |= _scalars({key: x[0] for key, x in inner.items() if isinstance(x, list) and len(x) == 1})
+                logs += [inner["_ltrlog"]] if "_ltrlog" in inner else []
+                stored.append({key: x[0] for key, x in inner.items() if isinstance(x, list) and len(x) == 1})
             elif name not in _BOOKKEEPING:
-                fields |= _flat(name, inner)
-        self.fields.append(fields)
-        self.features.append(logged)
-        self.responses.append(response)
+                own += [(name, inner)] if isinstance(inner, _SCALARS) else _flat(name, inner)
+        fields = once(own)
+        for part in map(_scalars, stored):
+            fields = _together(fields, part, RESERVED)
+        self.fields.append({**around.header, **_together(around.fields, fields, QUERIES)})
+        pairs: list[tuple[str, float | None]] = []
+        for log in logs:
+            self._logged(log, line, pairs)
+        self.features.append(once(pairs) if logs else None)
+        self.responses.append(around.response)
 
-    def _logged(self, value: object, line: int) -> Iterator[tuple[str, float | None]]:
-        """Yield the names and values of features, in any of the forms of a log."""
-        if isinstance(value, str):
-            yield from self._from_text(value, line)
-        elif isinstance(value, list):
+    def _logged(self, value: object, line: int, pairs: list[tuple[str, float | None]]) -> None:
+        """Add the names and values of features, in any of the forms of a log, to pairs."""
+        if isinstance(value, list):
             for item in value:
-                yield from self._logged(item, line)
-        elif isinstance(value, dict) and isinstance(value.get("name"), str):
-            yield value["name"], self._number(value.get("value", 0.0), line)  # without a value: did not match
+                self._logged(item, line, pairs)
+        elif isinstance(value, dict) and isinstance(name := value.get("name"), str):
+            number = value.get("value", 0.0)  # without a value: did not match
+            if len(value) != 1 + ("value" in value):
+                other = min(value.keys() - {"name", "value"})
+                raise DataError(
+                    f"{self.path}:{line}: the feature {name!r} has {other!r}, and its number is its value. Is that a "
+                    "typing error?"
+                )
+            pairs.append((name, number if type(number) is float else self._number(number, line)))
         elif isinstance(value, dict):
             for name, inner in value.items():
                 if isinstance(inner, dict | list):
-                    yield from self._logged(inner, line)
+                    self._logged(inner, line, pairs)
                 else:
-                    yield str(name), self._number(inner, line)
+                    pairs.append((str(name), self._number(inner, line)))
+        elif isinstance(value, str):
+            self._from_text(value, line, pairs)
         else:
             raise DataError(f"{self.path}:{line}: {_shown(value)} are no features. Give {{name: value, ...}}.")
 
-    def _from_text(self, text: str, line: int) -> Iterator[tuple[str, float | None]]:
-        """Yield the features of Solr's text: a=1.0,b=2.0, or a:1.0;b:2.0 before version 7."""
+    def _from_text(self, text: str, line: int, pairs: list[tuple[str, float | None]]) -> None:
+        """Add the features of Solr's text to pairs: a=1.0,b=2.0, or a:1.0;b:2.0 before version 7."""
         between, equals = (",", "=") if "=" in text else (";", ":")
         for part in filter(None, text.split(between)):
-            name, sign, number = part.rpartition(equals)
-            try:
-                yield name.strip(), float(number)
-            except ValueError:
-                sign = ""
-            if not sign:
+            name, sign, word = part.rpartition(equals)
+            number = number_of(word.strip())
+            if not sign or number is None:
                 raise DataError(f"{self.path}:{line}: {part[:40]!r} is no feature of Solr, such as bm25=1.5.")
+            pairs.append((name.strip(), number))
 
     def _number(self, value: object, line: int) -> float | None:
         if value is None:
@@ -138,7 +166,14 @@ class _Rows:
                 f"{self.path}: document {number} has no features, as others have. Log them for all, or none."
             )
         names = dict.fromkeys(name for features in apart for name in features)
-        others = dict.fromkeys(name for fields in self.fields for name in fields if name not in names)
+        all_fields = dict.fromkeys(name for fields in self.fields for name in fields)
+        for name in names:
+            if name in ("qid", "grade") or (name in all_fields and name.lower() in RESERVED):
+                raise DataError(
+                    f"{self.path}: the feature {name!r} is called as the grade, the query, the document or its weight. "
+                    "Rename the feature, or write it beside the features if it is none."
+                )
+        others = [name for name in all_fields if name not in names]
         columns = {name: [fields.get(name) for fields in self.fields] for name in others}
         columns |= {name: [features.get(name, 0.0) for features in apart] for name in names}
         if not any(name.lower() in QUERIES for name in columns) and None not in self.responses:
@@ -212,13 +247,35 @@ def _scalars(value: Fields) -> dict[str, Value]:
     }
 
 
-def _flat(name: str, value: object) -> dict[str, Value]:
-    """Return a field as columns: those of an inner object by names with a dot, a list as text."""
+def _flat(name: str, value: object) -> Iterator[tuple[str, Value]]:
+    """Yield a field as columns: those of an inner object by names with a dot, a list as text."""
     if isinstance(value, dict):
-        return {key: cell for field, inner in value.items() for key, cell in _flat(f"{name}.{field}", inner).items()}
-    if isinstance(value, list):
-        return {name: json.dumps(value)}
-    return {name: value if value is None or isinstance(value, str | int | float) else str(value)}
+        for field_name, inner in value.items():
+            yield from _flat(f"{name}.{field_name}", inner)
+    elif isinstance(value, list):
+        yield name, json.dumps(value)
+    else:
+        yield name, value if isinstance(value, _SCALARS) else str(value)
+
+
+def _together(fields: Mapping[str, Value], more: Mapping[str, Value], names: Container[str]) -> dict[str, Value]:
+    """Return fields and more, which replace them. Raises RepeatedName where these names have two values."""
+    for name in fields.keys() & more.keys():
+        if name.lower() in names and fields[name] != more[name]:
+            raise RepeatedName(name)
+    return {**fields, **more}
+
+
+def _partial(value: Fields) -> str | None:
+    """Return why a response holds less than was asked for, None where it does not say so."""
+    shards, header = value.get("_shards"), value.get("responseHeader")
+    if value.get("timed_out") is True:
+        return "timed_out"
+    if isinstance(shards, dict) and shards.get("failed"):
+        return "failed _shards"
+    if isinstance(header, dict) and header.get("partialResults"):
+        return "partialResults"
+    return "error" if isinstance(value.get("error"), dict) and ("status" in value or header) else None
 
 
 def _shown(value: object) -> str:

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.grammar import number_of, repeated
+from ranktune.solvers.data.columns.roles import RESERVED
 from ranktune.solvers.data.readers.formats import READERS, ending
 from ranktune.solvers.data.readers.frames import Table
-from ranktune.solvers.data.readers.parsing.streams import Position, number_of, words_of
+from ranktune.solvers.data.readers.parsing.streams import Position, words_of
 from ranktune.solvers.data.readers.tables.files import frame_of
 
 Columns: TypeAlias = Mapping[str, Sequence[str] | Sequence[float]]
@@ -25,7 +27,7 @@ _FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
 def is_run_line(line: str) -> bool:
     """Return whether line can be one of a TREC run."""
     words = line.split()
-    return len(words) == 6 and ":" not in words[1] and words[3].isdecimal() and number_of(words[4]) is not None
+    return len(words) == 6 and ":" not in words[1] and None not in map(number_of, words[3:5])
 
 
 def is_judgment_line(line: str) -> bool:
@@ -66,8 +68,12 @@ def read_runs(paths: Sequence[Path]) -> tuple[Columns, tuple[str, ...]]:
         scores.append(dict(zip(pairs, map(float, columns[name]), strict=True)))
     documents = list(dict.fromkeys(key for run in scores for key in run))
     names = tuple(path.name.split(".")[0] for path in paths)
-    if len(set(names)) < len(names) or {"qid", "docid"} & set(names):
-        raise DataError(f"{paths[0].parent}: the runs must have names that differ, and none may be qid or docid.")
+    taken = next((name for name in names if name.lower() in RESERVED), repeated(names))
+    if taken is not None:
+        raise DataError(
+            f"{paths[0].parent}: the runs must have names that differ, and that are not those of grades, queries or "
+            f"documents. Rename {taken!r}."
+        )
     table: dict[str, Sequence[str] | Sequence[float]] = {
         "qid": [query for query, _ in documents],
         "docid": [document for _, document in documents],
@@ -95,6 +101,16 @@ def read_run(path: Path) -> tuple[Columns, tuple[str]]:
     if not rows:
         raise DataError(f"{path}: holds no documents. {_FORM}")
     name = tags.pop() if len(tags) == 1 else "score"
-    name = "score" if name in ("qid", "docid") else name
+    name = "score" if name.lower() in RESERVED else name
     queries, documents, scores = zip(*rows, strict=True)
+    if len(set(zip(queries, documents, strict=True))) < len(rows):
+        raise _twice(path)
     return {"qid": queries, "docid": documents, name: scores}, (name,)
+
+
+def _twice(path: Path) -> DataError:
+    """Return the error about a run that has a document twice in a query."""
+    position = Position(path)
+    pair = repeated((words[0], words[2]) for words in words_of(position))
+    assert pair is not None
+    return DataError(f"{path}:{position.lines}: document {pair[1]} is in query {pair[0]} twice. Keep one line.")

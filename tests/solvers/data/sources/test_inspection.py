@@ -67,6 +67,12 @@ def test_each_kind_is_reported_and_nothing_else() -> None:
     assert text.startswith("feature copy is the grade, or a function") and 'drop="copy"' in text
 
 
+def test_a_leak_among_very_many_sparse_features_is_found_soon() -> None:
+    X = sparse.hstack([sparse.random_array((N, 500_000), density=1e-6, rng=RNG), sparse.csr_array(Y[:, None] + 1.0)])
+    (leak,) = suspects(Queries.from_arrays(sparse.csr_array(X), Y, qid=QID))
+    assert (leak.name, leak.kind, leak.is_copy) == ("500001", LEAK, True)
+
+
 def test_one_warning_names_all_and_one_option_drops_them() -> None:
     result = suspects(queries())
     text = warning_of(result)

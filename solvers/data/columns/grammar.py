@@ -1,0 +1,78 @@
+"""What all formats share: what a number is, that a name is given once, and which whole numbers a double holds.
+
+Every reader asks here, so that a table is read alike in each format, or refused.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Array
+from ranktune.solvers.core.errors import RankTuneWarning
+
+T = TypeVar("T")
+
+_FIRST, _LAST = frozenset("+-.0123456789"), frozenset(".0123456789")
+"""What numbers begin and end with; float() takes spaces, nan, inf, 1_0 and digits of all scripts too."""
+EXACT = 1 << 53
+"""Doubles tell whole numbers apart up to here."""
+_LOOKED_AT = 1000
+
+
+class RepeatedName(ValueError):
+    """A name that is given twice where it must be given once."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name!r} is given twice, and one value would replace the other. Keep one, or rename it")
+
+
+def number_of(word: str) -> float | None:
+    """Return the number that a word is, infinite if it is too large; None for any other word, such as 1_0 or nan.
+
+    Numbers are [+-] DIGITS [. DIGITS] [e [+-] DIGITS], of ASCII, where one of the first two DIGITS may be missing.
+    """
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if word[0] in _FIRST and word[-1] in _LAST and "_" not in word and word.isascii() else None
+
+
+def once(pairs: Sequence[tuple[str, T]]) -> dict[str, T]:
+    """Return pairs of names and values as a dictionary. Raises RepeatedName."""
+    values = dict(pairs)
+    if len(values) == len(pairs):
+        return values
+    raise RepeatedName(str(repeated(name for name, _ in pairs)))
+
+
+def json_of(text: str | bytes) -> object:
+    """Return the value of a JSON text. Raises RepeatedName for a key that is there twice, else what json does."""
+    return _DECODER.decode(text if isinstance(text, str) else text.decode())
+
+
+def repeated(names: Iterable[T]) -> T | None:
+    """Return the first name that was there before, None if they all differ."""
+    seen: set[T] = set()
+    return next((name for name in names if name in seen or seen.add(name)), None)  # type: ignore[func-returns-value]
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=once)
+
+
+def warn_of_rounding(given: Callable[[int], float], doubles: Array, what: str) -> None:
+    """Warn (RankTuneWarning) where a number is whole and no double; doubles are the numbers of given(place)."""
+    large = np.flatnonzero(np.abs(doubles) >= EXACT)[:_LOOKED_AT].tolist()
+    lost = next((number for number in (given(place) for place in large) if int(number) != int(float(number))), None)
+    if lost is not None:
+        warnings.warn(
+            f"{what} holds whole numbers beyond 2**53, such as {lost}, which are rounded to {float(lost):.0f}. Ids are "
+            "no features: leave them out.",
+            RankTuneWarning,
+            stacklevel=6,
+        )
