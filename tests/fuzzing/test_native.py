@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import fields
 
-import numpy as np
 import pytest
 
 from ranktune.tuner.selection.results import Result
 from tests.fuzzing.asked import stable
-from tests.fuzzing.native import KINDS, MOST, NONE, SURVIVED, NativeFaults
+from tests.fuzzing.ledger import table
+from tests.fuzzing.native import FINE, KINDS, STAGES, SURVIVED, NativeFaults, drawn
+
+CASES = 60
+"""Faults of a run of continuous integration."""
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
@@ -35,16 +39,32 @@ def test_results_are_compared_without_what_every_run_has_anew() -> None:
     assert stable({name: {"search": 0.5} for name in anew}, "HOME") == {}
 
 
+def test_faults_are_drawn_in_all_stages_and_of_all_kinds() -> None:
+    counts = Counter((fault.stage, fault.kind) for fault in drawn(2 * len(STAGES) * len(KINDS), 0))
+    assert counts == {(stage, kind): 2 for stage in STAGES for kind in KINDS}
+
+
+def check(bench: NativeFaults, cases: int, seed: int) -> None:
+    """Inject faults, show what came of them by stage, and assert that nothing was lost."""
+    counts: Counter[tuple[str, str]] = Counter()
+    bad = []
+    for fault in drawn(cases, seed):
+        came, said = bench.outcome(fault)
+        counts[fault.stage, came] += 1
+        if came not in FINE:
+            bad.append((came, fault, said))
+    print(table(counts, "stage"))
+    assert bad == []
+    assert 2 * sum(count for (_, came), count in counts.items() if came == SURVIVED) > cases
+
+
 @pytest.mark.thorough
-@pytest.mark.parametrize(("kind", "at"), [("enospc", 9), ("half", 21)])
-def test_a_study_survives_a_fault(bench: NativeFaults, kind: str, at: int) -> None:
-    came, said = bench.outcome(kind, at)
-    assert came == SURVIVED, said
+def test_studies_survive_faults_in_all_stages(bench: NativeFaults) -> None:
+    assert min(len(operations) for operations in bench.operations.values()) > 1
+    check(bench, CASES, 0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_study_survives_any_fault(bench: NativeFaults, kind: str) -> None:
-    for at in np.random.default_rng(0).integers(1, MOST, 50).tolist():
-        came, said = bench.outcome(kind, at)
-        assert came in (SURVIVED, NONE), (at, said)
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_studies_survive_many_faults_in_all_stages(bench: NativeFaults, seed: int) -> None:
+    check(bench, 100, seed)

@@ -166,7 +166,7 @@ def test_the_declaration_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pyte
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StudyError, match=r"cannot write to .*: No space left on device\. Make room there"):
+    with pytest.raises(StudyError, match=r"cannot write to .*: No space left on device\. Free space, or"):
         folder.declare(folder.study(), folder.digests())
     assert (folder.path / "study.json").read_bytes() == before
 
