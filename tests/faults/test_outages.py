@@ -17,6 +17,7 @@ from optuna.trial import TrialState
 from ranktune.tuner.storage.record import RESTARTS, number_of
 from ranktune.tuner.study.events import read_events
 from tests.faults.test_survival import acknowledged, checked, joined_events, start
+from tests.fuzzing.asked import stable
 from tests.support.engine_samples import graded
 from tests.support.postgres_server import Server
 from tests.tuner.runner import test_joining
@@ -170,3 +171,28 @@ def test_a_signal_ends_the_wait_for_a_server(postgres: Server, tmp_path: Path, s
     out, errors = resumed.communicate(timeout=2 * SOON)
     assert resumed.returncode == 0, errors
     assert json.loads(out)["trials"] == 100
+
+
+def test_a_server_that_crashes_in_every_stage_changes_no_result(postgres: Server, tmp_path: Path) -> None:
+    """A second coordinator that comes meanwhile is refused."""
+    test_joining.write(graded(200, 0), tmp_path / "train.txt")
+    tune = ("tune", "train.txt", "--solver", "RankSVM", "--solver", "RidgeRanker", "--sampler", "random", "--json")
+    end = ("--trials", "30", "--jobs", "1")
+    calm = test_joining.start(tmp_path, *tune, *end, "--name", "calm")
+    expected, errors = calm.communicate(timeout=4 * SOON)
+    assert calm.returncode == 0, errors
+    at = ("--name", "n", "--storage", postgres.new_database())
+    owner, log = test_joining.start(tmp_path, *tune, *end, *at), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
+    for stage in ("search", "rescoring", "refitting", "saving", "explaining"):
+        while owner.poll() is None and not (log.exists() and f'"{stage}"' in log.read_text()):
+            time.sleep(0.002)
+        postgres.crash(0.5)
+        if stage == "search":
+            second = test_joining.start(tmp_path, *tune, *end, *at)
+            assert second.wait(4 * SOON) == 2 and "is being run by" in second.communicate()[1]
+    out, errors = owner.communicate(timeout=4 * SOON)
+    assert owner.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert stable(json.loads(out), "") == stable(json.loads(expected.replace("calm", "n")), "")
+    events = Counter(event["event"] for event in read_events(log.parent))
+    assert events["storage_away"] == events["storage_back"] > 0

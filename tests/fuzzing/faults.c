@@ -9,6 +9,8 @@
  *   lies                     what is written from here on is not on the disk: the folder is copied to FAULT_COPY, and
  *                            the process is killed FAULT_THEN operations later; who restores files has a power cut
  *   lost                     the same at the next rename, of which FAULT_LOG has the paths
+ *   sigint, sigterm, sighup  it gets that signal FAULT_THEN milliseconds later; twice: SIGINT, and SIGTERM as much later
+ *   stop                     it is stopped then, and goes on a third of a second later
  * Counted are write, pwrite, fsync, fdatasync, ftruncate, rename, unlink, mkdir and opening that creates, also those of
  * SQLite. When a fault is injected, a line is appended to FAULT_LOG. FAULT_TRACE gets a line for each operation.
  */
@@ -63,6 +65,19 @@ static void copy_folder(void) {
     if (system(command)) abort();
 }
 
+/* Send this process signals later, from a child that holds none of its files. */
+static void send_later(const char *kind, int milliseconds) {
+    pid_t to = getpid();
+    if (fork()) return;
+    for (int fd = 0; fd < 1024; fd++) close(fd);
+    usleep(1000 * milliseconds);
+    kill(to, !strcmp(kind, "stop") ? SIGSTOP : !strcmp(kind, "sigterm") ? SIGTERM : !strcmp(kind, "sighup") ? SIGHUP : SIGINT);
+    usleep(*kind == 't' ? 1000 * milliseconds : 300000);
+    if (!strcmp(kind, "twice")) kill(to, SIGTERM);
+    if (!strcmp(kind, "stop")) kill(to, SIGCONT);
+    _exit(0);
+}
+
 /* Count an operation. Returns how it is to be done; else it fails with errno, or kills. */
 static int due(const char *what, const char *path, const void *data, size_t size) {
     const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND"), *then = getenv("FAULT_THEN");
@@ -81,6 +96,11 @@ static int due(const char *what, const char *path, const void *data, size_t size
     if (!strcmp(kind, "lies") || !strcmp(kind, "lost")) {
         copy_folder();
         fatal = now + atol(then);
+        errno = saved;
+        return PLAIN;
+    }
+    if (!strncmp(kind, "sig", 3) || !strcmp(kind, "twice") || !strcmp(kind, "stop")) {
+        send_later(kind, atoi(then));
         errno = saved;
         return PLAIN;
     }

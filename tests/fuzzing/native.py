@@ -1,7 +1,7 @@
 """Faults below Python: an operation of a process on files fails, is done by half, or kills it, or the disk lies.
 
-`python -m tests.fuzzing.native FOLDER [CASES] [SEED]` injects that many faults into all stages of studies, prints what
-came of it, and appends each to FOLDER/native.jsonl.
+`python -m tests.fuzzing.native FOLDER CASES SEED [signals]` injects that many faults, or signals, into all stages
+of studies, prints what came of it, and appends each to FOLDER/native.jsonl.
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from ranktune.dashboards.records.file import RecordReader
+from ranktune.solvers.core.errors import StudyError
 from tests.fuzzing.asked import NAME, pieces, stable
 from tests.fuzzing.damaged_studies import TRIALS, write_data
 from tests.fuzzing.forked import Forked
@@ -26,6 +27,7 @@ from tests.fuzzing.ledger import Ledger, table
 LYING = ("lies", "lost")
 """Kinds after which something that was synchronised may be gone: a study may refuse to go on."""
 KINDS = ("enospc", "eio", "full", "broken", "readonly", "eintr", "short", "half", "torn", "kill", *LYING)
+SIGNALS = ("sigint", "sigterm", "sighup", "stop", "twice")
 BEGINS = {"reading": "", "look": "study_started", "trials": "search", "selection": "rescoring", "refit": "refitting"}
 BEGINS |= {"explanation": "explaining", "report": "study_finished"}
 """Stage of `tune` -> what the event is called with which it begins."""
@@ -45,10 +47,10 @@ class Fault(NamedTuple):
     seed: int
 
 
-def drawn(cases: int, seed: int) -> Iterator[Fault]:
+def drawn(cases: int, seed: int, kinds: Sequence[str] = KINDS) -> Iterator[Fault]:
     """Yield faults of all kinds in all stages, in turn, at random places."""
     generator = np.random.default_rng(seed)
-    pairs = [(stage, kind) for kind in KINDS for stage in STAGES]
+    pairs = [(stage, kind) for kind in kinds for stage in STAGES]
     order = [pairs[k] for _ in range(0, cases, len(pairs)) for k in generator.permutation(len(pairs))]
     for stage, kind in order[:cases]:
         yield Fault(stage, kind, generator.random(), int(generator.integers(2**31)))
@@ -107,13 +109,16 @@ class NativeFaults:
         code, said = self._run(stage, self._faults(kind, at) | then)
         if code == 70 or "Traceback" in said:
             return TRACEBACK, said[-900:]
-        if code < 0 and code != -9:
+        if code not in (0, 130) if kind in SIGNALS else code < 0 and code != -9:
             return SIGNAL, f"{code} {said[-900:]}"
         if kind in ("eio", "broken", "readonly") and "Free space" in said:
             return LOST, f"it asks for room: {said[-300:]}"
         if disk.exists():
             self._cut_power(kind, disk, generator)
-        before = set() if kind in LYING else self._finished()
+        try:
+            before = set() if kind in LYING else self._finished()
+        except StudyError as error:
+            return LOST, str(error)
         code, resumed = self._run(stage, {})
         if code and kind in LYING and "Traceback" not in resumed and code in (1, 2):
             return REFUSED, resumed[-900:]
@@ -207,11 +212,11 @@ def _first(operations: list[str], event: str) -> int:
     return next(k for k, line in enumerate(operations) if "\t" in line and f'"{event}"' in line)
 
 
-def main(folder: Path, cases: int = 40, seed: int = 0) -> None:
+def main(folder: Path, cases: int, seed: int, kinds: Sequence[str]) -> None:
     """Print what was lost, and tables of outcomes: a row a stage, and a row a kind of fault."""
     folder.mkdir(parents=True, exist_ok=True)
     bench, ledger, by_kind = NativeFaults(folder), Ledger(folder / "native.jsonl"), Ledger()
-    for fault in drawn(cases, seed):
+    for fault in drawn(cases, seed, kinds):
         came, said = bench.outcome(fault)
         ledger.add(fault.stage, came, f"{fault}", said)
         by_kind.add(fault.kind, came, f"{fault}")
@@ -223,4 +228,4 @@ def main(folder: Path, cases: int = 40, seed: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), *map(int, sys.argv[2:]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), SIGNALS if "signals" in sys.argv else KINDS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 
 import pytest
@@ -16,10 +16,7 @@ import pytest
 from ranktune.tuner.selection.results import Result
 from tests.fuzzing.asked import stable
 from tests.fuzzing.ledger import table
-from tests.fuzzing.native import FINE, KINDS, STAGES, SURVIVED, NativeFaults, drawn
-
-CASES = 60
-"""Faults of a run of continuous integration."""
+from tests.fuzzing.native import FINE, KINDS, SIGNALS, STAGES, SURVIVED, NativeFaults, drawn
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
@@ -44,11 +41,21 @@ def test_faults_are_drawn_in_all_stages_and_of_all_kinds() -> None:
     assert counts == {(stage, kind): 2 for stage in STAGES for kind in KINDS}
 
 
-def check(bench: NativeFaults, cases: int, seed: int) -> None:
-    """Inject faults, show what came of them by stage, and assert that nothing was lost."""
+MANY = [(kinds, cases, seed) for kinds, cases in ((KINDS, 100), (SIGNALS, 50)) for seed in range(1, 11)]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("kinds", "cases", "seed"),
+    [(KINDS, 60, 0), (SIGNALS, 20, 0), *(pytest.param(*case, marks=pytest.mark.slow) for case in MANY)],
+    ids=lambda value: f"{value[0]}..." if isinstance(value, tuple) else str(value),
+)
+def test_studies_survive_faults_and_signals_in_all_stages(
+    bench: NativeFaults, kinds: Sequence[str], cases: int, seed: int
+) -> None:
     counts: Counter[tuple[str, str]] = Counter()
     bad = []
-    for fault in drawn(cases, seed):
+    for fault in drawn(cases, seed, kinds):
         came, said = bench.outcome(fault)
         counts[fault.stage, came] += 1
         if came not in FINE:
@@ -56,15 +63,3 @@ def check(bench: NativeFaults, cases: int, seed: int) -> None:
     print(table(counts, "stage"))
     assert bad == []
     assert 2 * sum(count for (_, came), count in counts.items() if came == SURVIVED) > cases
-
-
-@pytest.mark.thorough
-def test_studies_survive_faults_in_all_stages(bench: NativeFaults) -> None:
-    assert min(len(operations) for operations in bench.operations.values()) > 1
-    check(bench, CASES, 0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 11))
-def test_studies_survive_many_faults_in_all_stages(bench: NativeFaults, seed: int) -> None:
-    check(bench, 100, seed)
