@@ -92,7 +92,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 25530, "tuner": 17405, "studies": 7932, "dashboards": 5279, "tests": 45383}
+BUDGET = {"solvers": 25530, "tuner": 17405, "studies": 7932, "dashboards": 5279, "tests": 45401}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

@@ -171,7 +171,7 @@ class NativeFaults:
         code = self._forked.run(["worker", "--name", NAME, *home, *end], said, environment)
         ended = self._owner.code()
         if ended:  # the owner may not fail, whatever happens to its worker
-            return 70, f"Traceback of the owner: {ended} {by_owner.read_text()}"
+            return 70 if environment else ended, f"the owner: {ended} {by_owner.read_text()}"
         return (code if environment else 0), said.read_text()  # a worker may come too late
 
     def _cut_power(self, kind: str, disk: Path, generator: np.random.Generator) -> None:

@@ -47,7 +47,7 @@ MANY = [(kinds, cases, seed) for kinds, cases in ((KINDS, 100), (SIGNALS, 50)) f
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kinds", "cases", "seed"),
-    [(KINDS, 60, 0), (SIGNALS, 20, 0), *(pytest.param(*case, marks=pytest.mark.slow) for case in MANY)],
+    [(KINDS, 30, 0), (SIGNALS, 10, 0), *(pytest.param(*case, marks=pytest.mark.slow) for case in MANY)],
     ids=lambda value: f"{value[0]}..." if isinstance(value, tuple) else str(value),
 )
 def test_studies_survive_faults_and_signals_in_all_stages(
