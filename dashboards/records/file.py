@@ -57,6 +57,8 @@ class RecordReader:
         """
         try:
             stat = self.path.stat()
+            if Path(f"{self.path}-journal").exists():  # its tables are being made, or their maker was killed
+                raise FileNotFoundError
         except OSError:
             self._known, self._last, self._file = [], 0, None
             return []

@@ -4,16 +4,45 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 import platformdirs
 
 Content: TypeAlias = bytes | str | Callable[[BinaryIO], object]
+
+_REMEDIES = {
+    errno.ENOSPC: "Free space",
+    errno.EDQUOT: "Free space",
+    errno.EFBIG: "Raise the limit on the size of files (ulimit -f)",
+    errno.EIO: "Check the disk",
+    errno.EROFS: "Make it writable",
+    errno.EACCES: "Make it writable",
+    errno.EPERM: "Make it writable",
+}
+_DRAFT = re.compile(r"\..*\.[0-9a-f]{16}\.tmp")
+
+
+def remedy_of(error: OSError) -> str | None:
+    """Return what helps against an error of a file system, as the beginning of a sentence; None if that is unknown.
+
+    NumPy's error of a write that was cut short, for lack of room, has no number: "10 requested and 3 written".
+    """
+    number = errno.ENOSPC if error.errno is None and str(error).endswith(" written") else error.errno
+    return None if number is None else _REMEDIES.get(number)
+
+
+def remove_drafts(folder: Path, before: float) -> None:
+    """Remove what processes left below a folder that were ended while they wrote, and last wrote before that time."""
+    for draft in folder.rglob(".*.tmp"):
+        with suppress(OSError):
+            if _DRAFT.fullmatch(draft.name) and draft.stat().st_mtime < before:
+                draft.unlink()
 
 
 def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:

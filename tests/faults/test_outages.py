@@ -17,6 +17,7 @@ from optuna.trial import TrialState
 from ranktune.tuner.storage.record import RESTARTS, number_of
 from ranktune.tuner.study.events import read_events
 from tests.faults.test_survival import acknowledged, checked, joined_events, start
+from tests.fuzzing.asked import stable
 from tests.support.engine_samples import graded
 from tests.support.postgres_server import Server
 from tests.tuner.runner import test_joining
@@ -139,3 +140,59 @@ def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Pat
         assert "Traceback" not in text and "error" not in "\n".join(lines).lower()
         warned = [line for line in text.splitlines() if line.startswith("warning:")]
         assert all("the record postgresql://" in line for line in warned), text
+
+
+@pytest.mark.parametrize("signals", [[signal.SIGINT], [signal.SIGTERM, signal.SIGINT]], ids=["once", "twice"])
+def test_a_signal_ends_the_wait_for_a_server(postgres: Server, tmp_path: Path, signals: list[signal.Signals]) -> None:
+    """The server does not come back; once it does, the study goes on to the end."""
+    url, log = postgres.new_database(), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
+    test_joining.write(graded(120, 0), tmp_path / "train.txt")
+    data = ("train.txt", "--test", "none", "--solver", "RankSVM", "--sampler", "random", "--trials", "100")
+    at = ("--name", "n", "--storage", url, "--jobs", "1")
+    owner = test_joining.start(tmp_path, "tune", *data, *at)
+    wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
+    worker = test_joining.start(tmp_path, "worker", *at)
+    wait_for(lambda: '"worker_joined"' in log.read_text(), owner)
+    postgres.stop(signal.SIGQUIT)
+    try:
+        wait_for(lambda: '"storage_away"' in log.read_text(), owner)
+        time.sleep(3.0)  # by now both wait for seconds between two tries
+        for process in (owner, worker):
+            begun = time.monotonic()
+            for number in signals:
+                process.send_signal(number)
+                time.sleep(0.2)
+            _, said = process.communicate(timeout=SOON)
+            assert process.returncode == 130 and time.monotonic() - begun < 15.0, said
+            assert "Interrupted." in said and "Traceback" not in said and postgres.password not in said
+    finally:
+        postgres.start()
+    resumed = test_joining.start(tmp_path, "resume", "n", *at[2:], "--json")
+    out, errors = resumed.communicate(timeout=2 * SOON)
+    assert resumed.returncode == 0, errors
+    assert json.loads(out)["trials"] == 100
+
+
+def test_a_server_that_crashes_in_every_stage_changes_no_result(postgres: Server, tmp_path: Path) -> None:
+    """A second coordinator that comes meanwhile is refused."""
+    test_joining.write(graded(200, 0), tmp_path / "train.txt")
+    tune = ("tune", "train.txt", "--solver", "RankSVM", "--solver", "RidgeRanker", "--sampler", "random", "--json")
+    end = ("--trials", "30", "--jobs", "1")
+    calm = test_joining.start(tmp_path, *tune, *end, "--name", "calm")
+    expected, errors = calm.communicate(timeout=4 * SOON)
+    assert calm.returncode == 0, errors
+    at = ("--name", "n", "--storage", postgres.new_database())
+    owner, log = test_joining.start(tmp_path, *tune, *end, *at), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
+    for stage in ("search", "rescoring", "refitting", "saving", "explaining"):
+        while owner.poll() is None and not (log.exists() and f'"{stage}"' in log.read_text()):
+            time.sleep(0.002)
+        postgres.crash(0.5)
+        if stage == "search":
+            second = test_joining.start(tmp_path, *tune, *end, *at)
+            assert second.wait(4 * SOON) == 2 and "is being run by" in second.communicate()[1]
+    out, errors = owner.communicate(timeout=4 * SOON)
+    assert owner.returncode == 0, errors
+    assert "Traceback" not in errors
+    assert stable(json.loads(out), "") == stable(json.loads(expected.replace("calm", "n")), "")
+    events = Counter(event["event"] for event in read_events(log.parent))
+    assert events["storage_away"] == events["storage_back"] > 0

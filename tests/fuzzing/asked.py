@@ -21,7 +21,9 @@ from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning
 from tests.support.commands import called
 
 NAME = "s"
-TIMES = re.compile(r"seconds|created|begun|ended|time|path|file|folder|report|size|modified|^changed$|^stages$")
+TIMES = re.compile(
+    r"seconds|created|begun|ended|time|path|file|folder|report|size|modified|^changed$|^stages$|^fastest$"
+)
 """Keys of JSON results that say how long something took, or where it is."""
 LONGEST = 1500
 """Characters of a refusal."""

@@ -1,8 +1,18 @@
 /* Loaded before the C library (LD_PRELOAD): the n-th operation of a process on files below a folder fails.
  *
- * FAULT_FOLDER the folder, FAULT_AT n, FAULT_KIND one of enospc, eio, half (half of a write is done, then the process
- * is killed) and kill. Counted are write, pwrite, fsync, fdatasync, ftruncate and rename, also those of SQLite.
- * When a fault is injected, a line is appended to FAULT_LOG.
+ * FAULT_FOLDER the folder, FAULT_AT n, FAULT_KIND one of
+ *   enospc, eio              the operation fails, once
+ *   full, broken, readonly   it and all after it fail: ENOSPC, EIO, EROFS
+ *   eintr, short             it is interrupted before anything is done; a write does half and says so
+ *   half, torn               the first or the second half of a write is done, then the process is killed
+ *   kill                     the process is killed before it
+ *   lies                     what is written from here on is not on the disk: the folder is copied to FAULT_COPY, and
+ *                            the process is killed FAULT_THEN operations later; who restores files has a power cut
+ *   lost                     the same at the next rename, of which FAULT_LOG has the paths
+ *   sigint, sigterm, sighup  it gets that signal FAULT_THEN milliseconds later; twice: SIGINT, and SIGTERM as much later
+ *   stop                     it is stopped then, and goes on a third of a second later
+ * Counted are write, pwrite, fsync, fdatasync, ftruncate, rename, unlink, mkdir and opening that creates, also those of
+ * SQLite. When a fault is injected, a line is appended to FAULT_LOG. FAULT_TRACE gets a line for each operation.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -10,61 +20,123 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-static long count;
+enum { PLAIN, HALF, TORN, SHORT, FAIL };
+
+static long count, fatal;
 
 static int is_below(const char *path) {
     const char *folder = getenv("FAULT_FOLDER");
     return folder && !strncmp(path, folder, strlen(folder));
 }
 
-static int is_below_fd(int fd) {
-    char link[64], path[PATH_MAX];
+static int is_below_fd(int fd, char *path) {
+    char link[64];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t size = readlink(link, path, sizeof path - 1);
-    if (size < 0) return 0;
-    path[size] = 0;
-    return is_below(path);
+    ssize_t size = readlink(link, path, PATH_MAX - 1);
+    path[size < 0 ? 0 : size] = 0;
+    return size > 0 && is_below(path);
 }
 
-static void note(const char *what) {
-    const char *log = getenv("FAULT_LOG");
-    int fd = log ? open(log, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
-    if (fd < 0) return;
+static void note(const char *where, const char *what, const char *path, const void *data, size_t size) {
+    const char *log = getenv(where);
+    int (*opened)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
     ssize_t (*plain)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
-    if (plain(fd, what, strlen(what)) > 0) plain(fd, "\n", 1);
+    int fd = log ? opened(log, O_WRONLY | O_CREAT | O_APPEND, 0600) : -1;
+    if (fd < 0) return;
+    char line[2 * PATH_MAX + 256];
+    int length = snprintf(line, sizeof line, "%s\t%s\t%.*s", what, path, (int)(size < 150 ? size : 150), data ? (const char *)data : "");
+    for (int k = 0; k < length; k++) if ((line[k] < ' ' && line[k] != '\t') || line[k] == 127) line[k] = ' ';
+    line[length++] = '\n';
+    if (plain(fd, line, length) < 0) abort();
     close(fd);
 }
 
-/* Count an operation. Returns 0 where it is not the n-th, 1 where half of it is to be done; else it fails or kills. */
-static int due(const char *what) {
-    const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND");
-    if (!at || !kind || __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST) != atol(at)) return 0;
-    note(what);
+static void copy_folder(void) {
+    char command[2 * PATH_MAX];
+    snprintf(command, sizeof command, "unset LD_PRELOAD; cp -a '%s' '%s'", getenv("FAULT_FOLDER"), getenv("FAULT_COPY"));
+    if (system(command)) abort();
+}
+
+/* Send this process signals later, from a child that holds none of its files. */
+static void send_later(const char *kind, int milliseconds) {
+    pid_t to = getpid();
+    if (fork()) return;
+    for (int fd = 0; fd < 1024; fd++) close(fd);
+    usleep(1000 * milliseconds);
+    kill(to, !strcmp(kind, "stop") ? SIGSTOP : !strcmp(kind, "sigterm") ? SIGTERM : !strcmp(kind, "sighup") ? SIGHUP : SIGINT);
+    usleep(*kind == 't' ? 1000 * milliseconds : 300000);
+    if (!strcmp(kind, "twice")) kill(to, SIGTERM);
+    if (!strcmp(kind, "stop")) kill(to, SIGCONT);
+    _exit(0);
+}
+
+/* Count an operation. Returns how it is to be done; else it fails with errno, or kills. */
+static int due(const char *what, const char *path, const void *data, size_t size) {
+    const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND"), *then = getenv("FAULT_THEN");
+    int saved = errno;
+    if (getenv("FAULT_TRACE")) note("FAULT_TRACE", what, path, data, size);
+    errno = saved;
+    if (!at || !kind) return PLAIN;
+    long now = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST), first = atol(at);
+    int lasts = !strcmp(kind, "full") || !strcmp(kind, "broken") || !strcmp(kind, "readonly");
+    if (fatal && now >= fatal) kill(getpid(), SIGKILL);
+    if (!strcmp(kind, "lost")) {
+        if (now < first || fatal || strcmp(what, "rename")) return PLAIN;
+    } else if (lasts ? now < first : now != first) return PLAIN;
+    if (!lasts || now == first) note("FAULT_LOG", what, path, NULL, 0);
     if (!strcmp(kind, "kill")) kill(getpid(), SIGKILL);
-    if (!strcmp(kind, "half")) return 1;
-    errno = strcmp(kind, "eio") ? ENOSPC : EIO;
-    return -1;
+    if (!strcmp(kind, "lies") || !strcmp(kind, "lost")) {
+        copy_folder();
+        fatal = now + atol(then);
+        errno = saved;
+        return PLAIN;
+    }
+    if (!strncmp(kind, "sig", 3) || !strcmp(kind, "twice") || !strcmp(kind, "stop")) {
+        send_later(kind, atoi(then));
+        errno = saved;
+        return PLAIN;
+    }
+    int writes = strstr(what, "write") != NULL;
+    if (!strcmp(kind, "short")) return writes ? SHORT : PLAIN;
+    if (!strcmp(kind, "half") || !strcmp(kind, "torn")) {
+        if (!writes) kill(getpid(), SIGKILL);
+        return *kind == 'h' ? HALF : TORN;
+    }
+    if (!strcmp(kind, "eintr") && !writes && !strstr(what, "sync")) return PLAIN;
+    errno = !strcmp(kind, "eio") || !strcmp(kind, "broken") ? EIO
+            : !strcmp(kind, "readonly") ? EROFS : !strcmp(kind, "eintr") ? EINTR : ENOSPC;
+    return FAIL;
 }
 
 ssize_t write(int fd, const void *data, size_t size) {
     ssize_t (*plain)(int, const void *, size_t) = dlsym(RTLD_NEXT, "write");
-    int how = is_below_fd(fd) ? due("write") : 0;
-    if (how < 0) return -1;
-    if (how > 0) { plain(fd, data, size / 2); kill(getpid(), SIGKILL); }
+    char path[PATH_MAX];
+    int how = is_below_fd(fd, path) ? due("write", path, data, size) : PLAIN;
+    if (how == FAIL) return -1;
+    if (how == SHORT && size > 1) return plain(fd, data, size / 2);
+    if (how == HALF) plain(fd, data, size / 2);
+    if (how == TORN && lseek(fd, size / 2, SEEK_CUR) >= 0) plain(fd, (const char *)data + size / 2, size - size / 2);
+    if (how == HALF || how == TORN) kill(getpid(), SIGKILL);
     return plain(fd, data, size);
 }
 
 static ssize_t placed(const char *name, int fd, const void *data, size_t size, off64_t at) {
     ssize_t (*plain)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, name);
-    int how = is_below_fd(fd) ? due("pwrite") : 0;
-    if (how < 0) return -1;
-    if (how > 0) { plain(fd, data, size / 2, at); kill(getpid(), SIGKILL); }
+    char path[PATH_MAX];
+    int how = is_below_fd(fd, path) ? due("pwrite", path, NULL, 0) : PLAIN;
+    if (how == FAIL) return -1;
+    if (how == SHORT && size > 1) return plain(fd, data, size / 2, at);
+    if (how == HALF) plain(fd, data, size / 2, at);
+    if (how == TORN) plain(fd, (const char *)data + size / 2, size - size / 2, at + size / 2);
+    if (how == HALF || how == TORN) kill(getpid(), SIGKILL);
     return plain(fd, data, size, at);
 }
 
@@ -73,9 +145,8 @@ ssize_t pwrite64(int fd, const void *data, size_t size, off64_t at) { return pla
 
 static int on_fd(const char *name, int fd) {
     int (*plain)(int) = dlsym(RTLD_NEXT, name);
-    int how = is_below_fd(fd) ? due(name) : 0;
-    if (how > 0) kill(getpid(), SIGKILL);
-    return how < 0 ? -1 : plain(fd);
+    char path[PATH_MAX];
+    return is_below_fd(fd, path) && due(name, path, NULL, 0) == FAIL ? -1 : plain(fd);
 }
 
 int fsync(int fd) { return on_fd("fsync", fd); }
@@ -83,14 +154,41 @@ int fdatasync(int fd) { return on_fd("fdatasync", fd); }
 
 int ftruncate64(int fd, off64_t size) {
     int (*plain)(int, off64_t) = dlsym(RTLD_NEXT, "ftruncate64");
-    int how = is_below_fd(fd) ? due("ftruncate") : 0;
-    if (how > 0) kill(getpid(), SIGKILL);
-    return how < 0 ? -1 : plain(fd, size);
+    char path[PATH_MAX];
+    return is_below_fd(fd, path) && due("ftruncate", path, NULL, 0) == FAIL ? -1 : plain(fd, size);
 }
 
 int rename(const char *from, const char *to) {
     int (*plain)(const char *, const char *) = dlsym(RTLD_NEXT, "rename");
-    int how = is_below(to) ? due("rename") : 0;
-    if (how > 0) kill(getpid(), SIGKILL);
-    return how < 0 ? -1 : plain(from, to);
+    char paths[2 * PATH_MAX];
+    snprintf(paths, sizeof paths, "%s\t%s", from, to);
+    return is_below(to) && due("rename", paths, NULL, 0) == FAIL ? -1 : plain(from, to);
 }
+
+int unlink(const char *path) {
+    int (*plain)(const char *) = dlsym(RTLD_NEXT, "unlink");
+    return is_below(path) && due("unlink", path, NULL, 0) == FAIL ? -1 : plain(path);
+}
+
+int mkdir(const char *path, mode_t mode) {
+    int (*plain)(const char *, mode_t) = dlsym(RTLD_NEXT, "mkdir");
+    return is_below(path) && due("mkdir", path, NULL, 0) == FAIL ? -1 : plain(path, mode);
+}
+
+static int opening(const char *name, const char *path, int flags, mode_t mode) {
+    int (*plain)(const char *, int, ...) = dlsym(RTLD_NEXT, name);
+    return flags & O_CREAT && is_below(path) && due("create", path, NULL, 0) == FAIL ? -1 : plain(path, flags, mode);
+}
+
+static mode_t mode_of(int flags, va_list more) { return flags & O_CREAT ? va_arg(more, mode_t) : 0; }
+
+#define OPENING(name)                                   \
+    int name(const char *path, int flags, ...) {        \
+        va_list more;                                   \
+        va_start(more, flags);                          \
+        mode_t mode = mode_of(flags, more);             \
+        va_end(more);                                   \
+        return opening(#name, path, flags, mode);       \
+    }
+OPENING(open)
+OPENING(open64)

@@ -2,6 +2,7 @@
 
 `python -m tests.fuzzing.forked` reads orders from standard input, a line of JSON each: the arguments of `ranktune`, the
 variables of its environment, and the file for what it says. It answers each with the code that the process ended with.
+What a command had to load that ended well is loaded here too, for those after it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
@@ -49,10 +52,24 @@ class Forked:
 
     def run(self, arguments: Sequence[str], said: Path, environment: Mapping[str, str] | None = None) -> int:
         """Run a command and return how it ended, -9 if it was killed; said gets what it writes to standard error."""
+        self.begin(arguments, said, environment)
+        return self.code()
+
+    def begin(self, arguments: Sequence[str], said: Path, environment: Mapping[str, str] | None = None) -> None:
+        """Begin to run a command; `code` waits for its end."""
         order = {"arguments": arguments, "said": str(said), "environment": dict(environment or {})}
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
+
+    def has_ended(self) -> bool:
+        """Return whether the command that was begun has ended."""
+        assert self._process.stdout is not None
+        return bool(select.select([self._process.stdout], [], [], 0.0)[0])
+
+    def code(self) -> int:
+        """Wait for the command that was begun, and return how it ended."""
+        assert self._process.stdout is not None
         return int(self._process.stdout.readline())
 
 
@@ -70,8 +87,14 @@ def _obey(order: Mapping[str, object]) -> int:
     arguments, said = order["arguments"], str(order["said"])
     environment = order["environment"]
     assert isinstance(arguments, list) and isinstance(environment, dict)
+    known, (reading, writing) = set(sys.modules), os.pipe()
     child = os.fork()
     if child:
+        os.close(writing)
+        with os.fdopen(reading) as loaded:
+            for name in loaded.read().split():
+                with suppress(ImportError):  # names that a package makes up
+                    importlib.import_module(name)
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     code = 1
     try:
@@ -81,6 +104,8 @@ def _obey(order: Mapping[str, object]) -> int:
         code = _command(arguments)
         sys.stdout.flush()
         sys.stderr.flush()
+        if code == 0 and not environment.get("FAULT_AT"):
+            os.write(writing, " ".join(sys.modules.keys() - known).encode())
     finally:
         os._exit(code)
 

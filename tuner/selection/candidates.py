@@ -34,6 +34,7 @@ class Candidate:
     scores   (n_documents,) float32, of the development documents on fresh folds; None likewise
     trials   how many trials of its solver succeeded; seconds: wall time of its own, and repeated the share of it that a
              fit repeats
+    path     parameter and values that its trial went along, each fit from the one before; "" and () if it did not
     members  of a blend, with their shares in the order of params
     """
 
@@ -47,6 +48,7 @@ class Candidate:
     place: int = 0
     seconds: float = 0.0
     repeated: float = 1.0
+    path: tuple[str, tuple[float, ...]] = ("", ())
     scores: NDArray[np.float32] | None = None
     members: tuple[Candidate, ...] = field(default=())
     vali_weights: Floats | None = None

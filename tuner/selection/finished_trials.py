@@ -99,10 +99,19 @@ def best_candidates(
                     place=place,
                     seconds=seconds[number_of(trial)],
                     repeated=repeated(trial),
+                    path=_path_of(trial, space.split(trial.params)[1]),
                     vali_weights=record.weights,
                 )
             )
     return sorted(candidates, key=lambda candidate: (-candidate.value, candidate.number))
+
+
+def _path_of(trial: FrozenTrial, parameters: Mapping[str, Value]) -> tuple[str, tuple[float, ...]]:
+    """Return the parameter and the values that a trial went along; rounds of boosting need no others before them."""
+    for name, points in dict[str, list[tuple[float, float]]](trial.user_attrs.get(PATH) or {}).items():
+        if isinstance(parameters.get(name), float):
+            return name, tuple(value for value, _ in points)
+    return "", ()
 
 
 def _whole(trials: Sequence[FrozenTrial]) -> tuple[list[FrozenTrial], dict[int, float]]:

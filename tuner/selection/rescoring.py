@@ -83,7 +83,8 @@ def _of_trials(
             candidates[k] = replace(candidates[k], scores=scores)
         elif margin * candidates[k].seconds < left:
             left -= margin * candidates[k].seconds
-            repeated[k] = replace(task, keep_scores=True)
+            name, path = candidates[k].path  # the same fits as in the trial, so that blends are the same
+            repeated[k] = replace(task, keep_scores=True, path_parameter=name, path=path)
     for k, outcome in _evaluated(executor, repeated):
         candidates[k] = replace(candidates[k], scores=None if outcome.scores is None else outcome.scores[documents])
     return candidates

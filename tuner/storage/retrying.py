@@ -20,7 +20,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from ranktune.solvers.core.errors import RankTuneWarning, StudyError
+from ranktune.solvers.core.files import remedy_of
 from ranktune.tuner.study.secrets import HIDDEN, without_secrets
+from ranktune.tuner.workers.interrupts import since_interrupt
 
 T = TypeVar("T")
 OnEvent = Callable[[str, str], None]
@@ -31,22 +33,14 @@ PATIENCE = 600.0
 """Seconds to wait for a database that is away."""
 
 SHORTEST, LONGEST = 0.1, 5.0  # seconds between two tries
+HURRIED = 2.0
+"""Seconds to wait for a database that is away once this process was asked to end."""
 STARTING = 60.0
 """Seconds to wait at least for a server that is starting up."""
 
 _FULL = "Free space, then `ranktune resume` goes on."
 _DISK = "Check the disk, then `ranktune resume` goes on."
 _FILES = "Make it writable, then `ranktune resume` goes on."
-_BY_ERRNO = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EFBIG: "Raise the limit on the size of files (ulimit -f), then `ranktune resume` goes on.",
-    errno.EIO: _DISK,
-    errno.EROFS: _FILES,
-    errno.EACCES: _FILES,
-    errno.EPERM: _FILES,
-    errno.ENOENT: "Put the study's folder back, then `ranktune resume` goes on.",
-}
 _BY_SQLITE = {
     "database or disk is full": _FULL,
     "disk I/O error": _DISK,
@@ -65,6 +59,15 @@ _BY_POSTGRES = (
     (r"No space left on device|could not extend file", "53100", "Free space on the server, then `ranktune resume`."),
 )
 _PASSING = ("08", "57P", "40001", "40P01", "53300", "55P03")  # SQLSTATEs that pass: connection, shutdown, conflict
+
+
+def _sleep(seconds: float) -> None:
+    """Sleep, and not much longer once this process was asked to end: the handler of a signal ends no sleep."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0.0:
+        time.sleep(min(left, SHORTEST))
+        if since_interrupt():
+            return
 
 
 @dataclass(frozen=True)
@@ -88,9 +91,11 @@ def retrying(
     patience: float = PATIENCE,
     quietly: bool = False,
     clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], None] = _sleep,
 ) -> T:
     """Return what operation returns, retried for `patience` seconds while the database is away.
+
+    Once the process was asked to end, HURRIED seconds are enough.
 
     A warning is given, and on_event called, when it is away and when it is back, unless `quietly`. Raises StudyError,
     of one line, if waiting is no help or takes too long.
@@ -119,6 +124,11 @@ def retrying(
             raise StudyError(
                 f"the record {where} did not answer for {patience:.0f} seconds: {fault.cause}. "
                 "Check the address, and that the server runs; what had finished is kept."
+            )
+        if since_interrupt() > HURRIED:
+            raise StudyError(
+                f"the record {where} does not answer, and the process was asked to end: {fault.cause}. "
+                "What had finished is kept."
             )
         engine.dispose()  # connections that a restarted server has forgotten
         sleep(pause)
@@ -166,11 +176,11 @@ def _chain(error: BaseException) -> list[BaseException]:
 
 def fault_of_file(error: OSError) -> Fault | None:
     """Return why a file could not be used, None if no remedy is known."""
-    remedy = _BY_ERRNO.get(error.errno or 0)
+    remedy = "Put the study's folder back" if error.errno == errno.ENOENT else remedy_of(error)
     if remedy is None:
         return None
     name = f" ({error.filename})" if error.filename else ""
-    return Fault(f"{error.strerror or error}{name}", remedy)
+    return Fault(f"{error.strerror or error}{name}", f"{remedy}, then `ranktune resume` goes on.")
 
 
 def _fault_of_database(error: BaseException, dialect: str) -> Fault | None:

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
-from ranktune.solvers.core.files import sync_folder
+from ranktune.solvers.core.files import remedy_of, remove_drafts, sync_folder
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import FOLDER as DIGESTS
 from ranktune.tuner.splits.sealing import is_written, read_sealed, write_sealed
@@ -230,8 +230,10 @@ class StudyFolder:
     def owned(self) -> Iterator[None]:
         """Hold the lock of the study. Raises BeingRun (a StudyError) that names the holder."""
         with owning(self.path):
+            begun = (self.path / LOCK).stat().st_mtime
             try:
                 yield
+                remove_drafts(self.path, begun)  # at the end: a worker may have been writing when this began
             finally:
                 if not self.has_begun:  # the study did not begin: its name is free again
                     self._remove()
@@ -261,8 +263,8 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise StudyError(
-            f"cannot write to {path}: {error.strerror or error}. Make room there, or choose another home (home= or "
-            "RANKTUNE_HOME), then run it again: trials that had finished are kept."
+            f"cannot write to {path}: {error.strerror or error}. {remedy_of(error) or 'Check the place'}, or choose "
+            "another home (home= or RANKTUNE_HOME), then run it again: trials that had finished are kept."
         ) from None
 
 

@@ -13,10 +13,14 @@ from ranktune.solvers.core.errors import ParameterError
 HIDDEN = "***"
 
 _RULES = (
-    (re.compile(r"(://[^\s/?#@:'\"]*):[^\s@'\"]*@"), rf"\1:{HIDDEN}@"),  # postgresql://user:password@host
-    # A password may stand in the query of a URL and in a connection string, quoted or not.
+    # postgresql://user:password@host, where a password may hold quotes and an @
+    (re.compile(r"(://[^\s/?#@:]*):[^\s]*@"), rf"\1:{HIDDEN}@"),
+    # A password may stand in the query of a URL, in a connection string, and in JSON or YAML, quoted or not.
     (
-        re.compile(r"(?i)\b(\w*pass(?:word|wd|file)?|\w*token|\w*secret\w*)(\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&'\",;)]+)"),
+        re.compile(
+            r"(?i)\b(\w*(?:pass(?:word|wd|file|phrase)|token|secret\w*)['\"]?\s*[=:]|\w*pass\s*=)(\s*)"
+            r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s&'",;)]+)"""
+        ),
         rf"\1\2{HIDDEN}",
     ),
 )

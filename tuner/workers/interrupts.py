@@ -9,6 +9,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -16,6 +17,14 @@ from typing import Any, Self
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 """Ctrl-C, a request to end, and a closed terminal: they are handled alike."""
+
+
+_asked_to_end: list[float] = []  # when, by a steady clock
+
+
+def since_interrupt() -> float:
+    """Return the seconds since this process was asked to end, 0 if it was not."""
+    return time.monotonic() - _asked_to_end[0] if _asked_to_end else 0.0
 
 
 class Interrupted(KeyboardInterrupt):
@@ -48,8 +57,7 @@ class Interrupts:
         if threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
                 handler = signal.getsignal(number)
-                enclosing = getattr(handler, "__self__", None)
-                if isinstance(enclosing, Interrupts):
+                if isinstance(enclosing := _owner_of(number), Interrupts):
                     self.requested |= enclosing.requested
                 elif handler not in (signal.SIG_DFL, signal.default_int_handler):
                     continue
@@ -60,6 +68,8 @@ class Interrupts:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+        if not any(isinstance(_owner_of(number), Interrupts) for number in SIGNALS):
+            _asked_to_end.clear()
         if sys.unraisablehook == self._report_lost:
             sys.unraisablehook = self._hook
         if kind is None or issubclass(kind, Exception):  # an error after an interrupt is mostly its consequence
@@ -86,8 +96,14 @@ class Interrupts:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         first, self.requested = not self.requested, True
+        _asked_to_end.append(time.monotonic())
         if not (first and self._deferred):
             raise KeyboardInterrupt
+
+
+def _owner_of(number: int) -> object:
+    """Return the object whose method handles a signal, None without one."""
+    return getattr(signal.getsignal(number), "__self__", None)
 
 
 def ignore_more() -> None:

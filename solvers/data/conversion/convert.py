@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.files import atomic_folder
+from ranktune.solvers.core.files import atomic_folder, remedy_of
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
@@ -43,8 +43,8 @@ def write_converted(
         raise exists from None
     except OSError as error:
         raise DataError(
-            f"{output}: cannot be written ({error.strerror or error}). Nothing is left there. Make room, or write to "
-            "another folder."
+            f"{output}: cannot be written ({error.strerror or error}). Nothing is left there. "
+            f"{remedy_of(error) or 'Check the place'}, or write to another folder."
         ) from None
     return read_queries(output, check=False)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -110,3 +112,20 @@ def test_only_studies_are_listed(home: Path) -> None:
     for name in ("no-study", "..", "", ".", "s/", "s/../s", "/", "S"):
         assert watching.find(name) is None
     assert Watching(home / "nowhere").names() == []
+
+
+KILLED = """
+import os, sqlite3, sys
+connection = sqlite3.connect(sys.argv[1], isolation_level=None)
+connection.execute("PRAGMA cache_size=1")
+connection.execute("BEGIN")
+for k in range(40):
+    connection.execute(f"CREATE TABLE t{k} (a)")
+os._exit(0)
+"""
+
+
+def test_a_record_whose_maker_was_killed_has_no_trials(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", KILLED, tmp_path / "record.db"], check=True)
+    assert (tmp_path / "record.db-journal").exists()
+    assert RecordReader(tmp_path / "record.db").trials() == []

@@ -22,6 +22,15 @@ URLS = (
     "host=h password = 'SECRET' user=me",
     r"password='it\'s SECRET' host=h",
     "postgresql://me:SEC/SECRET@h/db",
+    "postgresql://me:it's:SECRET@h/db",
+    "postgresql://o'me:SEC@SECRET@h/db",
+    """{'url': "postgresql://me:SECRET"x'@h/db"}""",
+)
+TEXTS = (
+    "password: SECRET",
+    "{'api_token': 'SEC SECRET'}",
+    '{"password":"SEC\\"SECRET","a":1}',
+    "Client_Secret = SECRET;a",
 )
 
 
@@ -39,6 +48,11 @@ def test_secrets_are_hidden_wherever_they_stand(url: str) -> None:
         assert shown.startswith("ranktune tune a.txt ")
         assert "SECRET" not in shown, shown
     assert "SECRET" not in without_secrets(f"cannot connect to {url}: refused")
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_secrets_of_settings_are_hidden(text: str) -> None:
+    assert "SECRET" not in without_secrets(text) and "***" in without_secrets(text)
 
 
 def test_only_names_of_other_options_and_programs_are_shown() -> None:

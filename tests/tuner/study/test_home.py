@@ -14,7 +14,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import ParameterError, StudyError
-from ranktune.tuner.study.home import FORMAT, StudyFolder, find_folder, make_folder
+from ranktune.tuner.study.home import FORMAT, StudyFolder, find_folder, make_folder, writing
 from tests.support.commands import ended
 from tests.support.engine_samples import graded
 from tests.support.released_studies import ASSETS, FINISHED, UNFINISHED, unpacked
@@ -166,9 +166,31 @@ def test_the_declaration_is_whole_or_as_it_was(tmp_path: Path, monkeypatch: pyte
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StudyError, match=r"cannot write to .*: No space left on device\. Make room there"):
+    with pytest.raises(StudyError, match=r"cannot write to .*: No space left on device\. Free space, or"):
         folder.declare(folder.study(), folder.digests())
     assert (folder.path / "study.json").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("code", "remedy"),
+    [(errno.ENOSPC, "Free space"), (errno.EIO, "Check the disk"), (errno.EROFS, "Make it writable")],
+)
+def test_an_error_of_the_system_is_told_with_what_helps(code: int, remedy: str, tmp_path: Path) -> None:
+    with pytest.raises(StudyError, match=rf"{os.strerror(code)}\. {remedy}, or choose"), writing(tmp_path):
+        raise OSError(code, os.strerror(code))
+
+
+def test_drafts_of_a_killed_process_are_removed_at_the_end(tmp_path: Path) -> None:
+    folder = StudyFolder(unpacked(ASSETS / f"format-{FORMAT}", tmp_path) / UNFINISHED)
+    names = [f".x.npz.{digit * 16}.tmp" for digit in "0a"]
+    dead, other, alive = (folder.path / name for name in (names[0], ".x.tmp", f"artifacts/{names[1]}"))
+    alive.parent.mkdir(exist_ok=True)
+    for path in (dead, other):
+        path.touch()
+        os.utime(path, (0, 0))
+    with folder.owned():
+        alive.touch()
+    assert [path.exists() for path in (dead, other, alive)] == [False, True, True]
 
 
 def test_data_that_find_no_room_are_told_and_those_of_before_are_kept(tmp_path: Path) -> None:

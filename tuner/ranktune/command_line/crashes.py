@@ -94,8 +94,10 @@ def _cause(error: BaseException) -> str:
 def _remedy(error: BaseException) -> str:
     if _is_lack_of_memory(error):
         return "give it more memory or less data"
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "make room there"
+    from ranktune.solvers.core.files import remedy_of
+
+    if isinstance(error, OSError) and (remedy := remedy_of(error)):
+        return remedy[0].lower() + remedy[1:]
     return "please report it with that file"
 
 

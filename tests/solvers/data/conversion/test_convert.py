@@ -189,7 +189,9 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     source = tmp_path / "data.txt"
     source.write_text("".join(random_lines(0, 300, 6, 5, 1.0)))
     done = subprocess.run([sys.executable, "-c", FULL, source, tmp_path / "made"], capture_output=True, text=True)
-    assert "made: cannot be written (File too large). Nothing is left there. Make room" in done.stdout, done.stderr
+    assert "made: cannot be written (File too large). Nothing is left there. Raise the limit" in done.stdout, (
+        done.stderr
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["data.txt"]
 
 
