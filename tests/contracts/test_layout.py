@@ -92,7 +92,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 25522, "tuner": 17378, "studies": 8287, "dashboards": 5277, "tests": 45226}
+BUDGET = {"solvers": 25523, "tuner": 17378, "studies": 8293, "dashboards": 5277, "tests": 45230}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

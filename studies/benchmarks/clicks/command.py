@@ -20,7 +20,7 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.split import Split
 from ranktune.studies.benchmarks.cases import seeds_of
-from ranktune.studies.benchmarks.clicks.learning import USERS, logging_scores, measured
+from ranktune.studies.benchmarks.clicks.learning import CTR, MODELS, USERS, logging_scores, measured
 from ranktune.studies.benchmarks.clicks.outcomes import INTERVALS, LOG, Key, intervals, propensities, rankings
 from ranktune.studies.benchmarks.clicks.policies import Pages, coverage, open_bandit
 from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
@@ -35,6 +35,9 @@ def main(
     users: Annotated[
         list[str] | None, typer.Option(help=f"How users click: {'; '.join(USERS)}. Repeatable. (default: all)")
     ] = None,
+    model: Annotated[
+        list[str] | None, typer.Option(help=f"Besides {CTR}: {', '.join(MODELS[1:])}. Repeatable. (default: all)")
+    ] = None,
     sessions: Annotated[int, typer.Option(help="Sessions of a log.", min=1)] = 100_000,
     seeds: Annotated[str, typer.Option(help="Seeds of logs: so many, or first:last without the last.")] = "1",
     replications: Annotated[int, typer.Option(help="Small logs for intervals; 0: none.", min=0)] = 500,
@@ -44,9 +47,10 @@ def main(
     keep_in: KeptIn = None,
 ) -> list[Table]:
     """Compare click models on logs of users whose behaviour is known."""
-    for name in users or ():
-        if name not in USERS:
-            raise ParameterError(f"there are no users '{name}'. {nearest(name, USERS)}")
+    for known_names, what, chosen in ((USERS, "users", users), (MODELS, "model", model)):
+        for name in chosen or ():
+            if name not in known_names:
+                raise ParameterError(f"there are no {what} '{name}'. {nearest(name, known_names)}")
     options: ReadOptions = {"missing": "zero", **read_options(qid, drop)}
     splits = {
         (case.name, split.name): split
@@ -56,9 +60,14 @@ def main(
     }
     marks = {place: f"{ranktune.__version__} {fingerprint_of(split)}" for place, split in splits.items()}
 
+    models = ",".join(name for name in MODELS if name == CTR or not model or name in model)
+
     def planned(kind: str, size: int, numbers: Sequence[int]) -> list[Key]:
         every = product(numbers, users or USERS, splits)
-        return [Key(kind, *place, name, size, seed, marks[place]) for seed, name, place in every]
+        return [
+            Key(kind, *place, name, size, seed, models if kind == LOG else "", marks[place])
+            for seed, name, place in every
+        ]
 
     def run(key: Key) -> Json:
         found = _run(key, splits[key.data, key.fold])
@@ -82,7 +91,7 @@ def _run(key: Key, split: Split) -> Json:
     """Return what is measured of one log, or of the replications of small logs."""
     users = USERS[key.users]
     if key.kind == LOG:
-        return measured(split, users, key.size, key.seed)
+        return measured(split, users, key.size, key.seed, key.models.split(","))
     train, generator = split.train, np.random.default_rng(key.seed)
     scores = [logging_scores(train, generator)(train) for _ in range(2)]  # of the log's policy and of a new one
     return coverage(Pages.of(train, users, *scores), users, key.size, generator)

@@ -7,7 +7,7 @@ so that its gain is linear, as the solvers' gain "auto" is for such grades. Judg
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 
@@ -48,20 +48,17 @@ SPREAD = 0.5
 """Noise of the scores of the log's ranker, relative to their standard deviation."""
 
 
+MODELS = (CTR, "COEC", "PBM", "joint", "trust")
+
+
 def models_of(train: Queries) -> dict[str, ClickModel]:
     """Return the models that are compared, by name."""
     query = np.repeat([str(name) for name in train.query_ids], train.lengths).tolist()
     features = PairFeatures(query, [str(row) for row in range(train.n_documents)], train.features)
-    return {
-        CTR: ClickRate(),
-        "COEC": COEC(),
-        "PBM": PositionBased(),
-        "joint": Joint(features),
-        "trust": TrustBias(),
-    }
+    return dict(zip(MODELS, (ClickRate(), COEC(), PositionBased(), Joint(features), TrustBias()), strict=True))
 
 
-def measured(split: Split, users: Users, sessions: int, seed: int) -> Json:
+def measured(split: Split, users: Users, sessions: int, seed: int, models: Collection[str]) -> Json:
     """Return the errors of propensities, the metric of each ranker by test query, and why models failed."""
     generator, train, test = np.random.default_rng(seed), split.train, given(split, "test")
     logging = logging_scores(train, generator)
@@ -70,6 +67,8 @@ def measured(split: Split, users: Users, sessions: int, seed: int) -> Json:
     learnt = {FULL: train, SHOWN: judged(train, counts.document[counts.firsts], users.attraction(train.grades))}
     found: Json = {"propensities": {}, "failures": {}}
     for name, model in models_of(train).items():
+        if name not in models:
+            continue
         try:
             fitted = model.fit(counts)
         except RankTuneError as error:

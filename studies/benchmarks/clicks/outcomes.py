@@ -20,6 +20,7 @@ SIGNIFICANT = 0.05
 class Key(NamedTuple):
     """What a result belongs to: a log of so many sessions, or intervals from so many small logs.
 
+    models  of clicks
     mark    the version, and a digest of the queries
     """
 
@@ -29,6 +30,7 @@ class Key(NamedTuple):
     users: str
     size: int
     seed: int
+    models: str
     mark: str
 
 
