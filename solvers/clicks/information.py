@@ -101,8 +101,12 @@ def precision(
 
 
 def _own_estimate(counts: Counts, row: Ints, slope: Floats, offset: Floats, relevance: Floats) -> Floats:
-    """Return the relevance under which a pair's clicks are most likely, between half a click and certainty."""
-    half = np.minimum(0.5 / np.maximum(counts.by_pair(counts.shown * slope[row]), 1.0), 0.5)
+    """Return the relevance under which a pair's clicks are most likely, between half a click and certainty.
+
+    Half a click is above the relevance at which clicks are impossible at some position.
+    """
+    none = float(np.max(-offset[slope > 0.0] / slope[slope > 0.0], initial=0.0))
+    half = none + np.minimum(0.5 / np.maximum(counts.by_pair(counts.shown * slope[row]), 1.0), 0.5) * (1.0 - none)
     mean = np.clip(relevance, half, MOST)
     for _ in range(SCORING_STEPS):
         p = np.clip(offset[row] + slope[row] * mean[counts.pair], LEAST, MOST)

@@ -30,6 +30,7 @@ from ranktune.studies.benchmarks import (
     truth,
 )
 from ranktune.studies.benchmarks.boosting.command import main as boosting
+from ranktune.studies.benchmarks.clicks.command import main as clicks
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
@@ -82,6 +83,7 @@ def _added(
 
 for name, main in (
     ("boosting", boosting),
+    ("clicks", clicks),
     ("counting", counting.main),
     ("jobs", coordinator.jobs),
     ("memory", memory.of_fits),

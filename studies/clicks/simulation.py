@@ -43,6 +43,14 @@ class Users:
             return examined * (1.0 - 0.01 * position), examined * 0.3 / position
         return examined, np.zeros(len(position))
 
+    def probabilities(self, attraction: Floats) -> Floats:
+        """Return the probabilities of the clicks that `clicks` draws, (n_sessions, n_positions)."""
+        if self.kind == "cascade":
+            goes_on = np.cumprod(1.0 - attraction, axis=1)
+            return np.asarray(attraction * np.hstack([np.ones((len(attraction), 1)), goes_on[:, :-1]]))
+        up, down = self.rates(np.arange(1, attraction.shape[1] + 1))
+        return np.asarray(down + (up - down) * attraction)
+
     def clicks(self, attraction: Floats, generator: np.random.Generator) -> Mask:
         """Return the clicks of sessions, (n_sessions, n_positions), on documents of that attraction."""
         attracts = generator.random(attraction.shape) < attraction

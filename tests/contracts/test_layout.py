@@ -59,7 +59,7 @@ LAYERS = {
         ("splits",),
         ("policy.policy",),
     ),
-    "studies": (("laboratory",), ("clicks", "benchmarks"), ("papers",), ("rankings",), ("api_search",)),
+    "studies": (("laboratory",), ("benchmarks",), ("clicks", "papers"), ("rankings",), ("api_search",)),
     "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
 }
 """From top to bottom: a package may import those of the lines below it, and none beside it. A package inside of
@@ -92,7 +92,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 25704, "tuner": 17478, "studies": 8053, "dashboards": 5279, "tests": 45920}
+BUDGET = {"solvers": 25716, "tuner": 17478, "studies": 8414, "dashboards": 5279, "tests": 45990}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

@@ -58,9 +58,17 @@ def test_a_policy_that_is_the_log_has_the_mean_of_its_rewards() -> None:
         doubly_robust(click, one, session, click, click),
     ):
         assert estimate.value == pytest.approx(click.mean(), rel=1e-12)
-    by_session = click.reshape(-1, 3).mean(axis=1)
-    margin = (ips(click, one, session).high - click.mean()) / (by_session.std(ddof=1) / math.sqrt(50))
+    half = (session % 2).astype(float)  # as often above the mean as below it
+    margin = (ips(half, one, session).high - 0.5) / (0.5 / math.sqrt(49))
     assert margin == pytest.approx(2.0096, abs=1e-4)  # Student's t, 49 degrees of freedom
+
+
+def test_intervals_of_rare_clicks_are_not_too_low() -> None:
+    generator, session, one = np.random.default_rng(4), np.arange(400), np.ones(400)
+    clicks = (generator.random((3000, 400)) < 0.03).astype(float)
+    found = [ips(click, one, session) for click in clicks]
+    below, above = np.mean([[0.03 > each.high, 0.03 < each.low] for each in found], axis=0)
+    assert max(below, above) < 0.03  # Student's t alone: 0.05 are below the truth
 
 
 def test_clipping_is_said_and_lowers_the_estimate() -> None:

@@ -172,6 +172,10 @@ def test_trust_is_found_where_pairs_have_many_clicks() -> None:
     up, down = users.rates(found.position)
     slope = (up - down) / (up - down)[0]
     error = np.abs(found.value - slope)[1:]
+    row = counts.position - 1
+    assert (
+        fitted.offset[row] + found.value[row] * fitted.precision.mean[counts.pair] > 0.0
+    ).all()  # clicks are possible
     assert (error < 3.5 * found.standard_error[1:]).all() and (error / slope[1:] < 0.25).all()
     assert np.abs(fitted.offset - (down - slope * down[0])).max() < 0.02
     plain = PositionBased().fit(counts)
