@@ -28,6 +28,7 @@ SECTIONS = {
     "Results": ("ranktune.tuner.selection.results", ["Result", "Row", "Gain", "Interval"]),
     "Comparisons": ("ranktune.tuner.statistics.comparisons", ["Comparison"]),
     "Tuning in one pass": ("ranktune.tuner.one_pass.result", ["OnePassResult"]),
+    "Judgments from clicks": ("ranktune.solvers.clicks.judging.judged", ["JudgedLog"]),
     "Events": ("ranktune.tuner.study.events", ["read_events"]),
     "Trials on joblib": ("ranktune.tuner.workers.clusters.joblib_executor", ["JoblibWorkers"]),
 }

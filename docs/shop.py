@@ -1,15 +1,18 @@
-"""The files that pages speak of: python -m ranktune.docs.shop FOLDER.
+"""The files that pages speak of: python -m ranktune.docs.shop FOLDER [clicks].
 
 A search log of an invented shop: 300 searches with 12 products each. `bought` is 0 (shown), 1 (put in the basket) or 2
 (bought); products are bought that match the query, are cheap for it, and are new. shop.csv holds the older searches,
 new.csv the most recent ones. today.txt has the scores that ranked new.csv, one a line, as today's ranking.
+
+clicks.csv is a click log of the searches of shop.csv, 60 sessions each. Users look at place k with probability 1/k, and
+click what they look at the likelier the better it is.
 """
 
 from __future__ import annotations
 
 import csv
 import sys
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -57,5 +60,27 @@ def write_shop(folder: Path, seed: int = 0) -> None:
     (folder / "today.txt").write_text("\n".join(scores) + "\n")
 
 
+def write_clicks(folder: Path, sessions: int = 60, seed: int = 0) -> None:
+    """Write clicks.csv into a folder that has shop.csv."""
+    generator = np.random.default_rng(seed)
+    with (folder / "shop.csv").open(newline="") as file:
+        products = list(csv.DictReader(file))
+    attraction = np.array([0.05, 0.4, 0.8])[[int(row["bought"]) for row in products]].reshape(-1, PRODUCTS)
+    rank = np.array([float(row["bm25_title"]) + 0.5 * float(row["bm25_text"]) for row in products])
+    places = np.arange(1, PRODUCTS + 1)
+    begun = datetime(2026, 3, 1)
+    rows: list[object] = ["time,session,query,sku,rank,click"]
+    for session, search in enumerate(generator.permutation(np.repeat(np.arange(len(attraction)), sessions))):
+        shown = np.argsort(-rank[search * PRODUCTS :][:PRODUCTS] - generator.normal(0, 2, PRODUCTS))
+        clicks = generator.random(PRODUCTS) < attraction[search, shown] / places
+        time = (begun + timedelta(minutes=session)).isoformat()
+        for place, k, click in zip(places, shown, clicks, strict=True):
+            product = products[search * PRODUCTS + k]
+            rows.append(f"{time},u{session:05},{product['search']},{product['sku']},{place},{int(click)}")
+    (folder / "clicks.csv").write_text("\n".join(map(str, rows)) + "\n")
+
+
 if __name__ == "__main__":
     write_shop(Path(sys.argv[1]))
+    if "clicks" in sys.argv[2:]:
+        write_clicks(Path(sys.argv[1]))

@@ -84,6 +84,15 @@ class Counts:
         found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         return np.where((known[found] == wanted) & (query >= 0) & (document >= 0), found, -1)
 
+    def rows_of(self, batch: Impressions) -> Ints:
+        """Return the row of each impression, (n_impressions,), of a batch of the log that was counted."""
+        width = [len(self.documents), int(self.position.max()) + 1]
+
+        def codes(part: Counts | Impressions) -> Ints:
+            return (part.query * width[0] + part.document) * width[1] + part.position
+
+        return as_ints(np.searchsorted(codes(self), codes(batch)))
+
 
 def sums(group: Ints, values: Floats, n: int) -> Floats:
     """Return the sums of values by group, (n,)."""

@@ -48,10 +48,15 @@ class Judgments:
         import polars  # takes a moment, which fits do not need
 
         path = Path(path)
+        check_ending(path)
         table = polars.DataFrame({field.name: getattr(self, field.name) for field in fields(self)}, nan_to_null=True)
         if path.suffix == ".csv":
             atomic_write(path, table.write_csv())
-        elif path.suffix == ".parquet":
-            atomic_write(path, table.write_parquet)
         else:
-            raise ParameterError(f"{path}: judgments are written as .csv or .parquet, by the ending of the name.")
+            atomic_write(path, table.write_parquet)
+
+
+def check_ending(path: Path) -> None:
+    """Raise ParameterError for a file whose ending does not tell how judgments are written."""
+    if path.suffix not in (".csv", ".parquet"):
+        raise ParameterError(f"{path}: judgments are written as .csv or .parquet, by the ending of the name.")

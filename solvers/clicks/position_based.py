@@ -245,7 +245,7 @@ class _Fit:
         if links.sum() < 2:
             raise DataError(
                 f"no two positions share two pairs of a query and a document with {MIN_CLICKS:.0f} expected clicks: "
-                "the log does not tell trust from attraction. Give more of the log, or use PositionBased."
+                "the log does not tell trust from attraction. Give more of the log, or use a model without trust."
             )
         self.known = links
         fitted, down, _ = problem.split(climb(problem.step, problem.value, start, FINE)[0])

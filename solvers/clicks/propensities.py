@@ -1,11 +1,12 @@
-"""Examination by position from swaps, or from randomised positions, without a model of the documents.
+"""Examination by position from swaps, from randomised positions, or from a file, without a model of the documents.
 
-Both can be given to PositionBased as propensities, and are an independent check of what it estimates itself.
+All can be given to PositionBased as propensities, and are an independent check of what it estimates itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -106,3 +107,27 @@ def randomised(batches: Iterable[Impressions]) -> Examination:
     value = rate / rate[0]
     error = value * np.sqrt(variance + variance[0]) * (places != places[0])
     return Examination(as_ints(places), value, error, np.ones(len(places), dtype=bool))
+
+
+def given_propensities(given: Mapping[int, float] | str | Path) -> Examination:
+    """Return examination by position that is given, or is in a csv or Parquet file with the two columns.
+
+    Raises DataError where the file cannot be read, ParameterError where a value is not positive.
+    """
+    if isinstance(given, Mapping):
+        return Examination.given(given)
+    import polars  # takes a moment, which fits do not need
+
+    path = Path(given)
+    try:
+        frame = polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path)
+        frame = frame.select(
+            polars.col("position").cast(polars.Int64), polars.col("propensity").cast(polars.Float64)
+        ).drop_nulls()
+    except (polars.exceptions.PolarsError, OSError) as error:
+        first = str(error).partition("\n")[0]
+        raise DataError(
+            f"{path}: gives no examination by position ({first}). It is a csv or Parquet file with the columns "
+            "position and propensity."
+        ) from None
+    return Examination.given(dict(frame.iter_rows()))

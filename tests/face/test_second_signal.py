@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.command_line.second_signal import second_signal_ends
+from ranktune.second_signal import second_signal_ends
 from tests.support.commands import SOLVERS, letor
 
 SOON = 20.0
@@ -19,7 +19,7 @@ SOON = 20.0
 
 STUCK = """
 import hashlib, sys
-from ranktune.command_line.second_signal import second_signal_ends
+from ranktune.second_signal import second_signal_ends
 with second_signal_ends(0.5):
     print("begun", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 2 * 10**9)  # minutes without the interpreter's lock, like a kernel
@@ -49,7 +49,7 @@ def test_a_server_that_was_asked_to_end_once_may_take_its_time() -> None:
     pytest.importorskip("uvicorn", reason="uvicorn is not here: pip install 'ranktune[dashboard]'")
     code = (
         "import signal, time, uvicorn\n"
-        "from ranktune.command_line.second_signal import second_signal_ends\n"
+        "from ranktune.second_signal import second_signal_ends\n"
         "from ranktune.dashboards.web.uvicorn_server import Server\n"
         "with second_signal_ends(0.1):\n"
         "    server = Server(uvicorn.Config('none'))\n"

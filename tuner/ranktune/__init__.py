@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ranktune.comparing import evaluate as evaluate
     from ranktune.converting import convert as convert
     from ranktune.explaining import explain as explain
+    from ranktune.judging import clicks as clicks
     from ranktune.reading import predict as predict
     from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART as LambdaMART
     from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker as GBDTRanker
@@ -50,6 +51,7 @@ _PUBLIC: Table[Any] = Table(
         "Ranker": Entry("solvers.linear.ranker"),
         "Study": Entry("tuner.study.declaration"),
         "ThompsonSampler": Entry("tuner.samplers.thompson"),
+        "clicks": Entry("judging"),
         "compare": Entry("comparing"),
         "convert": Entry("converting"),
         "evaluate": Entry("comparing"),

@@ -115,7 +115,11 @@ class ColumnSettings:
     ] = None
     qrels: Annotated[
         str | None,
-        Setting("File of TREC judgments, which give the grades by query and document id.", panel=_COLUMNS),
+        Setting(
+            "File of judgments, which give the grades by query and document id: of TREC, or the csv or Parquet file "
+            "of `ranktune clicks`, which gives weights of documents too.",
+            panel=_COLUMNS,
+        ),
     ] = None
 
 

@@ -41,6 +41,11 @@ class Account:
         """The sum of all counts, which is the number of lines."""
         return sum(part.total() for part in (self.used, self.left_out, self.other))
 
+    @property
+    def most_left_out(self) -> str:
+        """A sentence with the most frequent reason for which lines are left out, empty where none is."""
+        return "".join(f" Most lines are left out: {what} ({n:,})." for what, n in self.left_out.most_common(1))
+
     def copy(self) -> Self:
         """Return an account of the same counts, without those of 0."""
         return type(self)(self.lines, +self.used, +self.left_out, +self.other)

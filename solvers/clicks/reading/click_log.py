@@ -158,6 +158,11 @@ class ClickLog:
         return self._passed
 
     @property
+    def has_times(self) -> bool:
+        """Whether events have times."""
+        return self._rules.has_time
+
+    @property
     def account(self) -> Account:
         """What became of every line."""
         return self._pass()[0]
@@ -180,6 +185,23 @@ class ClickLog:
         first = self._first()
         middle = int(np.median(first[first < LATEST]))
         return self._part(first, middle, earlier=True), self._part(first, middle, earlier=False)
+
+    def parts(self, share: float) -> tuple[Self, Self]:
+        """Return the sessions without a share of them, and that share: the latest ones by their first events.
+
+        Sessions of equal times, or of a log without times, are in the order of the files. Raises DataError where they
+        are too few.
+        """
+        first = self._store.sessions.first[: len(self._rules.bots)]
+        first = first if self._rules.has_time else np.zeros_like(first)
+        order = np.argsort(first, kind="stable")
+        order = order[((first < LATEST) & ~self._rules.bots & ~self._rules.outside)[order]]
+        place = np.full(len(first), LATEST)
+        place[order] = np.arange(len(order))
+        cut = len(order) - round(share * len(order))
+        if not 0 < cut < len(order):
+            raise DataError(f"sessions cannot be divided: there are {len(order):,}. Give more of the log.")
+        return self._part(place, cut, earlier=True), self._part(place, cut, earlier=False)
 
     def _first(self) -> Ints:
         """Return the time of the first event of each session, (n_sessions,), LATEST without."""

@@ -170,7 +170,9 @@ def _add(
     results = rows.filter((col("kind") == QUERY) & (col("results").list.len() > 0))
     if results.height:
         store.results += results.height
-        store.add(_of_results(results, store))
+        rows = _of_results(results, store)
+        store.sessions.add(rows, polars.repeat(False, rows.height, eager=True), len(store.session_names.names))
+        store.add(rows)
 
 
 def _of_results(queries: polars.DataFrame, store: Store) -> polars.DataFrame:

@@ -66,8 +66,7 @@ def _parts(paths: Sequence[Path]) -> int:
 def check_store(store: Store, weights: Mapping[str, float], paths: str) -> None:
     """Raise DataError where there is nothing to learn from, ParameterError for a weight of what does not occur."""
     shown, clicked = int(store.sessions.shown.sum()), int(store.sessions.clicked.sum())
-    first = next(iter(store.account.left_out.most_common(1)), None)
-    why = f" Most lines are left out: {first[0]} ({first[1]:,})." if first else ""
+    why = store.account.most_left_out
     if not shown and not store.results:
         raise DataError(
             f"{paths}: holds {clicked:,} clicks and no impressions: what was shown and not clicked must be known too. "

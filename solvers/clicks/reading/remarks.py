@@ -61,6 +61,9 @@ def _on_columns(store: Store, rules: Rules) -> Iterator[str]:
     counted = [kind for kind in store.counted if kind not in ("impression", "query")]
     weights = [f"{kind} {rules.weights.get(kind, 0.0):g} ({store.counted[kind]:,})" for kind in counted]
     yield f"Weights of what happened, and how often it did: {', '.join(weights)}."
+    absent = [kind for kind, weight in rules.weights.items() if weight and kind not in store.counted]
+    if absent:
+        yield f"Weights of what did not happen: {listed(absent)}."
     if store.times["numbers"] and store.times["dates"]:
         yield f"Times are dates ({store.times['dates']:,}) and numbers ({store.times['numbers']:,}), in UTC."
     elif not rules.has_time:

@@ -88,7 +88,8 @@ def roles_of(
 def check_complete(roles: Mapping[str, Sequence[str]], names: Iterable[str], path: object) -> None:
     """Raise DataError for a table that holds neither queries nor events with documents."""
     missing = next((role for role in ("document", "position") if role not in roles), None)
-    if "kind" in roles or missing is None or ("document" not in roles and "query" in roles):
+    only_queries = "query" in roles and not {"document", "position", "click"} & roles.keys()
+    if "kind" in roles or missing is None or only_queries:
         return
     raise DataError(
         f"{path}: has no column of the {missing}. Name it: columns={{{missing!r}: 'NAME'}}. Recognised names are "

@@ -40,7 +40,10 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
     read reads the file into memory: it is called where the converted form cannot be written, after one warning.
     """
     facts = facts_of(path)
-    name = hashlib.blake2b(repr((VERSION, facts["path"], sorted(options.items()))).encode(), digest_size=16).hexdigest()
+    qrels = options.get("qrels")
+    judgments = [] if qrels is None else [facts_of(Path(qrels))]  # of other content they give other grades
+    named = repr((VERSION, facts["path"], sorted(options.items()), *judgments))
+    name = hashlib.blake2b(named.encode(), digest_size=16).hexdigest()
     try:
         folder = private_folder("data") / name
         cached = _opened(folder, facts)

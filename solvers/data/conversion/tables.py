@@ -148,6 +148,8 @@ def _narrow(scan: Scan, options: ReadOptions) -> tuple[Queries, Roles]:
     chosen = other or list(taken.features[:1])
     table = Table(scan.columns([*dict.fromkeys([*taken.keys, *chosen])]))
     judgments = None if qrels is None else read_judgments(qrels)
+    if judgments is not None and judgments.weights is not None:
+        raise _Unreadable  # in batches: rows are left out
     narrowed = replace(wanted, features=chosen, drop=())
     return queries_of(table, narrowed, options.get("missing", "keep"), judgments), taken
 

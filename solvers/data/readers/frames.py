@@ -181,16 +181,20 @@ def queries_of(
         check_features([str(name) for name in frame.columns], known.columns, exact=False)
     columns = table.roles(frame, wanted, known, qrels=qrels is not None)
     ids = table.query_ids(frame, columns)
+    documents = None if columns["document"] is None else _ids(frame, columns["document"])
+    judged = None if qrels is None or table.grades is not None else qrels.of(ids, documents)
+    if judged is not None and judged.kept is not None:
+        kept = judged.kept
+        frame, ids, documents = frame.filter(kept.tolist()), np.asarray(ids)[kept], np.asarray(documents)[kept]
     sizes = table.sizes if ids is None else None
     known = known or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
     check_features([str(label) for label in columns.features], known.columns)
     X = encoded(frame, known.feature_names, known.encoding, missing)
-    documents = None if columns["document"] is None else _ids(frame, columns["document"])
     y: ArrayLike
     if table.grades is not None:
         y = table.grades
-    elif qrels is not None:
-        y = qrels.grades(ids, documents)
+    elif judged is not None:
+        y = judged.grades
     elif wanted.grade is None or columns["grade"] is None:
         y = np.zeros(len(frame))
     else:
@@ -202,6 +206,8 @@ def queries_of(
         queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
     if (name := columns["document_weight"]) is not None:
         queries = queries.with_document_weights(numbers(frame.get_column(name), "document weight"))
+    elif judged is not None and judged.weights is not None:
+        queries = queries.with_document_weights(judged.weights)
     if (name := columns["time"]) is not None:
         queries = _by_time(queries, _times(frame.get_column(name), name))
     return queries

@@ -17,7 +17,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ranktune.command_line import crashes, docs_command, model_commands, pass_commands, study_commands
+from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
 from ranktune.command_line.messages import as_options
 
 app = typer.Typer(
@@ -31,8 +31,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=True,
 )
-for group in (study_commands.commands, pass_commands.commands, model_commands.commands, docs_command.commands):
-    for command in group.registered_commands:
+for group in (study_commands, pass_commands, click_commands, model_commands, docs_command):
+    for command in group.commands.registered_commands:
         assert command.callback is not None
         command.callback = crashes.handled(command.callback)  # before Typer, to which EOFError is a user's "no"
         app.registered_commands.append(command)
@@ -69,7 +69,7 @@ def _readable(message: object) -> str:
 
 def run() -> None:
     """Run the command line; a RankTuneError is one message and exit code 2 or 3, never a traceback."""
-    from ranktune.command_line.second_signal import second_signal_ends
+    from ranktune.second_signal import second_signal_ends
     from ranktune.solvers.core.errors import AllFailed, RankTuneError
 
     gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects

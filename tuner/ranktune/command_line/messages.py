@@ -15,6 +15,8 @@ _EQUIVALENTS = {
     ", a data frame, (X, y, qid)": "",
 }
 """What does at the command line what an argument or a function does in Python, where their names differ."""
+_ITEM = re.compile(r"""(?<![\w.-])(?P<name>[a-z_]+)=\{'(?P<key>\w+)': '?(?P<value>[^'}]+)'?\}""")
+"""An argument whose value is a dictionary of one item (columns={'click': 'NAME'})."""
 _ARGUMENT = re.compile(r"""(?<![\w.-])(?P<name>[a-z_]+)=(?:(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)|(?=[\s.,:;)]|$))""")
 """An argument in a message, with a value (missing='zero') or without (name=)."""
 
@@ -45,4 +47,8 @@ def as_options(message: str, root: Any) -> str:
         shown = value.strip("'\"")
         return f"{parameter.opts[0]} {shown}"
 
-    return _ARGUMENT.sub(as_option, message)
+    def as_pair(match: re.Match[str]) -> str:
+        parameter = options.get(match["name"])
+        return match[0] if parameter is None else f"{parameter.opts[0]} {match['key']}={match['value']}"
+
+    return _ARGUMENT.sub(as_option, _ITEM.sub(as_pair, message))

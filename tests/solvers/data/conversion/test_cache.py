@@ -135,3 +135,12 @@ def test_two_processes_make_one_cache(tmp_path: Path, folder: Path) -> None:
     assert [process.returncode for process in running] == [0, 0]
     assert len(result) == 1 and result != {""}
     assert len(list(folder.iterdir())) == 1
+
+
+def test_changed_judgments_are_reread(tmp_path: Path, written: list[Path]) -> None:
+    data, judged = tmp_path / "data.csv", tmp_path / "judged.qrels"
+    data.write_text("qid,docid,bm25\n7,a,0.5\n7,b,0.25\n")
+    for grade in (2.0, 1.0):
+        judged.write_text(f"7 0 a {grade:g}\n7 0 b 0\n")
+        assert ranktune.read(data, qrels=judged).grades.tolist() == [grade, 0.0]
+    assert len(written) == 2

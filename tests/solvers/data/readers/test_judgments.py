@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from ranktune.converting import convert
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.sources.catalogue import load, read
@@ -69,3 +70,59 @@ def test_what_is_no_judgment_is_named(tmp_path: Path, text: str, words: str) -> 
     path.write_text(text)
     with pytest.raises(DataError, match=words):
         read_judgments(path)
+
+
+CLICKED = pl.DataFrame(
+    {
+        "query": ["7", "7", "8", "7"],
+        "document": ["a", "b", "a", "c"],
+        "relevance": [0.5, 0.125, None, 0.25],
+        "weight": [0.75, 0.5, 0.0, 1.0],
+        "status": ["known", "one position", "unknown", "known"],
+    }
+)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("is_file", [False, True])
+def test_judgments_from_clicks_give_grades_and_weights_of_what_is_known(
+    tmp_path: Path, ending: str, is_file: bool
+) -> None:
+    path, data = tmp_path / f"judged.{ending}", tmp_path / "data.csv"
+    frame = pl.DataFrame({"qid": [8, 7, 8, 7], "docid": ["z", "b", "a", "a"], "bm25": [9.0, 0.25, 1.0, 0.5]})
+    frame.write_csv(data)
+    CLICKED.write_csv(path) if ending == "csv" else CLICKED.write_parquet(path)
+    with pytest.warns(
+        RankTuneWarning, match="judges 2 of 4 documents, and no document of 1 queries: the others are left"
+    ):
+        queries = read(data if is_file else frame, qrels=path)
+    assert queries.query_ids.tolist() == [7] and queries.in_caller_order(queries.grades).tolist() == [0.125, 0.5]
+    assert queries.document_weights is not None and queries.document_ids is not None
+    assert queries.document_weights.tolist() == [0.5, 0.75] and queries.document_ids.tolist() == ["b", "a"]
+    assert queries.features.tolist() == [[0.25], [0.5]]
+    weighed = frame.with_columns(count=pl.Series([1.0, 2.0, 3.0, 4.0]))
+    with pytest.warns(RankTuneWarning, match="left out"):
+        own = read(weighed, qrels=path, document_weight="count").document_weights
+    assert own is not None and own.tolist() == [2.0, 4.0]
+
+
+def test_large_tables_with_judgments_from_clicks_are_converted(tmp_path: Path) -> None:
+    data, path = tmp_path / "data.parquet", tmp_path / "judged.parquet"
+    FRAME.write_parquet(data)
+    CLICKED.write_parquet(path)
+    with pytest.warns(RankTuneWarning, match="left out"):
+        stored = convert(data, tmp_path / "folder", qrels=path)
+    assert stored.grades.tolist() == [0.5, 0.125] and stored.document_weights is not None
+    assert read(tmp_path / "folder").document_weights.tolist() == [0.75, 0.5]  # type: ignore[union-attr]
+
+
+def test_a_table_that_is_no_judgments_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "judged.parquet"
+    for frame, words in (
+        (CLICKED.drop("weight"), "no table of judgments .*query, document, relevance, weight"),
+        (CLICKED.with_columns(relevance=pl.lit("high")), "no table of judgments"),
+        (CLICKED.with_columns(relevance=None), "none of its 4 judgments is known"),
+    ):
+        frame.write_parquet(path)
+        with pytest.raises(DataError, match=words):
+            read(FRAME, qrels=path)

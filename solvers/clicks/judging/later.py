@@ -1,0 +1,109 @@
+"""Click models compared by the clicks of later sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ranktune.solvers.clicks.counterfactual import Estimate, snips
+from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.fitted import SURE, FittedClicks
+from ranktune.solvers.clicks.reading.click_log import ClickLog
+from ranktune.solvers.core.arrays import Floats, as_floats
+from ranktune.solvers.core.errors import DataError
+
+Scaled = Callable[[Floats], Floats]
+
+
+@dataclass(frozen=True)
+class ModelLoss:
+    """The log-loss of a model, fitted to earlier sessions, on later clicks.
+
+    Attributes
+    ----------
+    loss, low, high : float
+        Nats an impression, and the 95 % interval over sessions.
+    behind, behind_low, behind_high : float
+        How much more that is than the loss of the best model, paired by session; 0 of the best.
+    """
+
+    loss: float
+    low: float
+    high: float
+    behind: float
+    behind_low: float
+    behind_high: float
+
+    @property
+    def ties(self) -> bool:
+        """Whether the model is the best, or not significantly worse."""
+        return self.behind_low <= 0.0
+
+
+@dataclass(frozen=True)
+class LaterClicks:
+    """The losses of models on later clicks.
+
+    Attributes
+    ----------
+    losses : dict of str to ModelLoss
+        Model -> its loss, the best one first.
+    unfitted : dict of str to str
+        Model -> why it could not be fitted to the earlier sessions.
+    impressions, sessions : int
+        Those that judge.
+    """
+
+    losses: Mapping[str, ModelLoss]
+    unfitted: Mapping[str, str]
+    impressions: int
+    sessions: int
+
+    @property
+    def best(self) -> str:
+        """The model of the lowest loss."""
+        return next(iter(self.losses))
+
+    @property
+    def ties(self) -> list[str]:
+        """The models that are not significantly worse than the best."""
+        return [name for name, row in self.losses.items() if row.ties and name != self.best]
+
+
+def losses_on(later: ClickLog, fitted: Mapping[str, FittedClicks], scaled: Scaled) -> LaterClicks:
+    """Return the losses of fitted models on a log; scaled makes shares of impressions of the weights of clicks.
+
+    Raises DataError where the log has fewer than two sessions.
+    """
+    counts = Counts.of(later)
+    sure = [np.clip(model.click_probability(counts), SURE, 1.0 - SURE) for model in fitted.values()]
+    clicked, others = -np.log(sure), -np.log1p(-np.asarray(sure))  # (n_models, n_rows) each
+    total, shown = np.zeros((len(fitted), 0)), np.zeros(0)
+    for batch in later:
+        row, click = counts.rows_of(batch), scaled(batch.click)
+        room = len(batch.sessions) - len(shown)
+        total, shown = np.pad(total, ((0, 0), (0, room))), np.pad(shown, (0, room))
+        np.add.at(shown, batch.session, 1.0)
+        np.add.at(total.T, batch.session, (click * clicked[:, row] + (1.0 - click) * others[:, row]).T)
+    judging = shown > 0.0
+    shown, mean = shown[judging], total[:, judging] / shown[judging]
+    if len(shown) < 2:
+        raise DataError(f"{len(shown)} later session judges, which tells no interval. Give more of the log.")
+    return LaterClicks(_compared(list(fitted), mean, shown), {}, int(shown.sum()), len(shown))
+
+
+def _compared(names: list[str], loss: Floats, shown: Floats) -> dict[str, ModelLoss]:
+    """Return the losses of models by their mean losses in sessions, (n_models, n_sessions), the best first."""
+    best = loss[np.argmin(loss @ shown)]
+    session = np.arange(len(shown))
+
+    def mean(values: Floats) -> Estimate:
+        return snips(as_floats(values), shown, session)  # a ratio of sums over sessions
+
+    rows = {}
+    for name, own in zip(names, loss, strict=True):
+        value, behind = mean(own), mean(own - best)
+        rows[name] = ModelLoss(value.value, value.low, value.high, behind.value, behind.low, behind.high)
+    return dict(sorted(rows.items(), key=lambda item: item[1].loss))

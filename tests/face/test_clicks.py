@@ -1,0 +1,241 @@
+"""ranktune.clicks and `ranktune clicks`: the judgments, how models are compared, and what bad logs end in."""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars
+import pytest
+from polars import col, lit
+from scipy.stats import kendalltau, t
+from typer.testing import CliRunner
+
+import ranktune
+from ranktune.command_line.app import _readable, app
+from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.fitted import log_loss
+from ranktune.solvers.clicks.judging.models import MODELS
+from ranktune.solvers.clicks.position_based import PositionBased
+from ranktune.solvers.clicks.reading.click_log import ClickLog
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.clicks.simulation import Users, simulated
+from tests.support.click_counts import graded_queries
+
+
+@cache
+def logged(seed: int = 0) -> tuple[polars.DataFrame, Queries]:
+    """A log of 2,000 sessions, one a minute, over 10 queries, and the queries with their true grades."""
+    generator = np.random.default_rng(seed)
+    queries, scores = graded_queries(generator, 10)
+    batch = simulated(queries, Users(), 2000, generator, scores=scores, spread=0.7)
+    columns = {
+        "query": [f"q {batch.queries[number]}" for number in batch.query],
+        "doc_id": [batch.documents[number] for number in batch.document],
+        "rank": batch.position,
+        "click": batch.click.astype(int),
+        "session": batch.session,
+        "time": 1_700_000_000_000 + 60_000 * batch.session,
+    }
+    return polars.DataFrame(columns), queries
+
+
+def written(path: Path, log: polars.DataFrame | None = None) -> str:
+    """The path of a log as csv."""
+    (logged()[0] if log is None else log).write_csv(path)
+    return str(path)
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(app, ["clicks", *map(str, words)], env={"COLUMNS": "80"})
+
+
+def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp_path: Path) -> None:
+    path, said = written(tmp_path / "log.csv"), list[str]()
+    result = ranktune.clicks(path, output=tmp_path / "judged.parquet", judge_share=0.3, progress=said.append)
+    log = ClickLog.open(path)
+    expected = PositionBased().fit(Counts.of(log)).judgments()
+    frame = polars.read_parquet(tmp_path / "judged.parquet")
+    np.testing.assert_array_equal(frame["relevance"].to_numpy(), expected.relevance)
+    assert sum(result.pairs.values()) == frame.height and result.account.counted == 20_001
+    assert said[0] == "reading the log" and "fitting coec-lowest-rank" in said
+    later = result.later
+    assert later is not None and (later.sessions, later.impressions) == (600, 6000)
+    first = 1_700_000_000_000 + 60_000 * 1400
+    fitted = {name: MODELS[name].make().fit(Counts.of(log.before(first))) for name in later.losses}
+    assert list(fitted) == sorted(fitted, key=lambda name: later.losses[name].loss) and not later.unfitted
+    for name, model in fitted.items():
+        assert later.losses[name].loss == pytest.approx(log_loss(model, Counts.of(log.after(first))), rel=1e-12)
+    assert later.best in ("position-based", "joint") and later.losses["ctr"].behind_low > 0.0
+    assert {*later.ties, later.best} >= {"position-based", "joint"} and "ctr" not in later.ties
+
+
+def test_intervals_are_those_of_means_over_sessions_of_equal_size(tmp_path: Path) -> None:
+    path = written(tmp_path / "log.csv")
+    later = ranktune.clicks(path, judge_share=0.2).later
+    assert later is not None
+    log, losses = logged()[0].filter(col("session") >= 1600).sort("session"), dict[str, Floats]()
+    click = log["click"].to_numpy()
+    for name in ("ctr", later.best):
+        fitted = MODELS[name].make().fit(Counts.of(ClickLog.open(path).parts(0.2)[0]))
+        counts = Counts.of(ClickLog.open(path).parts(0.2)[1])
+        p = dict(zip(zip(counts.document, counts.position, strict=True), fitted.click_probability(counts), strict=True))
+        number = {document: place for place, document in enumerate(counts.documents)}
+        rows = log.select(col("doc_id").cast(str), "rank").iter_rows()
+        of_row = np.array([p[number[document], rank] for document, rank in rows])
+        losses[name] = -np.where(click == 1, np.log(of_row), np.log1p(-of_row)).reshape(400, 10).mean(axis=1)
+    row = later.losses["ctr"]
+    for values, found in (
+        (losses["ctr"], (row.loss, row.low, row.high)),
+        (losses["ctr"] - losses[later.best], (row.behind, row.behind_low, row.behind_high)),
+    ):
+        half = t.ppf(0.975, 399) * values.std(ddof=1) / np.sqrt(400)
+        assert found == pytest.approx((values.mean(), values.mean() - half, values.mean() + half), rel=1e-9)
+
+
+def test_the_command_says_what_the_function_returns(tmp_path: Path) -> None:
+    path, output = written(tmp_path / "log.csv"), tmp_path / "judged.csv"
+    judged, queries = tmp_path / "true.qrels", logged()[1]
+    pairs = zip(queries.query_of_document, queries.grades, strict=True)
+    judged.write_text("".join(f"q{q} 0 {document} {grade:g}\n" for document, (q, grade) in enumerate(pairs)))
+    log = logged()[0].with_columns(col("query").str.replace(" ", ""))
+    path = written(tmp_path / "log.csv", log)
+    ended = run(path, "-o", output, "--qrels", judged)
+    assert ended.exit_code == 0, ended.output
+    assert max(map(len, ended.stdout.replace(str(tmp_path), "").splitlines())) <= 80
+    for text in (
+        "Later clicks: 5,000 impressions of 500 sessions",
+        "best: ",
+        "Agreement with judgments of ",
+        " known, ",
+    ):
+        assert text in ended.stdout, text
+    told = json.loads(run(path, "-o", output, "--qrels", judged, "--json").stdout)
+    result = ranktune.clicks(path, qrels=judged)
+    assert told == {**result.as_dict(), "output": str(output)}
+    assert result.agreement is not None and result.agreement.queries == 10
+    relevance = {pair[1]: pair[2] for pair in polars.read_csv(output).select("query", "document", "relevance").rows()}
+    by_query = [
+        [(relevance[d], queries.grades[d]) for d in np.flatnonzero(queries.query_of_document == q) if d in relevance]
+        for q in range(10)
+    ]
+    taus = [kendalltau(*np.array(pairs).T).statistic for pairs in by_query]
+    assert result.agreement.kendall["position-based"].value == pytest.approx(np.mean(taus), rel=1e-9)
+    assert result.agreement.ndcg["position-based"].value > result.agreement.ndcg["ctr"].value
+
+
+def test_weights_above_1_and_given_examination(tmp_path: Path) -> None:
+    log = logged()[0].with_columns(cart=(col("click") * (col("session") % 3 == 0)).cast(int))
+    heavy = ranktune.clicks(written(tmp_path / "log.csv", log), weights={"cart": 2.5}, judge_share=0.0)
+    assert heavy.later is None and any("weighs up to 3.5." in remark for remark in heavy.remarks)
+    shares = log.with_columns(click=(col("click") + 2.5 * col("cart")) / 3.5).drop("cart")
+    same = ranktune.clicks(written(tmp_path / "log.csv", shares), judge_share=0.0)
+    np.testing.assert_allclose(heavy.judgments.relevance, same.judgments.relevance, rtol=1e-9)
+    known = {place: 1.0 / place for place in range(1, 11)}
+    (tmp_path / "p.csv").write_text("position,propensity\n" + "".join(f"{k},{p}\n" for k, p in known.items()))
+    for given in (known, tmp_path / "p.csv"):
+        result = ranktune.clicks(written(tmp_path / "log.csv"), propensities=given)
+        np.testing.assert_allclose(result.examination.value, list(known.values()))
+
+
+def test_a_study_learns_from_the_judgments_and_is_resumed(tmp_path: Path) -> None:
+    log, queries = logged()
+    judged, home, data = tmp_path / "judged.csv", tmp_path / "home", tmp_path / "data.csv"
+    assert run(written(tmp_path / "log.csv", log), "-o", judged).exit_code == 0
+    features = {f"f{k}": column for k, column in enumerate(queries.features.T)}
+    ids = {"qid": [f"q {q}" for q in queries.query_of_document], "docid": np.arange(queries.n_documents)}
+    table = polars.DataFrame(ids | features)
+    table.write_csv(data)
+    n_judged = len(polars.read_csv(judged))
+    common: dict[str, Any] = {"solvers": ["RankSVM", "SymmetricGBDT"], "jobs": 1, "name": "a", "home": home}
+    with pytest.warns(RankTuneWarning, match=f"judges {n_judged} of {queries.n_documents} documents.* left out"):
+        result = ranktune.tune(data, qrels=str(judged), trials=2, **common)
+        assert ranktune.resume("a", trials=3, jobs=1, home=home).trials == 3
+    assert result.metric == "ndcg@10:gain=linear" and not result.failures
+    informed = ranktune.RankSVM().fit(queries)
+    best, ours = (
+        parse_metric("ndcg@10").mean(each.predict(queries), queries) for each in (informed, result.best_model)
+    )
+    assert ours > best - 0.05
+    with pytest.warns(RankTuneWarning, match="left out"):
+        assert ranktune.evaluate(result.best_model, data, qrels=judged, against="column:f3")["queries"] == 10
+    without = table.drop("docid")
+    without.write_csv(data)
+    tuned = CliRunner().invoke(app, ["tune", str(data), "--qrels", str(judged), "--home", str(home)])
+    assert isinstance(tuned.exception, DataError) and 'document="COLUMN"' in str(tuned.exception)
+
+
+LOG = logged()[0]
+REMARKS = {
+    "one position": (LOG.with_columns(rank=lit(1)), "All impressions are at position 1"),
+    "no clicks of a query": (
+        LOG.with_columns(click=polars.when(col("query") == "q 3").then(0).otherwise("click")),
+        "1 of 10 queries have no click",
+    ),
+    "bot": (
+        polars.concat([LOG, LOG.head(900).with_columns(session=lit(10**6).cast(polars.Int64), click=lit(1).cast(int))]),
+        "bots 900",
+    ),
+    "duplicates": (polars.concat([LOG, LOG.head(70)]), "a duplicate 70"),
+    "positions": (
+        LOG.with_columns(
+            rank=polars.when(col("session") < 5).then(None).when(col("session") < 8).then(5000).otherwise("rank")
+        ),
+        "a position above the page 30",
+    ),
+    "future": (
+        LOG.with_columns(time=polars.when(col("session") < 5).then(10**13).otherwise("time")),
+        "time in the future 50",
+    ),
+    "order": (LOG.with_columns(session=col("session") // 9).reverse(), "come after a later one of their session"),
+    "no times": (LOG.drop("time"), "last sessions of the files are taken for the latest"),
+    "no sessions": (LOG.drop("session"), "each impression is a session of its own"),
+    "another id": (
+        polars.concat([LOG, LOG.head(40).with_columns(doc_id=lit("new"))]),
+        "40 impressions share their place",
+    ),
+    "few": (
+        LOG.filter(col("session") == LOG.filter(col("click") == 1)["session"][0]),
+        "not compared on later clicks: sessions cannot be divided",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REMARKS)
+def test_what_is_wrong_with_a_log_is_counted(name: str, tmp_path: Path) -> None:
+    log, text = REMARKS[name]
+    ended = run(written(tmp_path / "log.csv", log), "-o", tmp_path / "judged.csv")
+    assert ended.exit_code == 0, ended.output
+    assert text in " ".join(ended.stdout.split())
+
+
+REFUSED = {
+    "no impressions": (LOG.filter(col("click") == 1), [], "what was shown and not clicked must be known"),
+    "no clicks": (LOG.with_columns(click=lit(0)), [], "--column click=NAME"),
+    "no documents": (LOG.rename({"doc_id": "sku"}), [], "--column document=NAME"),
+    "one bot": (LOG.with_columns(session=lit(1)), [], "bots (20,000)"),
+    "pair": (LOG, ["--column", "document"], "Write --column ROLE=NAME"),
+    "weight": (LOG, ["--kind-weight", "cart=two"], "weight of cart is 'two'"),
+    "share": (LOG, ["--judge-share", "1"], "--judge-share 1.0: the share"),
+    "model": (LOG, ["--model", "pbm"], "no click model 'pbm'"),
+    "ending": (LOG, ["-o", "judged.txt"], ".csv or .parquet"),
+    "propensities": (LOG, ["--model", "ctr", "--propensities", "p.csv"], "--model ctr does not use propensities"),
+    "no propensities": (LOG, ["--propensities", "absent.csv"], "the columns position and propensity"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_judged_is_refused(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log, options, text = REFUSED[name]
+    ended = run(written(tmp_path / "log.csv", log), "-o", tmp_path / "judged.csv", *options)
+    assert isinstance(ended.exception, DataError | ParameterError)
+    monkeypatch.setattr(sys, "argv", ["ranktune", "clicks"])
+    assert text in _readable(ended.exception)
+    assert not (tmp_path / "judged.csv").exists()
