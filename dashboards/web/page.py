@@ -56,7 +56,7 @@ def packed_element(payload: Json) -> str:
 
 
 def _data(payload: Json) -> str:
-    return as_script({**payload, "colours": COLOURS, "foot": FOOT})
+    return as_script({"colours": COLOURS, "foot": FOOT, **payload})
 
 
 def as_script(value: object) -> str:

@@ -27,19 +27,18 @@ REMEDY = "The other pages are written."
 
 def report_html(data: StudyData) -> str:
     """Return the report of a study: template, style, scripts and the panels of every view in one file."""
-    payload = {
-        "mode": "report",
-        "kind": "study",
-        "name": data.name,
-        "study": study_json(data),
-        "views": [_filled(view, data) for view in views_json()],
-    }
+    views = [_filled(view, data) for view in views_json()]
+    return one_file(data.name, {"kind": "study", "study": study_json(data), "views": views})
+
+
+def one_file(name: str, payload: Json) -> str:
+    """Return a page that needs no network and no server; payload is its kind, its head (study) and its views."""
     plotly, script, style = plotly_js().decode("utf-8"), static("page.js"), static("page.css")
     hashes = f"{source_hash(plotly)} {source_hash(script)}"
     policy = content_policy(scripts=hashes, styles=source_hash(style), connect="'none'")
     return filled(
-        title=f"{data.name} - RankTune",
-        payload=packed_element(payload),
+        title=f"{name} - RankTune",
+        payload=packed_element({"mode": "report", "name": name, **payload}),
         style=f"<style>{style}</style>",
         scripts=f'<script>{plotly}</script>\n<script type="module">{script}</script>',
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
@@ -61,7 +60,11 @@ def write_report(folder: Path, output: Path) -> Path:
     data = open_study(folder)
     if data.damage:
         warnings.warn(data.damage, RankTuneWarning, stacklevel=2)
-    text = report_html(data)
+    return write_page(report_html(data), output)
+
+
+def write_page(text: str, output: Path) -> Path:
+    """Write a page and return its path. Raises ParameterError where it cannot be written."""
     try:
         atomic_write(output, text)  # by a draft of a random name, which follows no link
     except OSError as error:

@@ -75,6 +75,8 @@ def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp
         assert later.losses[name].loss == pytest.approx(log_loss(model, Counts.of(log.after(first))), rel=1e-12)
     assert later.best in ("position-based", "joint") and later.losses["ctr"].behind_low > 0.0
     assert {*later.ties, later.best} >= {"position-based", "joint"} and "ctr" not in later.ties
+    assert not any("predicts later clicks better" in remark for remark in result.remarks)
+    assert "coec predicts later clicks better than ctr" in ranktune.clicks(path, model="CTR").remarks[-1]
 
 
 def test_intervals_are_those_of_means_over_sessions_of_equal_size(tmp_path: Path) -> None:
@@ -109,7 +111,8 @@ def test_the_command_says_what_the_function_returns(tmp_path: Path) -> None:
     judged.write_text("".join(f"q{q} 0 {document} {grade:g}\n" for document, (q, grade) in enumerate(pairs)))
     log = logged()[0].with_columns(col("query").str.replace(" ", ""))
     path = written(tmp_path / "log.csv", log)
-    ended = run(path, "-o", output, "--qrels", judged)
+    ended = run(path, "-o", output, "--qrels", judged, "--report", tmp_path / "page.html")
+    assert "<title>judged.csv - RankTune" in (tmp_path / "page.html").read_text()
     assert ended.exit_code == 0, ended.output
     assert max(map(len, ended.stdout.replace(str(tmp_path), "").splitlines())) <= 80
     for text in (

@@ -205,3 +205,42 @@ def test_open_bandit_is_read_with_its_propensities(real_data: Path, name: str) -
     expected = [(r["item_id"], int(r["position"]), float(r["click"]), float(r["propensity_score"])) for r in rows]
     assert Counter(got) == Counter(expected)
     assert log.account.used == {"impression": len(rows)} and not log.account.left_out
+
+
+def test_the_latest_share_of_sessions_is_set_aside(tmp_path: Path) -> None:
+    rows: list[Event] = [
+        {
+            "query": "q",
+            "doc_id": f"d{k}",
+            "rank": 1,
+            "click": k % 2,
+            "user": f"u{k % 10}",
+            "ts": BASE + 60_000 * (k % 5),
+        }
+        for k in range(40)
+    ]
+    log = ClickLog.open(written(tmp_path / "log.csv", rows))
+    earlier, later = log.parts(0.3)  # u4 and u9 are last, and before them u8 is after u3
+    assert impressions(earlier) + impressions(later) == impressions(log)
+    assert {batch.sessions[s] for batch in later for s in batch.session} == {"u4", "u9", "u8"}
+    without = ClickLog.open(written(tmp_path / "log.csv", [{**row, "ts": ""} for row in rows]))
+    assert {batch.sessions[s] for batch in without.parts(0.3)[1] for s in batch.session} == {"u7", "u8", "u9"}
+    with pytest.raises(DataError, match="cannot be divided: there are 10"):
+        log.parts(0.04)
+
+
+def test_sessions_of_listed_results_have_the_times_of_their_queries(tmp_path: Path) -> None:
+    rows: list[Event] = [
+        {
+            "query_id": f"i{k}", "user_query": "q", "session_id": f"s{k}", "timestamp": BASE + k,
+            "query_response_object_ids": ["a", "b"],
+        }
+        for k in range(8)
+    ]  # fmt: skip
+    clicks: list[Event] = [
+        {"query_id": f"i{k}", "action_name": "click", "document": "a", "session_id": f"s{k}", "timestamp": BASE + 9 + k}
+        for k in (1, 6)
+    ]
+    earlier, later = ClickLog.open(written(tmp_path / "log.jsonl", rows + clicks)).parts(0.5)
+    assert sorted(impressions(earlier).items()) == sorted(impressions(later).items())
+    assert impressions(earlier)["q", "a", 1, 1.0] == 1 and impressions(earlier)["q", "b", 2, 0.0] == 4

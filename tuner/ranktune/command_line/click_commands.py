@@ -78,6 +78,7 @@ def clicks(
     qrels: Annotated[
         Path | None, typer.Option(help="File of judgments of people, with which those of all models are compared.")
     ] = None,
+    report: Annotated[Path | None, typer.Option(help="HTML file for figures and tables of all this.")] = None,
     as_json: Json = False,
 ) -> None:
     """Judge the log; print what is known of it, or everything as JSON."""
@@ -95,6 +96,11 @@ def clicks(
         qrels=qrels,
         progress=to_error,
     )
+    if report is not None:
+        from ranktune.dashboards.web.judged_log import judged_html
+        from ranktune.dashboards.web.report import write_page
+
+        write_page(judged_html(result, output.name), report)
     if as_json:
         print_json({**result.as_dict(), "output": str(output)})
     else:

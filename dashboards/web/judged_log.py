@@ -1,0 +1,94 @@
+"""The report of a click log: examination, the models on later clicks, the evidence by query, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ranktune.dashboards.figures import plotly as figures
+from ranktune.dashboards.figures.panels import Cell, Panel, Table, panels_json
+from ranktune.dashboards.web.report import one_file
+from ranktune.solvers.clicks.judging.judged import JudgedLog
+from ranktune.solvers.clicks.judgments import UNKNOWN
+
+FOOT = "Made by RankTune. Intervals are 95 % intervals; those of losses are over sessions."
+MEANING = (
+    "Clicks are corrected for how likely each position is looked at, relative to the first one. Later clicks show "
+    "which model predicts best; that need not be the one that judges relevance best."
+)
+MAX_QUERIES = 2_000
+
+
+def judged_html(log: JudgedLog, name: str) -> str:
+    """Return the report of the judgments called name, in one file."""
+    known, at_one, unknown = log.pairs.values()
+    pairs = (f"{known:,} documents known", f"{at_one:,} seen at one position", f"{unknown:,} unknown")
+    head = {"title": name, "facts": [f"judgments by {log.model}", *pairs], "state": None, "done": 0, "total": 0}
+    meaning = {"text": MEANING, "terms": []}
+    view = {"key": "judgments", "title": "Judgments", "meaning": meaning, "panels": panels_json(list(_panels(log)))}
+    return one_file(name, {"kind": "clicks", "study": head, "views": [view], "foot": FOOT})
+
+
+def _panels(log: JudgedLog) -> Iterator[Panel]:
+    yield _examination(log)
+    if log.later is not None:
+        rows = {name: (row.loss, row.low, row.high) for name, row in log.later.losses.items()}
+        note = f"{log.later.impressions:,} impressions of {log.later.sessions:,} sessions. Lower is better. " + (
+            f"Not significantly worse than {log.later.best}: {', '.join(log.later.ties)}." if log.later.ties else ""
+        )
+        yield _by_model("losses", "Log-loss of later clicks", "nats an impression", rows, note)
+    if log.agreement is not None:
+        agreed = log.agreement
+        note = f"{agreed.pairs:,} documents of {agreed.queries:,} queries that all models and people judge."
+        for key, title, means in (("ndcg", "NDCG@10", agreed.ndcg), ("kendall", "Kendall's tau", agreed.kendall)):
+            rows = {name: (mean.value, mean.low, mean.high) for name, mean in means.items()}
+            yield _by_model(key, f"{title} by judgments of people", title, rows, note)
+    yield _evidence(log)
+    parts = (("used", log.account.used), ("left out", log.account.left_out), ("no event", log.account.other))
+    lines: list[list[Cell]] = [[part, what, count] for part, counts in parts for what, count in counts.most_common()]
+    yield Panel("account", "What became of the lines of the log", Table(("", "What", "Lines"), lines))
+    yield Panel("remarks", "Remarks", Table(("Remark",), [[remark] for remark in log.remarks]))
+
+
+def _examination(log: JudgedLog) -> Panel:
+    examined = log.examination
+    known = examined.known
+    columns = (examined.position, np.where(known, examined.value, np.nan), examined.low, examined.high)
+    place, value, low, high = (values.tolist() for values in columns)
+    colour = figures.COLOURS[0]
+    line = figures.scatter("examination", place, value, mode="lines+markers", marker={"color": colour})
+    k = np.flatnonzero(known)
+    band = figures.band("95 %", examined.position[k].tolist(), examined.low[k], examined.high[k], colour)
+    shown = figures.figure([band, line], figures.axis("position"), figures.axis("examination", rangemode="tozero"))
+    rows = [list(row) for row in zip(place, value, low, high, strict=True)]
+    note = "How likely a position is looked at, relative to the first one. A dash: the log does not tell it."
+    return Panel(
+        "examination", "Examination by position", Table(("Position", "Value", "Low", "High"), rows), shown, note
+    )
+
+
+def _by_model(key: str, title: str, unit: str, rows: dict[str, tuple[float, float, float]], note: str) -> Panel:
+    """Return the panel of a value with its interval for each model."""
+    names, values = list(rows), np.array(list(rows.values())).T
+    bars = figures.error_bars(values[2] - values[0], values[0] - values[1])
+    points = figures.scatter(title, names, values[0].tolist(), marker={"size": 9}, error_y=bars)
+    shown = figures.figure([points], figures.axis("model", categories=names), figures.axis(unit))
+    table: list[list[Cell]] = [[name, *row] for name, row in rows.items()]
+    return Panel(key, title, Table(("Model", "Value", "Low", "High"), table), shown, note)
+
+
+def _evidence(log: JudgedLog) -> Panel:
+    """Return what there is to know of each query, those of the most impressions."""
+    judged = log.judgments
+    names, query = np.unique(np.array(judged.query, dtype=object), return_inverse=True)
+    graded = np.array(judged.status) != UNKNOWN
+    sums = [np.bincount(query, each) for each in (np.ones(len(query)), graded, judged.impressions, judged.effective)]
+    order = np.argsort(-sums[2], kind="stable")[:MAX_QUERIES]
+    rows: list[list[Cell]] = [[str(names[k]), *(round(float(each[k]), 1) for each in sums)] for k in order]
+    columns = ("Query", "Documents", "With a grade", "Impressions", "Effective impressions")
+    note = (
+        "Effective: impressions at the first position that would tell as much. "
+        f"{len(rows):,} of {len(names):,} queries, those of the most impressions."
+    )
+    return Panel("evidence", "Evidence by query", Table(columns, rows), None, note)
