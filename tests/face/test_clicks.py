@@ -122,9 +122,9 @@ def test_the_command_says_what_the_function_returns(tmp_path: Path) -> None:
         " known, ",
     ):
         assert text in ended.stdout, text
-    told = json.loads(run(path, "-o", output, "--qrels", judged, "--json").stdout)
+    printed = json.loads(run(path, "-o", output, "--qrels", judged, "--json").stdout)
     result = ranktune.clicks(path, qrels=judged)
-    assert told == {**result.as_dict(), "output": str(output)}
+    assert printed == {**result.as_dict(), "output": str(output)}
     assert result.agreement is not None and result.agreement.queries == 10
     relevance = {pair[1]: pair[2] for pair in polars.read_csv(output).select("query", "document", "relevance").rows()}
     by_query = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class JudgedLog:
             }
             for place, value, low, high, known in rows
         ]
-        told: Json = {
+        values: Json = {
             "model": self.model,
             "pairs": self.pairs,
             "later": None if later is None else {**asdict(later), "best": later.best, "ties": later.ties},
@@ -95,7 +95,7 @@ class JudgedLog:
             },
             "remarks": self.remarks,
         }
-        return cast(Json, _plain(told))
+        return cast(Json, _plain(values))
 
 
 def judged(
@@ -103,7 +103,7 @@ def judged(
 ) -> JudgedLog:
     """Return the judgments of a log by a model, which is compared with the others on the latest sessions.
 
-    say is told what is done next. Raises DataError where the model cannot be fitted.
+    say is called with what is done next. Raises DataError where the model cannot be fitted.
     """
     say("counting impressions")
     heaviest = [1.0]
@@ -194,7 +194,7 @@ def _on_models(model: str, later: LaterClicks | None) -> Iterator[str]:
             )
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a value with None for numbers that are not finite, in dicts and lists too."""
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
