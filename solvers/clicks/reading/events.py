@@ -102,7 +102,8 @@ def number_or_nan(frame: polars.DataFrame, name: str) -> polars.Expr:
     """Return a column as numbers, nan where it holds something else or is not there."""
     if name not in frame.columns or frame.schema[name].is_nested():
         return polars.lit(float("nan"))
-    return col(name).cast(polars.Float64, strict=False).fill_null(float("nan"))
+    number = col(name).cast(polars.Float64, strict=False)
+    return polars.when(number.is_finite()).then(number).otherwise(float("nan"))
 
 
 def numbers_in(frame: polars.DataFrame) -> list[str]:
