@@ -17,7 +17,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources.inspection import MIN_PAIRS, MIN_QUERIES, NEARLY_ALL, POSITION
 from ranktune.solvers.metrics.metrics import parse_metric
 
-OUTCOME, FUTURE = "outcome", "future"
+OUTCOME, FUTURE, CONSTANT = "outcome", "future", "constant"
 MOST_ROWS = 1_000_000
 """Impressions that are looked at, about: those of some documents, and those of some searches."""
 FOLLOWS = 0.95
@@ -36,7 +36,7 @@ class Leak:
         The column.
     kind : str
         "position": it follows the position within searches; "outcome": the click of its own row sets it; "future": it
-        knows the clicks or impressions that came after it.
+        knows the clicks or impressions that came after it; "constant": it says nothing, and is no leak.
     reason : str
         Why, as the end of a sentence that begins with the column.
     seemed : float
@@ -54,6 +54,8 @@ class Leak:
 
     def __str__(self) -> str:
         """Return a description."""
+        if self.kind == CONSTANT:
+            return f"{self.name} {self.reason}"
         return (
             f"{self.name} {self.reason} Ranking later searches by it alone seems to bring NDCG@10 {self.seemed:.3f}; "
             f"by what was known before them it is {self.known:.3f}."
@@ -65,9 +67,9 @@ def leaks(
 ) -> list[Leak]:
     """Return the leaks among further columns.
 
-    Named are columns that follow the position within searches, that the click of the own row sets or changes, and that
-    know the chance in the clicks or impressions of their documents, or of queries and documents, over the log, its
-    later half, or a day (`future`). A log of fewer than about thirty documents does not tell the last.
+    Named are columns that say nothing, that follow the position within searches, that the click of the own row sets or
+    changes, and that know the chance in the clicks or impressions of their documents, or of queries and documents, over
+    the log, its later half, or a day (`future`). A log of fewer than about thirty documents does not tell the last.
 
     Parameters
     ----------
@@ -96,7 +98,8 @@ def leaks(
     found = []
     for name, column in zip(names, further.T, strict=True):
         given = column[~np.isnan(column)]
-        if not given.size or not (np.isnan(column).any() or given.min() < given.max()):
+        if not given.size or not (len(given) < len(column) or given.min() < given.max()):
+            found.append(Leak(name, CONSTANT, "is the same in all impressions.", float("nan"), before))
             continue
         x = np.where(np.isnan(column), np.nextafter(given.min(), -np.inf), column)
         kind, reason = shown.suspicion(x[of_search])

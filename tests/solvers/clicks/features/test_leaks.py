@@ -65,6 +65,13 @@ def test_clicks_that_were_drawn_anew_are_not_known() -> None:
         assert bool(Future(rows, time[: len(rows)]).reason(rows["further"][:, rate], 1)) == named
 
 
+def test_columns_without_values_and_of_one_value_are_named_too() -> None:
+    log = leaky_log(0, Users(), sessions=100)
+    columns = np.column_stack([np.full(len(log.query), value) for value in (np.nan, 3.0)])
+    listed = found(replace(log, further=columns, further_names=("empty", "same")))
+    assert [str(leak) for leak in listed] == [f"{name} is the same in all impressions." for name in ("empty", "same")]
+
+
 def test_few_rows_name_nothing() -> None:
     log = leaky_log(0, Users(), sessions=8)
     assert [leak.name for leak in found(log) if leak.kind == "future"] == []
