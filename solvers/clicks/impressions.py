@@ -18,6 +18,10 @@ class Impressions:
     session          the session or user
     time             milliseconds since 1970 in UTC, or None where the log has no times
     propensity       the probability that what was shown was shown there, or None where the log does not say
+    settled          when the last of what happened to it did, in milliseconds; None: at its own time
+    search           numbers that tell searches apart, None where sessions do
+    further          (n, n_further) the numbers in other columns of the log, NaN where there is none
+    further_names    their titles
     queries, documents, sessions: the names; they may grow from batch to batch, and never change place
     """
 
@@ -31,3 +35,7 @@ class Impressions:
     queries: Sequence[str]
     documents: Sequence[str]
     sessions: Sequence[str]
+    settled: Ints | None = None
+    search: Ints | None = None
+    further: Floats | None = None
+    further_names: Sequence[str] = ()

@@ -19,7 +19,7 @@ from ranktune.solvers.clicks.reading.joining import Rules, impressions_of
 from ranktune.solvers.clicks.reading.opening import bots_of, check_store, checked_weights, first_positions, read_store
 from ranktune.solvers.clicks.reading.remarks import Seen, remarks_of
 from ranktune.solvers.clicks.reading.roles import check_roles
-from ranktune.solvers.clicks.reading.store import LATEST, Store
+from ranktune.solvers.clicks.reading.store import FURTHER, LATEST, Store
 from ranktune.solvers.clicks.reading.times import time_of
 from ranktune.solvers.core.arrays import Ints, as_floats, as_ints
 from ranktune.solvers.core.checks import check_count
@@ -61,6 +61,7 @@ class ClickLog:
         page: int = 1000,
         max_clicks: int = 1000,
         until: str | int | datetime | None = None,
+        further: bool = False,
     ) -> Self:
         """Read the files of a log.
 
@@ -84,6 +85,8 @@ class ClickLog:
             A session with more clicks is a bot's.
         until : str, int or datetime, optional
             The time beyond which times are in the future, by default a day from now.
+        further : bool, default=False
+            Whether the numbers in all other columns are read too. A column counts as one of numbers by the first rows.
 
         Raises
         ------
@@ -103,7 +106,7 @@ class ClickLog:
         if not paths:
             raise ParameterError("no file is given. Give the files of a click log: csv, Parquet or jsonl.")
         now = int(clock.time() * 1000) + DAY if until is None else time_of(until)
-        store = read_store([Path(path) for path in paths], named, weighted, now)
+        store = read_store([Path(path) for path in paths], named, weighted, now, further=further)
         check_store(store, weighted, listed(paths))
         bots = bots_of(store, max_clicks)
         rules = Rules(
@@ -137,6 +140,7 @@ class ClickLog:
 
     def _batch(self, rows: polars.DataFrame) -> Impressions:
         store = self._store
+        further = [FURTHER + name for name in store.further]
         return Impressions(
             query=as_ints(rows["query"].to_numpy()),
             document=as_ints(rows["document"].to_numpy()),
@@ -148,6 +152,10 @@ class ClickLog:
             queries=store.queries.names,
             documents=store.documents.names,
             sessions=store.session_names.names,
+            settled=as_ints(rows["settled"].to_numpy()) if self._rules.has_time and "settled" in rows.columns else None,
+            search=as_ints(rows["search"].to_numpy().view(np.int64)),
+            further=as_floats(rows.select(further).to_numpy()) if further else None,
+            further_names=store.further,
         )
 
     def _pass(self) -> tuple[Account, Seen]:

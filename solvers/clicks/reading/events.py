@@ -9,7 +9,7 @@ import polars
 from polars import col
 
 from ranktune.solvers.clicks.reading.roles import KINDS, amounts
-from ranktune.solvers.clicks.reading.store import IMPRESSION, NO_TIME, NONE, QUERY, RESULT, ROW, Store
+from ranktune.solvers.clicks.reading.store import FURTHER, IMPRESSION, NO_TIME, NONE, QUERY, RESULT, Store
 from ranktune.solvers.clicks.reading.times import is_number, milliseconds
 
 Roles = Mapping[str, Sequence[str]]
@@ -35,6 +35,7 @@ def add_events(frame: polars.DataFrame, roles: Roles, weights: Mapping[str, floa
         _kind(frame, roles).alias("kind"),
         *(_number(roles[kind][0]).alias(f"amount {kind}") for kind in kinds),
         _results(frame, roles).alias("results"),
+        *(number_or_nan(frame, name).alias(FURTHER + name) for name in store.further),
     )
     time = milliseconds(frame[roles["time"][0]]) if "time" in roles else polars.Series([None] * frame.height)
     given = frame[roles["time"][0]].is_not_null() if "time" in roles else polars.repeat(False, frame.height, eager=True)
@@ -95,6 +96,22 @@ def _number(name: str) -> polars.Expr:
         .then(0.0)
         .otherwise(text.replace(_AMOUNT).cast(polars.Float64, strict=False).fill_null(float("nan")))
     )
+
+
+def number_or_nan(frame: polars.DataFrame, name: str) -> polars.Expr:
+    """Return a column as numbers, nan where it holds something else or is not there."""
+    if name not in frame.columns or frame.schema[name].is_nested():
+        return polars.lit(float("nan"))
+    number = col(name).cast(polars.Float64, strict=False)
+    return polars.when(number.is_finite()).then(number).otherwise(float("nan"))
+
+
+def numbers_in(frame: polars.DataFrame) -> list[str]:
+    """Return the columns that hold numbers and, besides empty cells, nothing else."""
+    flat = [name for name, kind in frame.schema.items() if not kind.is_nested()]
+    given = frame.select((col(name).cast(polars.String) != "").sum() for name in flat)
+    numbers = frame.select(number_or_nan(frame, name).is_not_nan().sum().alias(name) for name in flat)
+    return [name for name in flat if 0 < numbers[name].item() == given[name].item()]
 
 
 def _results(frame: polars.DataFrame, roles: Roles) -> polars.Expr:
@@ -161,7 +178,7 @@ def _add(
         clicked |= (events["kind"] == "impression") & (events["amount click"] > 0)
     store.counted.update(dict(events["kind"].value_counts().iter_rows()))
     store.counted.update({name: int((events[f"amount {name}"] > 0).sum()) for name in kinds})
-    cast = rows.select(col(name).cast(kind) for name, kind in ROW.items())
+    cast = rows.select(col(name).cast(kind) for name, kind in store.row.items())
     store.sessions.add(cast, clicked, len(store.session_names.names))
     shown = cast.filter(col("kind") == IMPRESSION)
     for source, position, count in shown.group_by("source", polars.col("position").clip(0, 2)).len().iter_rows():
@@ -180,4 +197,4 @@ def _of_results(queries: polars.DataFrame, store: Store) -> polars.DataFrame:
     ranks = polars.int_ranges(0, col("results").list.len()).alias("position")
     rows = queries.with_columns(ranks, kind=polars.lit(RESULT)).explode("results", "position")
     rows = rows.with_columns(document=store.documents.numbered(rows["results"]))
-    return rows.select(col(name).cast(kind) for name, kind in ROW.items())
+    return rows.select(col(name).cast(kind) for name, kind in store.row.items())

@@ -163,8 +163,11 @@ def _joined(impressions: Frame, events: Frame, rules: Rules, sieve: Sieve) -> Fr
         what = rules.kinds[number] + ("" if weights[number] else " (weight 0)")
         sieve.account.used[what] += int((kinds == number).sum())
     happened: Array = impressions["click"].to_numpy().copy()
-    np.add.at(happened, found["place"].to_numpy(), np.array(weights)[kinds] + found["click"].to_numpy())
-    return impressions.with_columns(polars.Series("click", happened))
+    amount, place = np.array(weights)[kinds] + found["click"].to_numpy(), found["place"].to_numpy()
+    np.add.at(happened, place, amount)
+    settled: Array = impressions["time"].to_numpy().copy()
+    np.maximum.at(settled, place[amount > 0.0], found["time"].to_numpy()[amount > 0.0])
+    return impressions.with_columns(polars.Series("click", happened), polars.Series("settled", settled))
 
 
 def _compare_places(impressions: Frame, seen: Counter[str]) -> None:

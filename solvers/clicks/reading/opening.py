@@ -10,9 +10,10 @@ import numpy as np
 import polars
 from polars import col
 
-from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events
+from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_in
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
-from ranktune.solvers.clicks.reading.sources import frames
+from ranktune.solvers.clicks.reading.sources import Every, frames
 from ranktune.solvers.clicks.reading.store import CLICK, NONE, Store
 from ranktune.solvers.core.arrays import Mask
 from ranktune.solvers.core.checks import check_not_negative
@@ -37,12 +38,15 @@ def checked_weights(weights: Mapping[str, float]) -> dict[str, float]:
     return {"click": 1.0, **{KINDS.get(kind.lower(), kind.lower()): float(w) for kind, w in weights.items()}}
 
 
-def read_store(paths: Sequence[Path], columns: Mapping[str, str], weights: Mapping[str, float], now: int) -> Store:
+def read_store(
+    paths: Sequence[Path], columns: Mapping[str, str], weights: Mapping[str, float], now: int, *, further: bool
+) -> Store:
     """Return the events in files. Raises DataError for what cannot be read, and a column that is in none of them."""
-    store = Store(parts=_parts(paths))
+    store = Store(_parts(paths), _further(paths, columns, weights) if further else ())
+    read = wanted(columns, weights) | {name.lower() for name in store.further}
     names: dict[str, None] = {}
     for path in paths:
-        for frame in frames(path, wanted(columns, weights), store.account):
+        for frame in frames(path, read, store.account):
             roles = roles_of(frame.columns, columns, weights)
             check_complete(roles, frame.columns, path)
             names |= dict.fromkeys(frame.columns)
@@ -52,6 +56,16 @@ def read_store(paths: Sequence[Path], columns: Mapping[str, str], weights: Mappi
         if column.lower() not in known:
             raise DataError(f"{listed(paths)}: has no column {column!r} for the {role}. {nearest(column, names)}")
     return store
+
+
+def _further(paths: Sequence[Path], columns: Mapping[str, str], weights: Mapping[str, float]) -> tuple[str, ...]:
+    """Return the other columns that hold numbers, by the first rows of each file."""
+    names: dict[str, None] = {}
+    for path in paths:
+        frame = next(frames(path, Every(wanted(columns, weights)), Account()), polars.DataFrame())
+        used = {name for group in roles_of(frame.columns, columns, weights).values() for name in group}
+        names |= dict.fromkeys(name for name in numbers_in(frame) if name not in used)
+    return tuple(names)
 
 
 def _parts(paths: Sequence[Path]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,6 +23,25 @@ ROWS = 1 << 16
 BLOCK = 2 << 20
 """Rows of a Parquet file and bytes of a text file that are read at a time."""
 _ACTIONS = {"index", "create", "update", "delete"}
+
+
+@dataclass(frozen=True)
+class Every(Collection[str]):
+    """All names of columns. Those that lead to fields of structures are known."""
+
+    known: Collection[str] = ()
+
+    def __contains__(self, name: object) -> bool:
+        """Return True."""
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the known names."""
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        """Return the number of known names."""
+        return len(self.known)
 
 
 def frames(path: Path, wanted: Collection[str], account: Account) -> Iterator[polars.DataFrame]:

@@ -42,7 +42,8 @@ ROW = {
 """An event: the hash of its search, numbers of names, the position as logged, milliseconds (NO_TIME without), the kind,
 the number of the application, the weight of what the row itself says, and the propensity (nan without)."""
 
-_BYTES = np.dtype([(name, polars.Series(dtype=kind).to_numpy().dtype) for name, kind in ROW.items()])
+FURTHER = "further "
+"""Begins the name of a further column, so that it cannot have that of another one."""
 
 
 @dataclass
@@ -105,6 +106,7 @@ class Store:
     """All of a log that was read: its rows in files by parts, the names, and what is known once all is read."""
 
     parts: int
+    further: tuple[str, ...] = ()
     account: Account = field(default_factory=Account)
     queries: Names = field(default_factory=Names)
     documents: Names = field(default_factory=Names)
@@ -127,12 +129,21 @@ class Store:
         for kind in ("impression", "query", "a result of a query", "click"):
             self.kinds.number(kind)
 
+    @property
+    def row(self) -> dict[str, type[polars.DataType]]:
+        """The columns of an event, with further ones."""
+        return {**ROW, **{FURTHER + name: polars.Float64 for name in self.further}}
+
+    @property
+    def _bytes(self) -> np.dtype[np.void]:
+        return np.dtype([(name, polars.Series(dtype=kind).to_numpy().dtype) for name, kind in self.row.items()])
+
     def add(self, rows: polars.DataFrame) -> None:
         """Append rows to their parts, in their order."""
         part = (rows["search"] % self.parts).to_numpy()
         order = np.argsort(part, kind="stable")
-        packed = np.empty(rows.height, dtype=_BYTES)
-        for name in ROW:
+        packed = np.empty(rows.height, dtype=self._bytes)
+        for name in self.row:
             packed[name] = rows[name].to_numpy()[order]
         ends = np.searchsorted(part[order], np.arange(self.parts + 1))
         for number, (start, end) in enumerate(pairwise(ends.tolist())):
@@ -144,8 +155,8 @@ class Store:
         """Yield the rows of each part that has some, in the order in which they were added."""
         for number in range(self.parts):
             if self._path(number).exists():
-                packed: Array = np.fromfile(self._path(number), dtype=_BYTES)
-                yield polars.DataFrame({name: np.ascontiguousarray(packed[name]) for name in ROW})
+                packed: Array = np.fromfile(self._path(number), dtype=self._bytes)
+                yield polars.DataFrame({name: np.ascontiguousarray(packed[name]) for name in self.row})
 
     def _path(self, number: int) -> Path:
         return self.folder / str(number)

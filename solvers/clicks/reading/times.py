@@ -1,7 +1,8 @@
-"""Times of a log as milliseconds since 1970 in UTC: dates, ISO 8601 text, and numbers."""
+"""Times of a log as milliseconds since 1970 in UTC: dates, ISO 8601 text, and numbers; and lengths of time."""
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 
 import polars
@@ -18,6 +19,7 @@ _ISO = (
     (r"(T[\d:.]+)$", "${1}+00:00"),  # without a zone: UTC
 )
 """Rewritings of the forms of ISO 8601 to one, in this order."""
+_UNITS = {"ms": 1, "": 1e3, "s": 1e3, "m": 6e4, "h": 3.6e6, "d": 8.64e7, "w": 6.048e8}
 
 
 def milliseconds(column: polars.Series) -> polars.Series:
@@ -63,3 +65,19 @@ def time_of(value: str | int | datetime) -> int:
     if time is None:
         raise ParameterError(f"{value!r} is no time. Give ISO 8601 text, such as '2026-01-31T12:00Z', or milliseconds.")
     return int(time)
+
+
+def span_of(name: str, value: str | float) -> int:
+    """Return a length of time in milliseconds: text such as "30m", or a number of seconds.
+
+    Raises ParameterError for what is none.
+
+    Examples
+    --------
+    >>> span_of("gap", "1h"), span_of("gap", 90)
+    (3600000, 90000)
+    """
+    found = re.fullmatch(r"\s*(\d+\.?\d*)\s*(ms|s|m|h|d|w|)\s*", str(value))
+    if found is None:
+        raise ParameterError(f"{name}={value!r} is no length of time. Give a number of seconds, or text such as '1h'.")
+    return round(float(found[1]) * _UNITS[found[2]])

@@ -15,6 +15,8 @@ from ranktune.solvers.core.errors import DataError, listed, nearest
 
 GRADES = ("grade", "label", "relevance", "rel", "y")
 QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
+DOCUMENT_WEIGHT = "document_weight"
+"""The column of weights in training tables of click logs."""
 DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id")
 
 
@@ -161,6 +163,11 @@ def roles(
     if assigned["grade"] is not None:
         exact = exact_names(wanted.features) | set(known_features or ())
         _check_one_grade(assigned["grade"], [name for name in features if name not in exact])
+    if DOCUMENT_WEIGHT in features and DOCUMENT_WEIGHT not in exact_names(wanted.features) | set(known_features or ()):
+        raise DataError(
+            f"{DOCUMENT_WEIGHT!r} would become a feature, and weights of clicked documents tell what was clicked. Name "
+            f'its role: document_weight="{DOCUMENT_WEIGHT}", or leave it out: drop="{DOCUMENT_WEIGHT}".'
+        )
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:

@@ -1,0 +1,171 @@
+"""Further columns of a click log that a ranker may not learn from: positions, outcomes, and what later events made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars
+from scipy.stats import binom, rankdata
+
+from ranktune.solvers.clicks.counts import sums
+from ranktune.solvers.clicks.features.future import Future, drawn
+from ranktune.solvers.clicks.features.history import FEATURES, Known
+from ranktune.solvers.core.arrays import Array, Floats, as_floats, as_ints
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.sources.inspection import MIN_PAIRS, MIN_QUERIES, NEARLY_ALL, POSITION
+from ranktune.solvers.metrics.metrics import parse_metric
+
+OUTCOME, FUTURE, CONSTANT = "outcome", "future", "constant"
+MOST_ROWS = 1_000_000
+"""Impressions that are looked at, about: those of some documents, and those of some searches."""
+FOLLOWS = 0.95
+"""Rank correlation from which a column follows positions: that of a page of ten with four swaps of neighbours."""
+CHANCE = 1e-9
+"""Probability below which it is no chance that something was clicked wherever a column says something."""
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A column that a ranker may not learn from.
+
+    Attributes
+    ----------
+    name : str
+        The column.
+    kind : str
+        "position": it follows the position within searches; "outcome": the click of its own row sets it; "future": it
+        knows the clicks or impressions that came after it; "constant": it says nothing, and is no leak.
+    reason : str
+        Why, as the end of a sentence that begins with the column.
+    seemed : float
+        NDCG@10 of the clicks in the later half of the searches, ranked by the column alone, up or down; NaN without
+        clicks.
+    known : float
+        The same by clicks over expected clicks as of the search, of documents or of pairs, whichever is higher.
+    """
+
+    name: str
+    kind: str
+    reason: str
+    seemed: float
+    known: float
+
+    def __str__(self) -> str:
+        """Return a description."""
+        if self.kind == CONSTANT:
+            return f"{self.name} {self.reason}"
+        return (
+            f"{self.name} {self.reason} Ranking later searches by it alone seems to bring NDCG@10 {self.seemed:.3f}; "
+            f"by what was known before them it is {self.known:.3f}."
+        )
+
+
+def leaks(
+    history: Iterable[Known], names: Sequence[str], values: Callable[[Known], Floats], n_impressions: float
+) -> list[Leak]:
+    """Return the leaks among further columns.
+
+    Named are columns that say nothing, that follow the position within searches, that the click of the own row sets or
+    changes, and that know the chance in the clicks or impressions of their documents, or of queries and documents, over
+    the log, its later half, or a day (`future`). A log of fewer than about thirty documents does not tell the last.
+
+    Parameters
+    ----------
+    history : iterable of Known
+        All of a log.
+    names : sequence of str
+        The columns.
+    values : callable
+        Returns them for a window, (n, n_names), NaN where there is none.
+    n_impressions : float
+        Of the log.
+    """
+    if not names:
+        return []
+    share = min(1.0, MOST_ROWS / n_impressions)
+    parts: list[tuple[Array, ...]] = []
+    for known in history:
+        of_search, of_document = (drawn(known.rows[name], share) for name in ("search", "document"))
+        ratios = known.features[:, [FEATURES.index("document_ratio"), FEATURES.index("pair_ratio")]]
+        kept = of_search | of_document
+        columns = known.rows, known.time, of_search, of_document, values(known), ratios
+        parts.append(tuple(column[kept] for column in columns))
+    rows, time, of_search, of_document, further, ratios = (np.concatenate(each) for each in zip(*parts, strict=True))
+    shown, future = _Searches(rows[of_search]), Future(rows[of_document], time[of_document])
+    before = max(map(shown.ndcg, ratios[of_search].T))
+    found = []
+    for name, column in zip(names, further.T, strict=True):
+        given = column[~np.isnan(column)]
+        if not given.size or not (len(given) < len(column) or given.min() < given.max()):
+            found.append(Leak(name, CONSTANT, "is the same in all impressions.", float("nan"), before))
+            continue
+        x = np.where(np.isnan(column), np.nextafter(given.min(), -np.inf), column)
+        kind, reason = shown.suspicion(x[of_search])
+        if not kind and _changes_with_clicks(rows[of_document], x[of_document]):
+            kind, reason = OUTCOME, "changes with the click of its own row."
+        if not kind and (reason := future.reason(x[of_document], len(names))):
+            kind = FUTURE
+        if kind:
+            found.append(Leak(name, kind, reason, max(shown.ndcg(sign * x[of_search]) for sign in (1.0, -1.0)), before))
+    return found
+
+
+class _Searches:
+    """Whole searches, the rows of each adjacent, and what a column says of positions and clicks in them."""
+
+    def __init__(self, rows: Array) -> None:
+        self.click = rows["click"]
+        self.search = as_ints(np.cumsum(np.diff(rows["search"], prepend=rows["search"][:1]) != 0))
+        self.sizes = as_floats(np.bincount(self.search))
+        self.place = self._ranks(rows["position"])
+        self.later = self.search >= len(self.sizes) // 2
+        grades = self.click[self.later]
+        self.queries = Queries.from_arrays(np.zeros((len(grades), 1)), grades, qid=self.search[self.later])
+
+    def _ranks(self, values: Array) -> Floats:
+        """Return the ranks of values within searches, (n,), less their mean."""
+        frame = polars.DataFrame({"search": self.search, "x": values})
+        ranks = frame.select(polars.col("x").rank("average").over("search")).to_series().to_numpy()
+        return np.asarray(ranks - (self.sizes[self.search] + 1.0) / 2.0)
+
+    def suspicion(self, x: Floats) -> tuple[str, str]:
+        """Return the kind of leak that a column is within searches and why, two empty texts if it is none."""
+        ranks, clicked = self._ranks(x), self.click > 0.0
+        ordered = len(np.unique(self.search[(ranks != 0.0) & (self.place != 0.0)]))
+        size = float(np.sqrt((ranks @ ranks) * (self.place @ self.place)))
+        follows = float(ranks @ self.place) / max(size, 1.0)
+        if ordered >= MIN_QUERIES and abs(follows) >= FOLLOWS:
+            return POSITION, f"follows the position within searches (rank correlation {follows:.3f})."
+        hits = sums(self.search, clicked.astype(float), len(self.sizes))
+        pairs = float((hits * (self.sizes - hits)).sum())
+        agreement = 0.5 + abs(ranks[clicked].sum()) / max(pairs, 1.0)
+        if pairs >= MIN_PAIRS and agreement >= NEARLY_ALL:
+            return OUTCOME, f"alone tells what is clicked in a search in {agreement:.1%} of the pairs."
+        levels, counts = np.unique(x, return_counts=True)
+        given = x != levels[counts.argmax()]
+        n, n_clicked = int(given.sum()), int(clicked[given].sum())
+        if n_clicked >= NEARLY_ALL * n and binom.sf(n_clicked - 1, n, clicked.mean()) < CHANCE:
+            return OUTCOME, "has more than its commonest value only where something was clicked."
+        return "", ""
+
+    def ndcg(self, scores: Floats) -> float:
+        """Return NDCG@10 of the clicks in the later half."""
+        values = parse_metric("ndcg@10").per_query(scores[self.later], self.queries)
+        return float(np.nanmean(values)) if np.isfinite(values).any() else float("nan")
+
+
+def _changes_with_clicks(rows: Array, x: Floats) -> bool:
+    """Return whether the change of a column since the impression of its document before tells the click."""
+    for unit in ("document", "pair"):
+        order = np.argsort(rows[unit], kind="stable")
+        same = np.diff(rows[unit][order]) == 0
+        change, clicked = np.diff(x[order])[same], rows["click"][order][1:][same] > 0.0
+        n = float(clicked.sum())
+        pairs = n * (len(clicked) - n)
+        if pairs >= MIN_PAIRS:
+            agreement = (rankdata(change)[clicked].sum() - n * (n + 1.0) / 2.0) / pairs
+            if max(agreement, 1.0 - agreement) >= NEARLY_ALL:
+                return True
+    return False

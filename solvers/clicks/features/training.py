@@ -1,0 +1,181 @@
+"""A table to learn rankings from: the impressions of a click log, with what was known before each search."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import polars
+
+from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.features.documents import DocumentColumns, read_documents
+from ranktune.solvers.clicks.features.history import FEATURES, History, Known
+from ranktune.solvers.clicks.features.leaks import leaks
+from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.core.arrays import Floats, Ints, Mask
+from ranktune.solvers.core.checks import check_positive
+from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
+from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.data.columns.roles import DOCUMENT_WEIGHT
+from ranktune.solvers.data.queries import Queries
+
+KEYS = ("qid", "document", "grade", DOCUMENT_WEIGHT)
+
+
+class Training:
+    """Searches as queries: documents with grades by clicks, weights by inverse propensity, and features.
+
+    A click weighs 1 / the examination of its position, relative to the first one, and at most clip; what was not
+    clicked weighs 1. So clicks count as often as they would at the first position. Impressions at positions whose
+    examination is not known are left out. Positions are no features, and neither is a further column that is a leak.
+
+    Parameters
+    ----------
+    log : iterable of Impressions
+        Such as a ClickLog with further=True, whose further columns become features.
+    examination : Examination
+        That of a fitted model of clicks.
+    gap, half_life : str or float, default="1h", "7d"
+        See History.
+    documents : str or Path, optional
+        A table of documents, or of documents for queries, whose columns of numbers become features too.
+    clip : float, default=10
+        The largest weight.
+    keep : collection of str, default=()
+        Leaks that become features nevertheless.
+
+    Attributes
+    ----------
+    leaks : list of Leak
+        The further columns that a ranker may not learn from.
+    feature_names : list of str
+        `FEATURES`, and the further columns that are left.
+    clipped : float
+        Share of the weight of clicks, before it, at positions whose weight was clipped.
+    left_out : int
+        Impressions at positions whose examination is not known.
+
+    Raises
+    ------
+    DataError
+        The log has no times or no impressions, the table of documents cannot be read, or two columns have one name.
+    ParameterError
+        An argument is invalid, or keep names what is no leak.
+
+    References
+    ----------
+    Joachims, Swaminathan & Schnabel 2017, "Unbiased Learning-to-Rank with Biased Feedback".
+
+    Examples
+    --------
+    >>> log = ClickLog.open("log.csv", further=True)  # doctest: +SKIP
+    >>> fitted = PositionBased().fit(Counts.of(log))  # doctest: +SKIP
+    >>> training = Training(log, fitted.examination, documents="products.csv")  # doctest: +SKIP
+    >>> training.write("training.parquet")  # tune with document_weight="document_weight"  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        log: Iterable[Impressions],
+        examination: Examination,
+        *,
+        gap: str | float = "1h",
+        half_life: str | float = "7d",
+        documents: str | Path | None = None,
+        clip: float = 10.0,
+        keep: Collection[str] = (),
+    ) -> None:
+        check_positive("clip", clip)
+        self.history, self.examination, self.clip = History(log, gap=gap, half_life=half_life), examination, clip
+        counts = self.history.counts
+        self._documents: DocumentColumns | None = None if documents is None else read_documents(documents, counts)
+        names = [*self.history.runs.further_names, *(self._documents.names if self._documents else ())]
+        twice = next((name for name in names if [*KEYS, *FEATURES, *names].count(name) > 1), None)
+        if twice is not None:
+            raise DataError(f"two columns of the training table would be called {twice!r}. Rename one of them.")
+        self.leaks = leaks(self.history, names, self._further, float(counts.shown.sum()))
+        suspect = [leak.name for leak in self.leaks]
+        for name in keep:
+            if name not in suspect:
+                raise ParameterError(f"keep has {name!r}, which was not left out. {nearest(name, suspect)}")
+        self._kept = [number for number, name in enumerate(names) if name not in suspect or name in keep]
+        self.feature_names = [*FEATURES, *(names[number] for number in self._kept)]
+        known = self._is_known(counts.position)
+        clicks = np.where(known, counts.clicks, 0.0)
+        self.clipped = float(clicks[self._weight(counts.position) > clip].sum() / max(clicks.sum(), 1e-300))
+        self.left_out = int(counts.shown[~known].sum())
+
+    def _is_known(self, position: Ints) -> Mask:
+        return np.isin(position, self.examination.position[self.examination.known])
+
+    def _weight(self, position: Ints) -> Floats:
+        return 1.0 / np.maximum(self.examination.at(position), 1e-300)
+
+    def _further(self, known: Known) -> Floats:
+        parts = [known.rows["further"]]
+        if self._documents is not None:
+            parts.append(self._documents.at(known.rows))
+        return np.concatenate(parts, axis=1)
+
+    def frames(self) -> Iterator[polars.DataFrame]:
+        """Yield the table in parts: qid, document, grade, document_weight and the features, in the order of time."""
+        names = np.array(self.history.counts.documents, dtype=object)
+        for window in self.history:
+            known = self._is_known(window.rows["position"])
+            rows, click = window.rows[known], window.rows["click"][known]
+            weight = np.where(click > 0.0, np.minimum(self._weight(rows["position"]), self.clip), 1.0)
+            keys = dict(zip(KEYS, (rows["search"], names[rows["document"]].tolist(), click, weight), strict=True))
+            features = np.concatenate([window.features, self._further(window)[:, self._kept]], axis=1)[known]
+            columns = dict(zip(self.feature_names, features.T, strict=True))
+            yield polars.DataFrame({**keys, **columns}, nan_to_null=True)
+
+    def write(self, path: str | Path) -> None:
+        """Write the table as Parquet or csv, by the ending of path, part by part.
+
+        Raises ParameterError on another ending, OSError where the file cannot be written.
+        """
+        path = Path(path)
+        if path.suffix not in (".parquet", ".csv"):
+            raise ParameterError(f"{path}: the table is written as .parquet or .csv, by the ending of the name.")
+        atomic_write(path, self._write_parquet if path.suffix == ".parquet" else self._write_csv)
+
+    def _write_parquet(self, file: BinaryIO) -> None:
+        from pyarrow import parquet
+
+        parts = (frame.to_arrow() for frame in self.frames())
+        first = next(parts)
+        with parquet.ParquetWriter(file, first.schema) as writer:
+            writer.write_table(first)
+            for part in parts:
+                writer.write_table(part)
+
+    def _write_csv(self, file: BinaryIO) -> None:
+        for number, frame in enumerate(self.frames()):
+            frame.write_csv(file, include_header=not number)
+
+    def queries(self) -> Queries:
+        """Return the table in memory."""
+        frame = polars.concat(self.frames())
+        return Queries.from_arrays(
+            frame.select(self.feature_names).cast(polars.Float64).fill_null(np.nan).to_numpy(),
+            frame["grade"].to_numpy(),
+            qid=frame["qid"].to_numpy(),
+            document_ids=frame["document"].to_list(),
+            feature_names=self.feature_names,
+            document_weights=frame["document_weight"].to_numpy(),
+        )
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """What was left out and why, and the share of clicks whose weight was clipped."""
+        found = [f"Left out: {leak}" if leak.name not in self.feature_names else f"Kept: {leak}" for leak in self.leaks]
+        if self._documents is not None and self._documents.others:
+            found.append(f"Columns of documents that hold no numbers are left out: {listed(self._documents.others)}.")
+        if self.left_out:
+            found.append(f"{self.left_out:,} impressions are at positions of unknown examination, and are left out.")
+        found.append(
+            f"{self.clipped:.1%} of the clicks are at positions where their weight is clipped to {self.clip:g}."
+        )
+        return found

@@ -1,0 +1,101 @@
+"""The table to learn from: its rows are the impressions of the log, and a reader of tables takes them as they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars
+import pytest
+
+from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.features.history import FEATURES, History
+from ranktune.solvers.clicks.features.training import Training
+from ranktune.solvers.clicks.position_based import PositionBased
+from ranktune.solvers.clicks.reading.click_log import ClickLog
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.readers.frames import from_frame
+from ranktune.studies.clicks.simulation import Users
+from tests.support.leaky_logs import DAY, HONEST, LEAKS, leaky_log
+
+LOG = leaky_log(0, Users())
+HALVING = Examination.given({1: 1.0, 2: 0.5, 4: 0.25, 8: 0.125, 10: 0.1})
+
+
+def test_rows_are_impressions_with_weights_by_inverse_propensity() -> None:
+    training = Training([LOG], HALVING, clip=5.0)
+    (known,) = History([LOG])
+    kept = np.isin(known.rows["position"], [1, 2, 4, 8, 10])
+    rows, frame = known.rows[kept], polars.concat(training.frames())
+    propensity = dict(zip(HALVING.position.tolist(), HALVING.value.tolist(), strict=True))
+    weight = [
+        min(1 / propensity[p], 5.0) if c else 1.0 for p, c in zip(rows["position"].tolist(), rows["click"], strict=True)
+    ]
+    np.testing.assert_allclose(frame["document_weight"], weight)
+    np.testing.assert_array_equal(frame["grade"], rows["click"])
+    np.testing.assert_array_equal(frame["document"].cast(polars.Int64), rows["document"])
+    np.testing.assert_array_equal(frame.select(FEATURES).to_numpy(), known.features[kept])
+    names = LOG.further_names
+    for name in HONEST:
+        np.testing.assert_array_equal(frame[name].fill_null(np.nan), rows["further"][:, names.index(name)])
+    clicked = rows["click"] > 0
+    assert training.clipped == pytest.approx((rows["position"][clicked] >= 8).mean())
+    assert training.left_out == (~kept).sum()
+    assert {leak.name for leak in training.leaks} == set(LEAKS)
+    assert training.feature_names == [*FEATURES, *HONEST]
+    assert sum(remark.startswith("Left out: ") for remark in training.remarks) == len(LEAKS)
+    assert [remark for remark in training.remarks if "clipped to 5" in remark or f"{(~kept).sum():,} imp" in remark][1:]
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "csv"])
+def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path: Path) -> None:
+    rows = polars.DataFrame(
+        {
+            "query": LOG.query, "session": LOG.session, "document": LOG.document, "rank": LOG.position,
+            "click": LOG.click.astype(int), "time": LOG.time, "ctr": np.asarray(LOG.further)[:, 7], "name": "x",
+        }
+    ).with_columns(polars.col("time") + 3_000 * DAY)  # fmt: skip
+    rows.write_csv(tmp_path / "log.csv")
+    documents = polars.DataFrame({"doc_id": range(0, 250, 2), "price": np.arange(0, 250, 2) / 8.0, "title": "text"})
+    documents.write_csv(tmp_path / "documents.csv")
+    log = ClickLog.open(tmp_path / "log.csv", further=True)
+    fitted = PositionBased().fit(Counts.of(log))
+    training = Training(log, fitted.examination, gap="2h", documents=tmp_path / "documents.csv", keep=["ctr"])
+    assert training.feature_names == [*FEATURES, "ctr", "price"]
+    assert any("title" in remark for remark in training.remarks)
+    training.write(tmp_path / f"table.{suffix}")
+    read = getattr(polars, f"read_{suffix}")(tmp_path / f"table.{suffix}")
+    queries, expected = from_frame(read, document_weight="document_weight"), training.queries()
+    with pytest.raises(DataError, match='role: document_weight="document_weight"'):
+        from_frame(read)
+    assert queries.feature_names == expected.feature_names and queries.n_documents == len(LOG.query) - training.left_out
+    np.testing.assert_allclose(queries.features, expected.features)
+    for name in ("grades", "document_weights", "starts"):
+        np.testing.assert_allclose(getattr(queries, name), getattr(expected, name))
+    ids = np.asarray(expected.document_ids).astype(int)
+    prices = np.asarray(expected.features)[:, -1]
+    np.testing.assert_array_equal(prices, np.where(ids % 2, np.nan, ids / 8.0))
+    by_query = documents.rename({"doc_id": "document"}).join(polars.DataFrame({"query": [0, 1]}), how="cross")
+    by_query.with_columns(polars.col("price") + polars.col("query")).write_parquet(tmp_path / "pairs.parquet")
+    pairs = Training(log, fitted.examination, documents=tmp_path / "pairs.parquet", gap="2h")
+    queries = pairs.queries()
+    (known,) = pairs.history
+    names = np.array([int(name) for name in pairs.history.counts.queries])[known.rows["query"]]
+    expected_price = np.where((names < 2) & (ids % 2 == 0), ids / 8.0 + names, np.nan)
+    np.testing.assert_array_equal(np.asarray(queries.features)[:, -1], expected_price)
+
+
+def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ParameterError, match="keep has 'price'"):
+        Training([LOG], HALVING, keep=["price"])
+    with pytest.raises(DataError, match=r"two columns .* 'grade'"):
+        Training([replace(LOG, further_names=("grade", *LOG.further_names[1:]))], HALVING)
+    path = tmp_path / "documents.csv"
+    for text, message in (("name,price\na,1\n", "no column of documents"), ("doc_id,price\na,1\na,2\n", "'a' twice")):
+        path.write_text(text)
+        with pytest.raises(DataError, match=message):
+            Training([LOG], HALVING, documents=path)
+    with pytest.raises(ParameterError, match="written as"):
+        Training([replace(LOG, further=None, further_names=())], HALVING).write("table.txt")
