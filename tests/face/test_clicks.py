@@ -244,3 +244,24 @@ def test_what_cannot_be_judged_is_refused(name: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(sys, "argv", ["ranktune", "clicks"])
     assert text in _readable(ended.exception)
     assert not (tmp_path / "judged.csv").exists()
+
+
+def test_a_training_table_has_what_was_known_before_each_search(tmp_path: Path) -> None:
+    """The place on the page and the rate over the whole log would look good, and are left out by name."""
+    rate = col("click").mean().over("doc_id").alias("rate")
+    price = (col("doc_id").cast(polars.Float64) * 0.37).sin().alias("price")
+    log = logged()[0].with_columns(rate, price, (col("rank") - 1).alias("place"))
+    path, table = written(tmp_path / "log.csv", log), tmp_path / "searches.parquet"
+    ended = run(path, "-o", tmp_path / "judged.csv", "--training", table, "--gap", "10m")
+    assert ended.exit_code == 0, ended.output
+    said = " ".join(ended.stdout.split())
+    assert "Left out: place" in said and "Left out: rate" in said and "Left out: price" not in said
+    frame = polars.read_parquet(table)
+    assert frame.height == 20_000 and {"place", "rate", "rank"}.isdisjoint(frame.columns) and "price" in frame.columns
+    result = ranktune.tune(
+        str(table), qid="qid", document="document", document_weight="document_weight", solvers=["RidgeRanker"], trials=1,
+        jobs=1, home=str(tmp_path),
+    )  # fmt: skip
+    assert 0.0 < result.estimate.mean < 1.0
+    with pytest.raises(ParameterError, match="give training=FILE too"):
+        ranktune.clicks(path, documents="documents.csv")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ranktune.solvers.clicks.features.training import Training
 from ranktune.solvers.clicks.judging.judged import JudgedLog, judged
 from ranktune.solvers.clicks.judging.models import DEFAULT, MODELS, check_takes_propensities
 from ranktune.solvers.clicks.judgments import check_ending
@@ -24,6 +25,9 @@ def clicks(
     first_position: int | None = None,
     judge_share: float = 0.25,
     qrels: str | Path | None = None,
+    training: str | Path | None = None,
+    documents: str | Path | None = None,
+    gap: str = "1h",
     progress: Callable[[str], object] | None = None,
 ) -> JudgedLog:
     r"""Return what a click log says of the relevance of documents for queries, corrected for their positions.
@@ -54,6 +58,15 @@ def clicks(
         The share of the sessions, the latest ones, whose clicks judge the models; 0 for no comparison.
     qrels : str or Path, optional
         A file of judgments of people, with which those of all models are compared.
+    training : str or Path, optional
+        A .parquet or .csv file for a table of the impressions, which tune takes with qid="qid" and
+        document_weight="document_weight": each search is a query, clicks are grades that are weighted by inverse
+        propensity, and features are what was known before the search. Further columns of the log are features unless
+        they follow the position or were set by later events: these are left out, and remarks name them.
+    documents : str or Path, optional
+        A table of documents, or of documents for queries, whose columns of numbers become features of it too.
+    gap : str, default="1h"
+        How late events may arrive: features are of events that long before the search.
     progress : callable, optional
         Called with a line of text before each step.
 
@@ -83,6 +96,8 @@ def clicks(
     """
     if output is not None:
         check_ending(Path(output))
+    if training is None and documents is not None:
+        raise ParameterError(f"documents={str(documents)!r} gives features to a table: give training=FILE too.")
     if not 0.0 <= judge_share < 1.0:
         raise ParameterError(f"judge_share={judge_share}: the share of the sessions is at least 0 and below 1.")
     MODELS.find(model)
@@ -94,8 +109,14 @@ def clicks(
     given = None if qrels is None else read_judgments(qrels)
     say = progress or (lambda _: None)
     say("reading the log")
-    log = ClickLog.open(*logs, columns=columns, weights=weights, first_position=first_position)
+    further = training is not None
+    log = ClickLog.open(*logs, columns=columns, weights=weights, first_position=first_position, further=further)
     result = judged(log, name, known, judge_share, given, say)
+    if training is not None:
+        say("following the log in the order of time")
+        table = Training(log, result.examination, gap=gap, documents=documents)
+        table.write(training)
+        result.remarks.extend(table.remarks)
     if output is not None:
         try:
             result.judgments.save(output)

@@ -78,6 +78,14 @@ def clicks(
     qrels: Annotated[
         Path | None, typer.Option(help="File of judgments of people, with which those of all models are compared.")
     ] = None,
+    training: Annotated[
+        Path | None,
+        typer.Option(help="File for a table of the searches, with features as they were before each: .parquet, .csv."),
+    ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="Table of documents whose columns of numbers become features of --training.")
+    ] = None,
+    gap: Annotated[str, typer.Option(help="How late events may arrive: features are that much older.")] = "1h",
     report: Annotated[Path | None, typer.Option(help="HTML file for figures and tables of all this.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -94,6 +102,9 @@ def clicks(
         first_position=first_position,
         judge_share=judge_share,
         qrels=qrels,
+        training=training,
+        documents=documents,
+        gap=gap,
         progress=to_error,
     )
     if report is not None:
