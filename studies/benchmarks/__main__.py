@@ -27,13 +27,13 @@ from ranktune.studies.benchmarks import (
     parser,
     serving,
     solvers,
-    truth,
 )
 from ranktune.studies.benchmarks.boosting.command import main as boosting
 from ranktune.studies.benchmarks.clicks.command import main as clicks
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
+from ranktune.studies.benchmarks.turnkey import truth
 from ranktune.studies.benchmarks.turnkey.command import main as turnkey
 
 Benchmark: TypeAlias = Callable[..., list[Table]]

@@ -228,7 +228,6 @@ REFUSED = {
     "one bot": (LOG.with_columns(session=lit(1)), [], "bots (20,000)"),
     "pair": (LOG, ["--column", "document"], "Write --column ROLE=NAME"),
     "weight": (LOG, ["--kind-weight", "cart=two"], "weight of cart is 'two'"),
-    "share": (LOG, ["--judge-share", "1"], "--judge-share 1.0: the share"),
     "model": (LOG, ["--model", "pbm"], "no click model 'pbm'"),
     "ending": (LOG, ["-o", "judged.txt"], ".csv or .parquet"),
     "propensities": (LOG, ["--model", "ctr", "--propensities", "p.csv"], "--model ctr does not use propensities"),
@@ -259,9 +258,11 @@ def test_a_training_table_has_what_was_known_before_each_search(tmp_path: Path) 
     frame = polars.read_parquet(table)
     assert frame.height == 20_000 and {"place", "rate", "rank"}.isdisjoint(frame.columns) and "price" in frame.columns
     result = ranktune.tune(
-        str(table), qid="qid", document="document", document_weight="document_weight", solvers=["RidgeRanker"], trials=1,
-        jobs=1, home=str(tmp_path),
+        str(table), qid="qid", document="document", document_weight="document_weight", solvers=["RidgeRanker"],
+        trials=1, jobs=1, home=str(tmp_path),
     )  # fmt: skip
     assert 0.0 < result.estimate.mean < 1.0
+    with pytest.raises(ParameterError, match="judge_share=1.0: the share"):
+        ranktune.clicks(path, judge_share=1.0)
     with pytest.raises(ParameterError, match="give training=FILE too"):
         ranktune.clicks(path, documents="documents.csv")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.benchmarks.truth import LENGTH, Promise, generated, main, promised, table
+from ranktune.studies.benchmarks.turnkey.truth import LENGTH, Promise, generated, main, promised, table
 
 KEPT = Promise("noise", 60, 0, 12, 0.0, "RankSVM", 0.56, 0.53, 0.48, 0.58, 0.52, 0.01, 0.0)
 

@@ -72,9 +72,6 @@ def clicks(
     first_position: Annotated[
         int | None, typer.Option(help="Where positions begin: 0 or 1. (default: found in the log)")
     ] = None,
-    judge_share: Annotated[
-        float, typer.Option(help="Share of the sessions, the latest ones, that judge the models; 0 for none.")
-    ] = 0.25,
     qrels: Annotated[
         Path | None, typer.Option(help="File of judgments of people, with which those of all models are compared.")
     ] = None,
@@ -100,7 +97,6 @@ def clicks(
         columns=dict(_pairs(columns, "--column ROLE=NAME")),
         weights={kind: _number(kind, weight) for kind, weight in _pairs(weights, "--kind-weight KIND=WEIGHT")},
         first_position=first_position,
-        judge_share=judge_share,
         qrels=qrels,
         training=training,
         documents=documents,
