@@ -217,6 +217,20 @@ class DataArguments(ReadArguments, ColumnSettings):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainingTableArguments:
+    """Which table of the searches of a click log is written."""
+
+    training: Annotated[
+        Path | None,
+        Setting("File for a table of the searches, with features as they were before each: .parquet, .csv."),
+    ] = None
+    documents: Annotated[
+        Path | None, Setting("Table of documents whose columns of numbers become features of --training.")
+    ] = None
+    gap: Annotated[str, Setting("How late events may arrive: features are that much older.")] = "1h"
+
+
+@dataclass(frozen=True, kw_only=True)
 class ShowArguments:
     """How a command shows the result of a study."""
 

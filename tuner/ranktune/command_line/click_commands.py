@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranktune.command_line.options import Json, console, print_json, to_error
+from ranktune.arguments import TrainingTableArguments
+from ranktune.command_line.options import Given, Json, console, print_json, takes_options, to_error
 from ranktune.solvers.clicks.judging.models import DEFAULT, MODELS
 
 if TYPE_CHECKING:
@@ -50,7 +51,9 @@ HELP = f"{_ABOUT}{_MODELS}{_EXAMPLES}"
 
 
 @commands.command("clicks", help=HELP)
+@takes_options(TrainingTableArguments)
 def clicks(
+    given: Given,
     *,
     logs: Annotated[list[str], typer.Argument(help="Files of a click log.", metavar="LOG...")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The .csv or .parquet file to write.")],
@@ -75,14 +78,6 @@ def clicks(
     qrels: Annotated[
         Path | None, typer.Option(help="File of judgments of people, with which those of all models are compared.")
     ] = None,
-    training: Annotated[
-        Path | None,
-        typer.Option(help="File for a table of the searches, with features as they were before each: .parquet, .csv."),
-    ] = None,
-    documents: Annotated[
-        Path | None, typer.Option(help="Table of documents whose columns of numbers become features of --training.")
-    ] = None,
-    gap: Annotated[str, typer.Option(help="How late events may arrive: features are that much older.")] = "1h",
     report: Annotated[Path | None, typer.Option(help="HTML file for figures and tables of all this.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -98,9 +93,7 @@ def clicks(
         weights={kind: _number(kind, weight) for kind, weight in _pairs(weights, "--kind-weight KIND=WEIGHT")},
         first_position=first_position,
         qrels=qrels,
-        training=training,
-        documents=documents,
-        gap=gap,
+        **given,
         progress=to_error,
     )
     if report is not None:
