@@ -35,6 +35,7 @@ from ranktune.tuner.selection.rescoring import RESCORED, read_rescored, rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure
 from ranktune.tuner.selection.saving import save_evidence, save_models
 from ranktune.tuner.selection.serving import Served, served, unmeasured, warn_if_unserved
+from ranktune.tuner.splits.plans import training_overlap
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
 
@@ -242,13 +243,15 @@ def _estimate(state: State) -> Interval:
     trials = {number_of(trial): record.per_query(trial)[metric] for trial in complete}
     solvers = {number_of(trial): str(trial.params[SOLVER]) for trial in complete}
     nested = state[BLEND].nested if selected is state[BLEND].ordered[0] else None
-    return estimate(selected, compared, trials, solvers, np.random.default_rng([state.study.seed, 6]), nested)
+    problem, generator = state[LOOK].problem, np.random.default_rng([state.study.seed, 6])
+    shared = training_overlap(problem.plan if selected.rescored is None else problem.fresh)
+    return estimate(selected, compared, trials, solvers, generator, nested, shared)
 
 
 ESTIMATE = Stage(
     "estimate",
     _estimate,
-    (BLEND, SAVE),
+    (LOOK, BLEND, SAVE),
     _nothing,
     instead=Instead("the estimate", lambda state: Interval(math.nan, math.nan, math.nan)),
 )

@@ -6,6 +6,7 @@ final     (K, n) rescored where a candidate has it, values elsewhere: the score 
 weights   (n,) how often each query counts, None if each counts once: all means are weighted, and their variances are
           those of `ranktune.solvers.metrics.means`
 part      one of four random quarters of the queries; two of them are a half
+overlap   of k-fold cross-validation k / (k - 1): scored queries for each that a model learns from; 0 for one model
 
 The maximum of many noisy scores is biased upwards. So the choice is repeated on random halves of the queries and read
 on the other half, where the bias of the first half is absent: the mean is right where all candidates are equally good,
@@ -17,7 +18,12 @@ accurate cross-validation", whose resamples also choose by as much as half the q
 1999 for drawing without replacement.
 
 The estimand is the mean of the scored models over all queries like these. In k-fold cross-validation these models were
-trained on (k - 1) / k of the queries; the small advantage of the refitted model is not added.
+trained on (k - 1) / k of the queries; the small advantage of the refitted model is not added. These models share most
+of their training queries, and score those of each other. So the variance of a mean is larger than the spread of the
+queries says, by a factor of 1 + overlap. No unbiased estimate of it exists (Bengio & Grandvalet 2004). Where nothing
+can be learned the factor is 2 at most: the score of a query by a model of another, and that of the other by a model of the
+first, are the same luck.
+Source of the factor: Nadeau & Bengio 2003, "Inference for the generalization error".
 """
 
 from __future__ import annotations
@@ -51,6 +57,7 @@ def chosen_estimate(
     *,
     rescored: Floats | None = None,
     weights: Floats | None = None,
+    overlap: float = 0.0,
     level: float = 0.95,
     splits: int = 200,
 ) -> Interval:
@@ -73,9 +80,10 @@ def chosen_estimate(
         outcome = _choose_by_parts(compared, generator, splits)
     mean = min(float(scores.mean()), outcome.half + GAIN_SHARE * outcome.gain)
     width = float(scipy.special.stdtrit(len(scores) - 1, (1 + level) / 2))
+    count = len(scores) / (1.0 + overlap)
     if np.nanmin(compared.final) >= 0.0 and np.nanmax(compared.final) <= 1.0:
-        return _bounded(mean, outcome, len(scores), width, _design_effect(compared.weights))
-    half_width = width * float(np.sqrt(outcome.variance / len(scores) + outcome.gain_variance))
+        return _bounded(mean, outcome, count, width, _design_effect(compared.weights))
+    half_width = width * float(np.sqrt(outcome.variance / count + outcome.gain_variance))
     return Interval(mean, mean - half_width, mean + half_width)
 
 
@@ -247,7 +255,7 @@ def _mean(values: Floats) -> float:
     return float(values[np.isfinite(values)].mean())
 
 
-def _bounded(mean: float, outcome: _Outcome, n: int, width: float, most: float) -> Interval:
+def _bounded(mean: float, outcome: _Outcome, n: float, width: float, most: float) -> Interval:
     """Return the u in [0, 1] with (mean - u)^2 <= width^2 (c u (1 - u) / n + gain_variance).
 
     c is the variance in units of the largest that the mean allows without weights; it is at most `most`. The spread of
@@ -270,6 +278,7 @@ def estimate(
     solvers: Mapping[int, str],
     generator: np.random.Generator,
     nested: Floats | None = None,
+    overlap: float = 0.0,
 ) -> Interval:
     """Return the validation score of the chosen candidate, corrected for the selection bias.
 
@@ -281,10 +290,11 @@ def estimate(
             chosen among the trials of its solver.
     """
     if nested is None and not chosen.members:
-        return _among(chosen, candidates, trials, generator)
+        return _among(chosen, candidates, trials, generator, overlap)
     whole = chosen_estimate(
-        (chosen.values if nested is None else nested)[None, :], 0, generator, weights=chosen.weights
-    )
+        (chosen.values if nested is None else nested)[None, :], 0, generator,
+        weights=chosen.weights, overlap=overlap,
+    )  # fmt: skip
     shares = [float(share) for share in chosen.params.values()] if chosen.members else [1.0]  # type: ignore[arg-type]
     bias = 0.0
     for member, share in zip(chosen.members or (chosen,), shares, strict=True):
@@ -298,25 +308,29 @@ def estimate(
 
 
 def _among(
-    chosen: Candidate, candidates: Sequence[Candidate], trials: Mapping[int, Floats], generator: np.random.Generator
+    chosen: Candidate,
+    candidates: Sequence[Candidate],
+    trials: Mapping[int, Floats],
+    generator: np.random.Generator,
+    overlap: float = 0.0,
 ) -> Interval:
     """Return the estimate of a candidate that is the best of its trials, and of the candidates on fresh folds."""
     weights = chosen.weights
     if chosen.rescored is None:
         values = np.stack(list(trials.values()))
-        return chosen_estimate(values, list(trials).index(chosen.number), generator, weights=weights)
+        return chosen_estimate(values, list(trials).index(chosen.number), generator, weights=weights, overlap=overlap)
     scored = [candidate for candidate in candidates if candidate.rescored is not None]
     rescored = np.stack([candidate.rescored for candidate in scored if candidate.rescored is not None])
     others = [values for number, values in trials.items() if number not in {candidate.number for candidate in scored}]
     if any(len(values) != rescored.shape[1] for values in trials.values()):
         # The trials were scored on other queries.
-        return chosen_estimate(rescored, scored.index(chosen), generator, weights=weights)
+        return chosen_estimate(rescored, scored.index(chosen), generator, weights=weights, overlap=overlap)
     # Blends compete in the second stage only: there they take part whatever the trials were.
     first = [candidate.vali if len(candidate.vali) else candidate.rescored for candidate in scored]
     values = np.stack([*(values for values in first if values is not None), *others])
     padded = np.full_like(values, np.nan)
     padded[: len(rescored)] = rescored
-    return chosen_estimate(values, scored.index(chosen), generator, rescored=padded, weights=weights)
+    return chosen_estimate(values, scored.index(chosen), generator, rescored=padded, weights=weights, overlap=overlap)
 
 
 def expected_on_test(promised: Interval, entry: Entry, metric: str) -> Interval | None:

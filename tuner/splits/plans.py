@@ -79,6 +79,17 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeat
     return tuple(dealt)
 
 
+def training_overlap(plan: StoredPlan) -> float:
+    """Return how many queries are scored for each that a model learns from, 0 where only one model is scored.
+
+    Models of folds learn from each other's queries, so that their scores are not independent.
+    """
+    if isinstance(plan, Progressive) or len(plan) < 2:
+        return 0.0
+    scored = len(np.unique(np.concatenate([fold.vali for fold in plan])))
+    return scored / float(np.mean([len(fold.train) for fold in plan]))
+
+
 def is_large(queries: Queries) -> bool:
     """Return whether one fold of the queries is enough to score configurations on."""
     size = sum(array.nbytes for array in stored_arrays(queries.features))

@@ -12,7 +12,9 @@ from scipy import stats
 from scipy.special import ndtr
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.estimate import chosen_estimate
+from ranktune.tuner.splits.plans import query_folds, random_orders, training_overlap
 from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(400)
@@ -190,6 +192,35 @@ def test_a_clear_winner_needs_no_correction() -> None:
     estimate = chosen_estimate(values, 7, generator())
     assert estimate.mean == pytest.approx(values[7].mean(), rel=1e-12)
     assert_close(estimate, bootstrap_interval(values[7], generator()), within=0.01)
+
+
+@pytest.mark.parametrize("offset", [0.0, 0.5])
+def test_interval_covers_where_models_of_folds_share_their_training_queries(offset: float) -> None:
+    """A model is the sign of the mean of its training queries; a query scores its own number times that, or 0.5 more.
+
+    Nothing can be learned, so that the truth is the offset. Without the overlap a tenth of the intervals fail at least.
+    """
+    source, inside, plan = generator(12), [], query_folds(_alone(40), 5, seed=1)
+    for _ in range(400):
+        luck, values = 0.2 * np.clip(source.normal(size=40), -2.4, 2.4), np.empty(40)
+        for fold in plan:
+            values[fold.vali] = offset + luck[fold.vali] * np.sign(luck[fold.train].mean())
+        found = [chosen_estimate(values[None], 0, source, overlap=each) for each in (0.0, training_overlap(plan))]
+        inside.append([each.low <= offset <= each.high for each in found])
+    plain, corrected = np.mean(inside, axis=0)
+    assert plain < 0.9 and 0.93 <= corrected <= 0.995
+
+
+def _alone(count: int) -> Queries:
+    """Return queries of two documents each, all different."""
+    return Queries.from_arrays(np.arange(2.0 * count)[:, None], np.tile([0, 1], count), qid=np.arange(2 * count) // 2)
+
+
+def test_overlap_is_that_of_the_plan() -> None:
+    queries = _alone(60)
+    assert training_overlap(query_folds(queries, 5, 1)) == pytest.approx(5 / 4)
+    assert training_overlap(query_folds(queries, 2, 1, repeats=3)) == pytest.approx(2.0)
+    assert training_overlap(query_folds(queries, 5, 1)[:1]) == training_overlap(random_orders(queries, 2, 1)) == 0.0
 
 
 def test_a_single_candidate_has_nothing_to_correct() -> None:
