@@ -21,8 +21,8 @@ The estimand is the mean of the scored models over all queries like these. In k-
 trained on (k - 1) / k of the queries; the small advantage of the refitted model is not added. These models share most
 of their training queries, and score those of each other. So the variance of a mean is larger than the spread of the
 queries says, by a factor of 1 + overlap. No unbiased estimate of it exists (Bengio & Grandvalet 2004). Where nothing
-can be learned the factor is 2 at most: the score of a query by a model of another, and that of the other by a model of the
-first, are the same luck.
+can be learned the factor is 2 at most: the score of a query by a model of another, and that of the other by a model of
+the first, are the same luck.
 Source of the factor: Nadeau & Bengio 2003, "Inference for the generalization error".
 """
 
