@@ -126,13 +126,6 @@ def query_weights_of(given: Weights, ids: Array) -> Floats:
     return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
 
 
-def document_weights_of(given: ArrayLike, n_documents: int) -> Floats:
-    """Return the weights of documents, in the order of the caller's rows."""
-    weights = np.ascontiguousarray(numeric(given, "document_weights"), dtype=np.float64)
-    check_weights(weights, n_documents, "document")
-    return weights
-
-
 def check_weights(weights: Floats, count: int, kind: str) -> None:
     """Raise DataError unless there is one positive, finite weight for each query or document."""
     many = {"query": "queries", "document": "documents"}[kind]
