@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS
+from ranktune.solvers.data.columns.documents import COLUMNS, check_weights
 from ranktune.solvers.data.columns.grammar import EXACT, repeated
-from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, check_weights, has_missing_values
+from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, has_missing_values
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries

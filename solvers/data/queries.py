@@ -18,12 +18,12 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
-from ranktune.solvers.data.columns.documents import COLUMNS, DATA_COLUMNS, checked_columns, joined_columns, void_columns
+from ranktune.solvers.data.columns.documents import COLUMNS, DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.values import Weights, numeric, query_weights_of
+from ranktune.solvers.data.values import Weights, columns_of, joined_columns, numeric, query_weights_of, void_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -323,7 +323,7 @@ class Queries:
 
     def with_documents(self, columns: Mapping[str, ArrayLike | None]) -> Queries:
         """Return the same queries with other `COLUMNS`, (n_documents,) in the caller's order; None leaves one."""
-        known = checked_columns(columns, self.n_documents, self.rows)
+        known = columns_of(columns, self.n_documents, self.rows)
         return replace(self, **known, features_checked=True) if known else self
 
     def without_void_columns(self) -> Queries:

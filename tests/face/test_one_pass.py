@@ -101,7 +101,9 @@ def test_a_document_counts_as_often_as_its_weight(tmp_path: Path) -> None:
     asked = ["one-pass", str(tmp_path / "log.parquet"), "-o", str(tmp_path / "pass"), "--document-weight", "weight"]
     asked += ["--drop", "unit", "--metric", "auc", "--solver", "SOLAR1", "--configurations", "6"]
     assert CliRunner().invoke(app, asked).exit_code == 0
-    np.testing.assert_array_equal(ranktune.load_model(tmp_path / "pass" / "model.json").weights, weights_of(weighted))
+    written_model = ranktune.load_model(tmp_path / "pass" / "model.json")
+    assert isinstance(written_model, LinearModel)
+    np.testing.assert_array_equal(written_model.weights, weights_of(weighted))
 
 
 def test_says_which_features_have_no_scale() -> None:

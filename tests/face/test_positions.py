@@ -106,22 +106,26 @@ def test_a_study_learns_with_positions_and_is_continued_with_the_same(tmp_path: 
 
 def test_solvers_without_a_use_for_positions_are_named_once(tmp_path: Path) -> None:
     frame = clicked(2, 60)
-    with pytest.warns(RankTuneWarning, match="RidgeRanker learns? without positions") as warned:
+    with pytest.warns(RankTuneWarning, match="RidgeRanker learns without positions") as warned:
         tuned(tmp_path, frame, solvers=["LambdaMART", "RidgeRanker"])
     assert sum("without positions" in str(each.message) for each in warned) == 1
+    with pytest.warns(RankTuneWarning, match="ElasticRank and SOLAR1 learn without positions"):
+        ranktune.one_pass(frame, position="position", configurations=2)
     with pytest.raises(DataError, match=r"'position' would become a feature.*position=\"position\""):
         tuned(tmp_path, frame, position=None)
 
 
-def test_the_command_takes_the_column_also_of_a_stored_data_set(tmp_path: Path) -> None:
+def test_the_command_takes_the_column_where_the_data_have_it(tmp_path: Path) -> None:
     clicked(3, 60).to_parquet(tmp_path / "log.parquet")
+    clicked(4, 30).drop(columns="position").to_parquet(tmp_path / "test.parquet")
     ran = called("tune", str(tmp_path / "log.parquet"), "--position", "position", "--solver", "LambdaMART",
+                 "--test", str(tmp_path / "test.parquet"),
                  "--trials", "1", "--jobs", "1", "--home", str(tmp_path), "--json")  # fmt: skip
     assert ran.exit_code == 0, ran.output
     (model,) = tmp_path.glob("*/model.json")
     assert ranktune.load_model(model).feature_names == tuple(FEATURES)
     ranktune.convert(tmp_path / "log.parquet", tmp_path / "stored", position="position")
     np.testing.assert_array_equal(
-        ranktune.read(tmp_path / "stored").positions,  # type: ignore[union-attr]
-        ranktune.read(tmp_path / "log.parquet", position="position").positions,  # type: ignore[union-attr]
+        ranktune.read(tmp_path / "stored").positions,
+        ranktune.read(tmp_path / "log.parquet", position="position").positions,
     )

@@ -43,7 +43,8 @@ def warn_of_ignored_positions(solvers: Iterable[str], parts: Iterable[Queries]) 
     """Warn (RankTuneWarning) where documents have positions, and some of the solvers do not use them."""
     others = [name for name in solvers if POSITIONS not in _supported(name)]
     if others and any(part.positions is not None for part in parts):
-        warnings.warn(f"{listed(others)} learn without positions.", RankTuneWarning, stacklevel=2)
+        learn = "learn" if len(others) > 1 else "learns"
+        warnings.warn(f"{listed(others)} {learn} without positions.", RankTuneWarning, stacklevel=2)
 
 
 def able_of(needs: frozenset[str], serve: Sequence[str], solvers: Iterable[str]) -> tuple[str, ...]:

@@ -6,22 +6,31 @@ goes over COLUMNS: a further column is an entry here, a field of Queries, and an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import DTypeLike
 
-from ranktune.solvers.core.arrays import Array, Ints, Mask
+from ranktune.solvers.core.arrays import Array, Floats, Mask
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.values import check_weights, numeric
-
-if TYPE_CHECKING:
-    from ranktune.solvers.data.queries import Queries
 
 LAST_POSITION = 2**31 - 1
 """The largest position: libraries take 32 bits."""
+
+
+def check_weights(weights: Floats, count: int, kind: str) -> None:
+    """Raise DataError unless there is one positive, finite weight for each query or document."""
+    many = {"query": "queries", "document": "documents"}[kind]
+    if weights.shape != (count,):
+        raise DataError(f"{kind}_weights has shape {weights.shape} for {count} {many}: give one weight per {kind}.")
+    bad = ~(np.isfinite(weights) & (weights > 0.0))
+    if bad.any():
+        at = int(np.flatnonzero(bad)[0])
+        raise DataError(
+            f"the weight of {kind} number {at} is {weights[at]}: weights must be positive and finite. "
+            f"Leave out {many} that should not count."
+        )
 
 
 def _any_number(values: Array, n_documents: int) -> None:
@@ -85,36 +94,3 @@ COLUMNS: Mapping[str, DocumentColumn] = {
 
 DATA_COLUMNS: Mapping[str, DocumentColumn] = {name: column for name, column in COLUMNS.items() if column.option}
 """Those that are part of the data."""
-
-
-def checked_columns(
-    columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None
-) -> dict[str, Any]:
-    """Return the columns that are given, in the order of rows. Raises DataError for values that one cannot have."""
-    checked = {}
-    for name, given in columns.items():
-        if given is not None:
-            values = numeric(given, name)
-            COLUMNS[name].check(values, n_documents)
-            values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
-            checked[name] = values if rows is None else values[rows]
-    return checked
-
-
-def void_columns(queries: Queries) -> dict[str, Any]:
-    """Return None by name for the columns of queries that say no more than that."""
-    columns = ((name, getattr(queries, name)) for name in COLUMNS)
-    return {name: None for name, values in columns if values is not None and COLUMNS[name].is_void(values)}
-
-
-def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> dict[str, Any]:
-    """Return the columns of rows of parts, one part after another, that some part has."""
-
-    def values(part: Queries, rows: Ints | slice, name: str) -> Array:
-        column: Array | None = getattr(part, name)
-        if column is None:
-            column = np.broadcast_to(np.array(COLUMNS[name].absent, COLUMNS[name].dtype), part.n_documents)
-        return column[rows]
-
-    had = [name for name in COLUMNS if any(getattr(part, name) is not None for part, _ in parts)]
-    return {name: np.concatenate([values(part, rows, name) for part, rows in parts]) for name in had}

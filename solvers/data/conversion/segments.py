@@ -20,11 +20,11 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints
 from ranktune.solvers.data.blocks import rows_of
-from ranktune.solvers.data.columns.documents import joined_columns
 from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.disk.writer import Known, QueriesWriter
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.values import joined_columns
 
 JOINED = 1 << 22
 """Values of features that are held at a time, at most, while segments are joined."""

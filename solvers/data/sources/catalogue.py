@@ -270,7 +270,9 @@ def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadO
     present = set(as_eager(table.frame).columns)
     columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}
     taken = {option: name for option, name in columns.items() if name in present}
-    return cast(ReadOptions, {"missing": encoding.missing, **taken, **options})
+    fitting = [column.option for column in DATA_COLUMNS.values()]  # what is for fitting alone, other tables may lack
+    given = {name: value for name, value in options.items() if name not in fitting or value in present}
+    return cast(ReadOptions, {"missing": encoding.missing, **taken, **given})
 
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:

@@ -84,7 +84,7 @@ def test_weighted_documents_of_lists_are_their_copies() -> None:
         learners.join(uniform)
         learners.learn(queries)
         weights.append(learners.weights())
-    np.testing.assert_allclose(*weights, rtol=1e-7, atol=1e-10)
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-7, atol=1e-10)
     assert len(uniform) == 15 and (np.abs(weights[0]).max(axis=1) > 1e-3).all()
 
 
