@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import Step
+from ranktune.solvers.base.training_data import NOTHING, About
 from ranktune.solvers.blocks.blocked import BlockedQueries, OpenBlock, factors_of
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Json, Sizes
 from ranktune.solvers.core.checks import RandomState
@@ -73,7 +74,15 @@ class PassRanker(LinearRanker):
                 pass
             yield number
 
-    def partial_fit(self, X: object, y: object = None, *, qid: Ids | None = None, group: Sizes | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: object,
+        y: object = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        document_weights: ArrayLike | None = None,
+    ) -> Self:
         """Continue learning from more queries, once, in their order.
 
         Calls on the pieces of a data set give the same bits as fit on all of it with passes=1 and random_state=None, if
@@ -82,14 +91,14 @@ class PassRanker(LinearRanker):
 
         Parameters
         ----------
-        X, y, qid, group
+        X, y, qid, group, document_weights
             As in fit: whole queries at a time.
 
         Returns
         -------
         self
         """
-        queries = self._further(X, y, qid, group)
+        queries = self._further(X, y, qid, group, About(document_weights=document_weights))
         for _ in self._learn(queries, np.arange(queries.n_queries), NO_SCORES):
             pass
         return self
@@ -121,7 +130,14 @@ class PassRanker(LinearRanker):
             pass
         return scores
 
-    def _further(self, X: object, y: object = None, qid: Ids | None = None, group: Sizes | None = None) -> Queries:
+    def _further(
+        self,
+        X: object,
+        y: object = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        about: About = NOTHING,
+    ) -> Queries:
         """Return the next queries, after starting with the first ones."""
         self._check_parameters()
         if self._averaged:
@@ -130,7 +146,7 @@ class PassRanker(LinearRanker):
                 "fit it again, or a new one."
             )
         first = not self._has_begun()
-        queries = self._grouped(X, y, qid, group, reset=first)
+        queries = self._grouped(X, y, qid, group, about, reset=first)
         if queries.monotone is not None:
             raise ParameterError(
                 f"{type(self).__name__} honours monotone constraints only where it sees all queries: call fit, or "

@@ -100,6 +100,7 @@ class BaseRanker(QueryEstimator):
         group: Sizes | None = None,
         query_weights: Weights | None = None,
         document_weights: ArrayLike | None = None,
+        positions: ArrayLike | None = None,
         monotone: Monotone | None = None,
         vali: Queries | None = None,
     ) -> Self:
@@ -119,6 +120,8 @@ class BaseRanker(QueryEstimator):
             How often each query counts, in the order of the queries' first rows, or by query id.
         document_weights : array-like of shape (n_documents,), optional
             How often each document counts, besides the weight of its query.
+        positions : array-like of shape (n_documents,), optional
+            Where each document was shown when it was judged by clicks. Of solvers without a use for it, no effect.
         monotone : mapping or sequence of int, optional
             1 where the score may only rise with a feature, -1 where it may only fall: by name, glob or column number
             from 0, or one sign per feature. What a missing value adds is exempt.
@@ -136,7 +139,7 @@ class BaseRanker(QueryEstimator):
         ParameterError
             If a parameter is not valid, or the method cannot weigh queries or documents, or honour constraints.
         """
-        about = About(query_weights, document_weights, monotone)
+        about = About(query_weights, document_weights, positions, monotone)
         for _ in self._learned(X, y, qid, group, about, vali):
             pass
         return self
@@ -150,11 +153,12 @@ class BaseRanker(QueryEstimator):
         group: Sizes | None = None,
         query_weights: Weights | None = None,
         document_weights: ArrayLike | None = None,
+        positions: ArrayLike | None = None,
         monotone: Monotone | None = None,
         vali: Queries | None = None,
     ) -> Iterator[Step]:
         """Learn as fit does and yield a Step after each iteration; the ranker is usable whenever the caller stops."""
-        return self._learned(X, y, qid, group, About(query_weights, document_weights, monotone), vali)
+        return self._learned(X, y, qid, group, About(query_weights, document_weights, positions, monotone), vali)
 
     def _learned(
         self, X: object, y: object, qid: Ids | None, group: Sizes | None, about: About, vali: Queries | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 from numpy.typing import ArrayLike
@@ -12,18 +12,20 @@ from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import Weights
 
-QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE = "query_weights", "document_weights", "monotone"
+QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE, POSITIONS = "query_weights", "document_weights", "monotone", "positions"
 """What a solver may or may not be able to use of the data, by the names of the arguments of fit."""
 VERBS: Mapping[str, str] = {
     QUERY_WEIGHTS: "weigh queries",
     DOCUMENT_WEIGHTS: "weigh documents",
     MONOTONE: "keep monotone constraints",
 }
+"""What must not be ignored; positions are, by solvers that have no use for them."""
 
 
 @dataclass(frozen=True)
@@ -32,14 +34,14 @@ class About:
 
     query_weights: Weights | None = None
     document_weights: ArrayLike | None = None
+    positions: ArrayLike | None = None
     monotone: Monotone | None = None
 
     def added_to(self, queries: Queries) -> Queries:
         """Return queries with the given values in place of their values."""
         if self.query_weights is not None:
             queries = queries.weighted_by(self.query_weights)
-        if self.document_weights is not None:
-            queries = queries.with_document_weights(self.document_weights)
+        queries = queries.with_documents({name: getattr(self, name) for name in DATA_COLUMNS})
         return queries if self.monotone is None else queries.constrained(self.monotone)
 
 
@@ -84,8 +86,7 @@ class QueryEstimator(Estimator):
         """Return training data as Queries; note the number and names of the features, or check them unless reset."""
         queries = self._as_queries(X, y, qid, group, about, reset=reset)
         self._check_supported(queries)
-        if queries.document_weights is not None and (queries.document_weights == 1.0).all():
-            queries = replace(queries, document_weights=None, features_checked=True)
+        queries = queries.without_void_columns()
         self._knows_queries = queries.n_queries > 1 or (self._knows_queries and not reset)
         if reset:
             self.monotone_ = queries.monotone
@@ -95,7 +96,7 @@ class QueryEstimator(Estimator):
 
     @classmethod
     def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
-        """Return what a configuration can use of the data: QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE.
+        """Return what a configuration can use of the data: QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE, POSITIONS.
 
         Parameters
         ----------
@@ -112,7 +113,7 @@ class QueryEstimator(Estimator):
     def _check_supported(self, queries: Queries) -> None:
         """Raise ParameterError where the solver cannot use the weights or keep the constraints of queries."""
         supported = self.supports(self.get_params())
-        for what, given in ((name, getattr(queries, name)) for name in (QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE)):
+        for what, given in ((name, getattr(queries, name)) for name in VERBS):
             if given is not None and what not in supported:
                 why = f" {self.refusals[what]}" if what in self.refusals else ""
                 raise ParameterError(

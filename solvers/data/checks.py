@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.documents import COLUMNS, check_weights
 from ranktune.solvers.data.columns.grammar import EXACT, repeated
-from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, check_weights, has_missing_values
+from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, has_missing_values
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -183,8 +184,9 @@ def _check_names(queries: Queries) -> None:
 def _check_weights(queries: Queries) -> None:
     if queries.query_weights is not None:
         check_weights(queries.query_weights, queries.n_queries, "query")
-    if queries.document_weights is not None:
-        check_weights(queries.document_weights, queries.n_documents, "document")
+    for name, column in COLUMNS.items():
+        if (values := getattr(queries, name)) is not None:
+            column.check(values, queries.n_documents)
 
 
 def _check_monotone(queries: Queries) -> None:

@@ -7,7 +7,7 @@ starts[q] to starts[q + 1]; the rows of a query are adjacent.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
 
@@ -18,11 +18,12 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
+from ranktune.solvers.data.columns.documents import COLUMNS, DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.values import Weights, document_weights_of, numeric, query_weights_of
+from ranktune.solvers.data.values import Weights, columns_of, joined_columns, numeric, query_weights_of, void_columns
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +61,8 @@ class Queries:
         feature has one.
     baseline : ndarray of shape (n_documents,) or None, default=None
         Scores of a ranking that models are compared with, NaN where it has none.
+    positions : ndarray of shape (n_documents,) or None, default=None
+        Where each document was shown when it was judged by clicks; int64, not negative.
     features_checked : bool, default=False
         Whether the features are rows of features that were checked, so that their values are not looked at again.
 
@@ -91,6 +94,7 @@ class Queries:
     document_weights: Floats | None = None
     monotone: Ints | None = None
     baseline: Floats | None = None
+    positions: Ints | None = None
     features_checked: InitVar[bool] = False
 
     def __post_init__(self, features_checked: bool) -> None:
@@ -109,6 +113,7 @@ class Queries:
         feature_names: Sequence[str] | None = None,
         query_weights: Weights | None = None,
         document_weights: ArrayLike | None = None,
+        positions: ArrayLike | None = None,
         monotone: Monotone | None = None,
     ) -> Queries:
         """Return the rows of X grouped by query.
@@ -133,6 +138,8 @@ class Queries:
             id to weight (1 for ids that it lacks).
         document_weights : array-like of shape (n_documents,), optional
             How often each document counts, besides the weight of its query.
+        positions : array-like of shape (n_documents,), optional
+            Where each document was shown when it was judged by clicks: whole numbers, not negative.
         monotone : mapping or sequence of int, optional
             1 where scores may only rise with a feature, -1 where they may only fall: by name, glob or column number
             from 0, or one sign per feature.
@@ -164,14 +171,12 @@ class Queries:
             )
         grouping = group_rows(features.shape[0], qid, group)
         ids = None if document_ids is None else np.asarray(document_ids)
-        per_document = None if document_weights is None else document_weights_of(document_weights, len(grades))
         if grouping.rows is not None:
             features, grades = features[grouping.rows], grades[grouping.rows]
             ids = None if ids is None else ids[grouping.rows]
-            per_document = None if per_document is None else per_document[grouping.rows]
         names = None if feature_names is None else tuple(str(name) for name in feature_names)
         weights = None if query_weights is None else query_weights_of(query_weights, grouping.ids)
-        return cls(
+        queries = cls(
             features,
             grades,
             grouping.starts,
@@ -181,10 +186,10 @@ class Queries:
             grouping.rows,
             weights,
             has_missing,
-            document_weights=per_document,
             monotone=None if monotone is None else signs_of(monotone, features.shape[1], names),
             features_checked=finite,
         )
+        return queries.with_documents({"document_weights": document_weights, "positions": positions})
 
     @classmethod
     def to_score(cls, X: Features | ArrayLike) -> Queries:
@@ -258,14 +263,14 @@ class Queries:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of features, grades, groups and weights: equal data, equal fingerprint, whatever the file's name."""
+        """A digest of features, grades, groups, weights, positions: equal data, equal digest, whatever the file."""
         digest = hashlib.blake2b(digest_size=16)
         parts: Sequence[Array] = stored_arrays(self.features)
         if self.is_sparse:  # the width of the index type says nothing about the data
             parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
             digest.update(f"{self.features.shape}".encode())
-        weights = [part for part in (self.query_weights, self.document_weights) if part is not None]
-        for part in (*parts, self.grades, self.starts, *weights):
+        more = [self.query_weights, *(getattr(self, name) for name in DATA_COLUMNS)]
+        for part in (*parts, self.grades, self.starts, *(part for part in more if part is not None)):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(np.ascontiguousarray(part).data)
         return digest.hexdigest()
@@ -281,7 +286,7 @@ class Queries:
 
     def part(self, queries: Ints | slice, documents: Ints | slice, starts: Ints, features: Features) -> Queries:
         """Return some of the queries, whose documents have the given starts and features, not looked at again."""
-        names = ("document_ids", "document_weights", "baseline")
+        names = ("document_ids", *COLUMNS)
         by_document = {name: values[documents] for name in names if (values := getattr(self, name)) is not None}
         return replace(
             self,
@@ -316,12 +321,15 @@ class Queries:
         """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight."""
         return replace(self, query_weights=query_weights_of(query_weights, self.query_ids), features_checked=True)
 
-    def with_document_weights(self, document_weights: ArrayLike) -> Queries:
-        """Return the same queries with other weights of documents, (n_documents,), in the caller's order of rows."""
-        weights = document_weights_of(document_weights, self.n_documents)
-        if self.rows is not None:
-            weights = weights[self.rows]
-        return replace(self, document_weights=weights, features_checked=True)
+    def with_documents(self, columns: Mapping[str, ArrayLike | None]) -> Queries:
+        """Return the same queries with other `COLUMNS`, (n_documents,) in the caller's order; None leaves one."""
+        known = columns_of(columns, self.n_documents, self.rows)
+        return replace(self, **known, features_checked=True) if known else self
+
+    def without_void_columns(self) -> Queries:
+        """Return the same queries without weights of documents that are all 1, or positions that are all the same."""
+        void = void_columns(self)
+        return replace(self, **void, features_checked=True) if void else self
 
     def with_columns(self, columns: Ints | None) -> Queries:
         """Return the same queries described by some of their features, in the order of columns; by all for None."""
@@ -372,7 +380,6 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         features = sparse.csr_array(features)
     weighted = any(part.query_weights is not None for part in parts)
     weights = np.concatenate([part.weight_of_query for part in parts]) if weighted else None
-    known = [np.full(part.n_documents, np.nan) if part.baseline is None else part.baseline for part in parts]
     return Queries(
         features,
         grades,
@@ -383,16 +390,6 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         query_weights=weights,
         has_missing=any(part.has_missing for part in parts),
         encoding=parts[0].encoding,
-        document_weights=_joined_weights(parts),
         monotone=next((part.monotone for part in parts if part.monotone is not None), None),
-        baseline=np.concatenate(known) if any(part.baseline is not None for part in parts) else None,
-    )
-
-
-def _joined_weights(parts: Sequence[Queries]) -> Floats | None:
-    """Return the weights of the documents of all parts, 1 in parts without; None where no part has any."""
-    if all(part.document_weights is None for part in parts):
-        return None
-    return np.concatenate(
-        [np.ones(part.n_documents) if part.document_weights is None else part.document_weights for part in parts]
+        **joined_columns([(part, slice(None)) for part in parts]),
     )

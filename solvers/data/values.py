@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Matrix, stored_values
+from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Ints, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.documents import COLUMNS
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
+
+if TYPE_CHECKING:
+    from ranktune.solvers.data.queries import Queries
 
 Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
 
@@ -126,22 +130,32 @@ def query_weights_of(given: Weights, ids: Array) -> Floats:
     return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
 
 
-def document_weights_of(given: ArrayLike, n_documents: int) -> Floats:
-    """Return the weights of documents, in the order of the caller's rows."""
-    weights = np.ascontiguousarray(numeric(given, "document_weights"), dtype=np.float64)
-    check_weights(weights, n_documents, "document")
-    return weights
+def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> dict[str, Any]:
+    """Return the columns that are given, in the order of rows. Raises DataError for values that one cannot have."""
+    checked = {}
+    for name, given in columns.items():
+        if given is not None:
+            values = numeric(given, name)
+            COLUMNS[name].check(values, n_documents)
+            values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
+            checked[name] = values if rows is None else values[rows]
+    return checked
 
 
-def check_weights(weights: Floats, count: int, kind: str) -> None:
-    """Raise DataError unless there is one positive, finite weight for each query or document."""
-    many = {"query": "queries", "document": "documents"}[kind]
-    if weights.shape != (count,):
-        raise DataError(f"{kind}_weights has shape {weights.shape} for {count} {many}: give one weight per {kind}.")
-    bad = ~(np.isfinite(weights) & (weights > 0.0))
-    if bad.any():
-        at = int(np.flatnonzero(bad)[0])
-        raise DataError(
-            f"the weight of {kind} number {at} is {weights[at]}: weights must be positive and finite. "
-            f"Leave out {many} that should not count."
-        )
+def void_columns(queries: Queries) -> dict[str, Any]:
+    """Return None by name for the columns of queries that say no more than that."""
+    columns = ((name, getattr(queries, name)) for name in COLUMNS)
+    return {name: None for name, values in columns if values is not None and COLUMNS[name].is_void(values)}
+
+
+def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> dict[str, Any]:
+    """Return the columns of rows of parts, one part after another, that some part has."""
+
+    def values(part: Queries, rows: Ints | slice, name: str) -> Array:
+        column: Array | None = getattr(part, name)
+        if column is None:
+            column = np.broadcast_to(np.array(COLUMNS[name].absent, COLUMNS[name].dtype), part.n_documents)
+        return column[rows]
+
+    had = [name for name in COLUMNS if any(getattr(part, name) is not None for part, _ in parts)]
+    return {name: np.concatenate([values(part, rows, name) for part, rows in parts]) for name in had}

@@ -117,9 +117,9 @@ class PairLearners(Learners[SOLAR1]):
         drawn = (0 < lists.limit) & (lists.pairs > lists.limit)
         self.state["drawn"] += lists.limit * int(np.count_nonzero(drawn))
         listed = list(listed_pairs(lists, np.arange(queries.n_queries), generator))
-        better, worse, _ = (np.concatenate(part) for part in zip(*listed, strict=True))
+        better, worse, weights = (np.concatenate(part) for part in zip(*listed, strict=True))
         counts = np.where(drawn, lists.limit, lists.pairs)
-        return Pairs(better, worse, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64))
+        return Pairs(better, worse, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), weights)
 
     def weights(self) -> Floats:
         """Return the weights of the raw features as they are now, (n_features, m)."""

@@ -9,6 +9,7 @@ bounds    (G + 1,) the first column of each of G groups, and m: a group has one 
 phis      (m,) the loss of each column            margins, means  (m,) its margin, and whether it is the mean of pairs
 cuts      (G,) K, 0 where all pairs weigh 1       ranks     (G, K) v, what a rank counts
 gains     (G, n_documents) u, the gain of a document
+copies    (n_documents,) how often each document counts, empty where each counts once: else columns go one by one
 
 A hinge has the slope -(flat + steep short) where it is short of its margin: 1 and 0, or squared 0 and 2.
 """
@@ -22,6 +23,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.losses.pair_kernels import WIDE, PairRule, best, list_loss, spread
 from ranktune.solvers.losses.pairwise import PairwiseLoss
@@ -47,6 +49,7 @@ class Losses(NamedTuple):
     cuts: Ints
     ranks: Floats
     gains: Floats
+    copies: Floats
 
 
 class Hinges(NamedTuple):
@@ -78,6 +81,7 @@ def losses_of(losses: Sequence[PairwiseLoss], queries: Queries) -> Losses:
         cuts,
         ranks,
         np.array([losses[c].weight.gains(queries.grades) for c in firsts], dtype=np.float64),
+        copies_of(queries),
     )
 
 
@@ -90,11 +94,11 @@ def slopes(losses: Losses, S: Floats, codes: Codes, k: int, first: int, slope: F
         cut = losses.cuts[g]
         gains, ranks = losses.gains[g, first : first + n], losses.ranks[g, :cut]
         logistic = losses.phis[a] == LOGISTIC
-        alone = cut == 0 and (logistic or n > LONG)
+        alone = (cut == 0 and (logistic or n > LONG)) or len(losses.copies) > 0
         for c in range(a, b if logistic else a):
             alone = alone or not spread(S[:, c]) < WIDE
         if alone or b - a < FEW:
-            one_by_one(losses, ranks, S, codes, k, gains, a, b, slope)
+            one_by_one(losses, ranks, S, codes, k, gains, losses.copies[first : first + n], a, b, slope)
         elif cut == 0:
             all_pairs(losses, S, codes, k, a, b, slope)
         else:
@@ -123,16 +127,25 @@ def width_of(m: int, logistic: bool) -> int:
 
 @compiled
 def one_by_one(
-    losses: Losses, ranks: Floats, S: Floats, codes: Codes, k: int, gains: Floats, a: int, b: int, slope: Floats
+    losses: Losses,
+    ranks: Floats,
+    S: Floats,
+    codes: Codes,
+    k: int,
+    gains: Floats,
+    copies: Floats,
+    a: int,
+    b: int,
+    slope: Floats,
 ) -> None:
     """Overwrite the columns a to b of slope, a column after the other."""
     n = len(codes)
-    scores, derivative, once = np.empty(n), np.empty(n), np.zeros(0)
+    scores, derivative = np.empty(n), np.empty(n)
     for c in range(a, b):
         for i in range(n):
             scores[i] = S[i, c]
         rule = PairRule(losses.phis[c], losses.margins[c], ranks, losses.means[c] == 1, None)
-        list_loss(rule, None, scores, codes, k, gains, once, 0, derivative)
+        list_loss(rule, None, scores, codes, k, gains, copies, 0, derivative)
         for i in range(n):
             slope[i, c] = derivative[i]
 

@@ -24,15 +24,21 @@ BLOCK = 32
 
 
 class Pairs(NamedTuple):
-    """The pairs of all queries: better and worse rows, those of query q from ends[q] to ends[q + 1]."""
+    """The pairs of all queries: better and worse rows, those of query q from ends[q] to ends[q + 1].
+
+    weights are theirs, empty where all are 1.
+    """
 
     better: Ints
     worse: Ints
     ends: Ints
+    weights: Floats
 
 
 @compiled
-def learn_pairs(K: Floats, better: Ints, worse: Ints, first: int, extra: Floats, s: Floats, taken: Floats) -> None:
+def learn_pairs(
+    K: Floats, better: Ints, worse: Ints, weights: Floats, first: int, extra: Floats, s: Floats, taken: Floats
+) -> None:
     """Take the steps on the pairs of a query whose first row is number first.
 
     s, (n, m), holds the scores before, and is changed; the sums of the steps are added to taken, (n, m). extra is
@@ -41,6 +47,7 @@ def learn_pairs(K: Floats, better: Ints, worse: Ints, first: int, extra: Floats,
     """
     n, m = s.shape
     steps, moves, change = np.empty((BLOCK, m)), np.empty((BLOCK, n)), np.empty((n, m))
+    of_weight = np.empty(m)
     for begin in range(0, len(better), BLOCK):
         size = min(BLOCK, len(better) - begin)
         for t in range(size):
@@ -56,10 +63,15 @@ def learn_pairs(K: Floats, better: Ints, worse: Ints, first: int, extra: Floats,
                 for c in range(m):
                     step[c] -= by * earlier[c]
             inside = 1.0 if 0.0 < square < np.inf else 0.0
+            more = extra
+            if len(weights) > 0 and weights[begin + t] != 1.0 and inside == 1.0:
+                more = of_weight
+                for c in range(m):
+                    more[c] = extra_of(square, extra[c], weights[begin + t])
             up, down = taken[i], taken[j]
             for c in range(m):
                 loss = step[c] if step[c] > 0.0 else 0.0
-                step[c] = inside * (loss / (square + extra[c]))
+                step[c] = inside * (loss / (square + more[c]))
                 up[c] += step[c]
                 down[c] -= step[c]
         if begin + size < len(better):
@@ -68,6 +80,15 @@ def learn_pairs(K: Floats, better: Ints, worse: Ints, first: int, extra: Floats,
                 row, change_of_row = s[r], change[r]
                 for c in range(m):
                     row[c] += change_of_row[c]
+
+
+@compiled
+def extra_of(square: float, extra: float, weight: float) -> float:
+    """Return the extra with which one step is as long as so many steps on a pair in a row.
+
+    Each of these leaves the same share of the loss.
+    """
+    return float(-square / np.expm1(weight * np.log1p(-square / (square + extra))) - square)
 
 
 @compiled
@@ -90,7 +111,8 @@ def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats
         if first < last:
             gram = sparse_gram(rows, a, b, at, k, stretch) if rows.is_sparse else dense_gram(rows.dense[a:b] * roots)
             s, taken = before[a:b].copy(), np.zeros((b - a, m))
-            learn_pairs(gram, pairs.better[first:last], pairs.worse[first:last], a, extra, s, taken)
+            better, worse, weights = pairs.better[first:last], pairs.worse[first:last], pairs.weights[first:last]
+            learn_pairs(gram, better, worse, weights, a, extra, s, taken)
             transposed(rows, a, b, at, taken, room, of_list[:k])
             for r in range(k):
                 for c in range(m):

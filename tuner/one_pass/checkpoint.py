@@ -96,10 +96,11 @@ class Checkpoint:
 
 
 def digest_of(queries: Queries) -> str:
-    """Return a digest by which other data are noticed: of shape, grades, groups, and the features of two blocks."""
+    """Return a digest by which other data are noticed: of shape, grades, groups, weights, and two blocks."""
     digest = hashlib.blake2b(digest_size=16)
     digest.update(f"{queries.features.shape}{queries.is_sparse}".encode())
-    for part in (queries.grades, queries.starts):
+    weights = () if queries.document_weights is None else (queries.document_weights,)
+    for part in (queries.grades, queries.starts, *weights):
         digest.update(np.ascontiguousarray(part).data)
     *_, last = query_ranges(queries.starts, DIGESTED_ROWS)
     for block in (next(query_ranges(queries.starts, DIGESTED_ROWS)), last):

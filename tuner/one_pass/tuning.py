@@ -52,6 +52,7 @@ class OnePassTuning:
         looks: Sequence[race.Look] | None = None,
     ) -> None:
         check_usable(queries)
+        queries = queries.without_void_columns()
         self._queries, self._metric = queries, metric
         self._report = progress or (lambda text: None)
         self._space = ConfigurationSpace(solvers or None, queries.is_sparse)
@@ -216,8 +217,8 @@ def check_usable(queries: Queries) -> None:
     """Raise DataError for what configurations that learn together cannot use."""
     if queries.has_missing:
         raise DataError("a pass needs features without missing values. Read the data with missing='zero'.")
-    if queries.is_weighted:
-        raise DataError("a pass counts all queries and documents alike: leave their weights out, or call tune.")
+    if queries.query_weights is not None:
+        raise DataError("a pass counts all queries alike: leave their weights out, or call tune.")
     if queries.monotone is not None:
         raise DataError("a pass does not honour monotone constraints: leave them out, or call tune.")
     if not queries.has_pairs:

@@ -60,9 +60,10 @@ def clicks(
         A file of judgments of people, with which those of all models are compared.
     training : str or Path, optional
         A .parquet or .csv file for a table of the impressions, which tune takes with qid="qid" and
-        document_weight="document_weight": each search is a query, clicks are grades that are weighted by inverse
-        propensity, and features are what was known before the search. Further columns of the log are features unless
-        they follow the position or were set by later events: these are left out, and remarks name them.
+        document_weight="document_weight", drop="position", or the other way round with position="position": each
+        search is a query, clicks are grades that are weighted by inverse propensity, and features are what was known
+        before the search. Further columns of the log are features unless they follow the position or were set by later
+        events: these are left out, and remarks name them.
     documents : str or Path, optional
         A table of documents, or of documents for queries, whose columns of numbers become features of it too.
     gap : str, default="1h"

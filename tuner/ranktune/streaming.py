@@ -16,8 +16,10 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import chosen_metric
+from ranktune.tuner.one_pass.configurations import RANKERS
 from ranktune.tuner.one_pass.result import OnePassResult
 from ranktune.tuner.one_pass.tuning import OnePassTuning, tested
+from ranktune.tuner.study.abilities import warn_of_ignored_positions
 
 CHECKPOINT, MODEL, RESULT = "checkpoint.npz", "model.json", "result.json"
 """The files of a pass in its folder; the first one is there until the pass has ended."""
@@ -81,7 +83,7 @@ def one_pass(
     Raises
     ------
     DataError
-        The data cannot be read, or have missing values or weights, which a pass cannot use.
+        The data cannot be read, or have missing values, weights of queries or constraints, which a pass cannot use.
     ParameterError
         A parameter is out of its range.
     StudyError
@@ -105,6 +107,7 @@ def one_pass(
     names = (solvers,) if isinstance(solvers, str) else tuple(solvers)
     path = None if home is None else home / CHECKPOINT
     tuning = OnePassTuning(train, chosen, names, configurations, survivors, seed, path, progress)
+    warn_of_ignored_positions(names or RANKERS, (train,))
     try:
         result = tuning.run()
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.splits.proof import DIGESTS, prove, seal
 from ranktune.tuner.splits.split import IN_MEMORY
 from ranktune.tuner.splits.store import remove_parts
-from ranktune.tuner.study.abilities import check_able, needs_of_data
+from ranktune.tuner.study.abilities import check_able, needs_of_data, warn_of_ignored_positions
 from ranktune.tuner.study.custom import declared_solvers
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
@@ -59,6 +59,7 @@ def _checked(study: Study, splits: Sequence[Split], folder: StudyFolder, *, exte
     for name in study.solvers:
         if name not in declared_solvers(study.custom) or find(name) is not None:
             check_able(frozenset().union(*map(needs_of_data, parts)), (), name)
+    warn_of_ignored_positions(study.solvers, parts)
     for part in parts:
         check_metrics(study.metrics, part)
         check_budget(part, study.budget)

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 
-from ranktune.solvers.base.training_data import DOCUMENT_WEIGHTS, MONOTONE, QUERY_WEIGHTS, VERBS
+from ranktune.solvers.base.training_data import DOCUMENT_WEIGHTS, MONOTONE, POSITIONS, QUERY_WEIGHTS, VERBS
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed, nearest
 from ranktune.solvers.core.space import Choice, Parameter, Value
 from ranktune.solvers.data.queries import Queries
@@ -31,12 +31,20 @@ _REMEDIES = {
 def needs_of(settings: Settings) -> frozenset[str]:
     """Return what the settings of a study demand of its solvers."""
     given = {QUERY_WEIGHTS: settings.weight, DOCUMENT_WEIGHTS: settings.document_weight, MONOTONE: settings.monotone}
-    return frozenset(need for need, value in given.items() if value)
+    return frozenset(need for need, value in {**given, POSITIONS: settings.position}.items() if value)
 
 
 def needs_of_data(queries: Queries) -> frozenset[str]:
     """Return what queries demand of solvers."""
     return frozenset(need for need in VERBS if getattr(queries, need) is not None)
+
+
+def warn_of_ignored_positions(solvers: Iterable[str], parts: Iterable[Queries]) -> None:
+    """Warn (RankTuneWarning) where documents have positions, and some of the solvers do not use them."""
+    others = [name for name in solvers if POSITIONS not in _supported(name)]
+    if others and any(part.positions is not None for part in parts):
+        learn = "learn" if len(others) > 1 else "learns"
+        warnings.warn(f"{listed(others)} {learn} without positions.", RankTuneWarning, stacklevel=2)
 
 
 def able_of(needs: frozenset[str], serve: Sequence[str], solvers: Iterable[str]) -> tuple[str, ...]:
@@ -91,6 +99,7 @@ def check_able(needs: frozenset[str], serve: Sequence[str], solver: str) -> None
 def able_space(needs: frozenset[str], serve: Sequence[str], solver: str) -> tuple[Parameter, ...]:
     """Return the search space of a solver without the choices that the data, or the systems of serve, rule out."""
     kind = solver_class(solver)
+    needs &= _supported(solver)
 
     def is_able(choice: Mapping[str, Value]) -> bool:
         return needs <= kind.supports(choice) and (not serve or can_load(serve, kind.model_parts(choice)))
@@ -108,8 +117,13 @@ def able_space(needs: frozenset[str], serve: Sequence[str], solver: str) -> tupl
 
 
 def _missing(needs: frozenset[str], solver: str) -> frozenset[str]:
-    """Return the needs that no configuration of a solver can use."""
+    """Return the needs that no configuration of a solver can use; positions may be ignored."""
+    return needs - _supported(solver) - {POSITIONS}
+
+
+def _supported(solver: str) -> frozenset[str]:
+    """Return what some configuration of a solver can use."""
     kind = solver_class(solver)
     lists = [parameter for parameter in kind.space if isinstance(parameter, Choice)]
     choices = [{parameter.name: choice} for parameter in lists for choice in parameter.choices]
-    return needs - frozenset().union(*(kind.supports(parameters) for parameters in ({}, *choices)))
+    return frozenset().union(*(kind.supports(parameters) for parameters in ({}, *choices)))

@@ -106,6 +106,14 @@ class ColumnSettings:
             panel=_COLUMNS,
         ),
     ] = None
+    position: Annotated[
+        str | None,
+        Setting(
+            "Column of positions at which clicked documents were shown. LambdaMART corrects for them; other solvers do "
+            "not use them.",
+            panel=_COLUMNS,
+        ),
+    ] = None
     group_by_time: Annotated[
         str | None,
         Setting(

@@ -43,7 +43,7 @@ class LightGBMData(TrainingData):
         """The bins of the documents, with targets, weights and first scores."""
         data = self.bins if self.rows is None else self.bins.subset(self.rows, self.parameters)
         weights = self.queries.weight_of_document if self.queries.is_weighted else None
-        data.describe(self.targets, self.queries.lengths, weights, self.start)
+        data.describe(self.targets, self.queries.lengths, weights, self.start, self.queries.positions)
         return data
 
     def growth(self, seed: int) -> LightGBMGrowth:

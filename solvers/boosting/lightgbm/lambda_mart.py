@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import KW_ONLY
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from ranktune.solvers.base.training_data import POSITIONS
 from ranktune.solvers.boosting.base import BoostedRanker, pair_scale
 from ranktune.solvers.boosting.lightgbm.ranker import LightGBMRanker, bagging
 from ranktune.solvers.boosting.limits import Gain, check_share, gains_of
 from ranktune.solvers.boosting.objectives import NOISY, Decay, MakeObjective, NoisyRankings, Samples
 from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.core.space import When
+from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.grades import shared_levels
 from ranktune.solvers.data.queries import Queries
 
@@ -35,8 +38,9 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
 
     Queries without two different grades are left out. Documents of equal score, all before the first tree, rank in the
     order of rows. Weights of queries and documents multiply the gradients; min_documents counts documents whatever
-    their weight. Feature values within 1e-35 of 0 count as 0. Cost of a round: n_documents n_features additions, and
-    truncation n_documents swaps.
+    their weight. Positions are used by lambdarank: trees and an effect of each position are fitted together, and the
+    model has the trees alone. Feature values within 1e-35 of 0 count as 0. Cost of a round: n_documents n_features
+    additions, and truncation n_documents swaps.
 
     {parameters}
 
@@ -104,11 +108,25 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
             "total of the query, so that no query dominates; LightGBM's lambdarank_norm."
         ),
     ] = True
+    position_l2: Annotated[
+        float,
+        Param(
+            "With lambdarank and positions, the penalty of the squared effects of positions, which are estimated with "
+            "the trees; LightGBM's lambdarank_position_bias_regularization.",
+            check=check_not_negative,
+        ),
+    ] = 0.0
     gain: Gain = "auto"
     samples: Samples = 10
     decay: Decay = 0.85
 
     needs_pairs: ClassVar[bool] = True
+
+    @classmethod
+    def supports(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
+        """Return what a configuration can use of the data: positions too with lambdarank."""
+        by_position = {POSITIONS} if parameters.get("loss", LAMBDARANK) == LAMBDARANK else frozenset()
+        return super().supports(parameters) | by_position
 
     def _targets(self, queries: Queries) -> tuple[Floats, Json]:
         if (noisy := NoisyRankings.of(self.get_params())) is not None:
@@ -147,6 +165,7 @@ class LambdaMART(BoostedRanker, LightGBMRanker):
                 "lambdarank_truncation_level": min(int(self.truncation), MAX_QUERY_LENGTH),
                 "lambdarank_norm": bool(self.norm),
                 "bagging_by_query": self.query_share < 1.0,
+                "lambdarank_position_bias_regularization": float(self.position_l2),
             }
         else:  # drawing queries, LightGBM ends after the first tree, or fits wrong ones with an objective of ours
             loss = {"objective": "none" if self.loss in NOISY else "rank_xendcg"}

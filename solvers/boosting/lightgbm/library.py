@@ -106,9 +106,14 @@ class Data:
         return part
 
     def describe(
-        self, labels: Floats, lengths: Ints, weights: Floats | None = None, scores: Floats | None = None
+        self,
+        labels: Floats,
+        lengths: Ints,
+        weights: Floats | None = None,
+        scores: Floats | None = None,
+        positions: Ints | None = None,
     ) -> None:
-        """Set what trees are grown for: the label, weight and first score of each document, (n_documents,).
+        """Set what trees are grown for: the label, weight, first score and position of each document, (n_documents,).
 
         lengths are the numbers of documents of the queries, (n_queries,).
         """
@@ -118,6 +123,8 @@ class Data:
             self._set("weight", weights.astype(np.float32))
         if scores is not None:
             self._set("init_score", scores.astype(np.float64))
+        if positions is not None:
+            self._set("position", positions.astype(np.int32))
 
     def _set(self, name: str, values: Array) -> None:
         kind = _TYPES[values.dtype]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, replace
 from typing import Annotated, ClassVar
 
 import numpy as np
 
+from ranktune.solvers.base.training_data import POSITIONS
 from ranktune.solvers.blocks.blocked import BlockedQueries, better_divided
 from ranktune.solvers.boosting.base import GrownRanker
 from ranktune.solvers.boosting.growth import without_features
@@ -107,6 +108,8 @@ class LightGBMRanker(GrownRanker):
         else:
             bins, rows = Data.from_blocks(blocks.features, queries.n_documents, parameters), None
         thin = without_features(queries)
+        if POSITIONS not in self.supports(self.get_params()):
+            thin = replace(thin, positions=None)
         return LightGBMData(thin, targets, start, bins, rows, parameters, self._derivatives(), self._factor())
 
     def _derivatives(self) -> MakeObjective | None:

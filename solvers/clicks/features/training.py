@@ -18,10 +18,10 @@ from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.core.files import atomic_write
-from ranktune.solvers.data.columns.roles import DOCUMENT_WEIGHT
+from ranktune.solvers.data.columns.roles import DOCUMENT_WEIGHT, POSITION
 from ranktune.solvers.data.queries import Queries
 
-KEYS = ("qid", "document", "grade", DOCUMENT_WEIGHT)
+KEYS = ("qid", "document", "grade", DOCUMENT_WEIGHT, POSITION)
 
 
 class Training:
@@ -30,6 +30,7 @@ class Training:
     A click weighs 1 / the examination of its position, relative to the first one, and at most clip; what was not
     clicked weighs 1. So clicks count as often as they would at the first position. Impressions at positions whose
     examination is not known are left out. Positions are no features, and neither is a further column that is a leak.
+    They are a column for solvers that correct for them in place of weights.
 
     Parameters
     ----------
@@ -120,13 +121,14 @@ class Training:
         return np.concatenate(parts, axis=1)
 
     def frames(self) -> Iterator[polars.DataFrame]:
-        """Yield the table in parts: qid, document, grade, document_weight and the features, in the order of time."""
+        """Yield the table in parts: qid, document, grade, document_weight, position and features, by time."""
         names = np.array(self.history.counts.documents, dtype=object)
         for window in self.history:
             known = self._is_known(window.rows["position"])
             rows, click = window.rows[known], window.rows["click"][known]
             weight = np.where(click > 0.0, np.minimum(self._weight(rows["position"]), self.clip), 1.0)
-            keys = dict(zip(KEYS, (rows["search"], names[rows["document"]].tolist(), click, weight), strict=True))
+            documents = names[rows["document"]].tolist()
+            keys = dict(zip(KEYS, (rows["search"], documents, click, weight, rows["position"]), strict=True))
             features = np.concatenate([window.features, self._further(window)[:, self._kept]], axis=1)[known]
             columns = dict(zip(self.feature_names, features.T, strict=True))
             yield polars.DataFrame({**keys, **columns}, nan_to_null=True)
@@ -164,7 +166,8 @@ class Training:
             qid=frame["qid"].to_numpy(),
             document_ids=frame["document"].to_list(),
             feature_names=self.feature_names,
-            document_weights=frame["document_weight"].to_numpy(),
+            document_weights=frame[DOCUMENT_WEIGHT].to_numpy(),
+            positions=frame[POSITION].to_numpy(),
         )
 
     @property

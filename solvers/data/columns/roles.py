@@ -5,18 +5,20 @@ A column is taken by the name that the user gives, else by a name that is recogn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Self, TypeAlias
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
+from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 
 GRADES = ("grade", "label", "relevance", "rel", "y")
 QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
-DOCUMENT_WEIGHT = "document_weight"
-"""The column of weights in training tables of click logs."""
+DOCUMENT_WEIGHT, POSITION = "document_weight", "position"
+"""The columns of training tables of click logs that are no features."""
+_LEAKS = {DOCUMENT_WEIGHT: "weights of clicked documents tell what was clicked", POSITION: "it tells the old ranking"}
 DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id")
 
 
@@ -33,7 +35,7 @@ ROLES: Mapping[str, Role] = {
     "grade": Role("grade", "grade", GRADES),
     "document": Role("document", "document id", DOCUMENTS),  # of several columns, that of the first name
     "weight": Role("weight", "query weight", ("weight", "weights", "query_weight")),  # only where it is named
-    "document_weight": Role("document_weight", "document weight"),
+    **{column.option: Role(column.option, column.what) for column in DATA_COLUMNS.values()},
     "time": Role("group_by_time", "time"),
 }
 
@@ -55,6 +57,7 @@ class Wanted:
     document: str | None = None
     weight: str | None = None
     document_weight: str | None = None
+    position: str | None = None
     group_by_time: str | None = None
     features: Sequence[str] | str | None = None
     drop: Sequence[str] | str = ()
@@ -145,9 +148,9 @@ def roles(
     free = [name for name in left if name not in named]
     assigned = {"grade": _grade(left, free, wanted.grade, qrels), "query": _query(left, free, wanted.qid, grouped)}
     assigned["document"] = _first(free, DOCUMENTS)
-    for role in ("document", "weight", "document_weight", "time"):
-        given = getattr(wanted, ROLES[role].option)
-        if given is not None:
+    for role, about in ROLES.items():
+        given = getattr(wanted, about.option)
+        if role not in ("grade", "query") and given is not None:
             assigned[role] = _present(left, given)
     taken = {role: column for role in ROLES if (column := assigned.get(role)) is not None}
     used = set(taken.values())
@@ -163,16 +166,22 @@ def roles(
     if assigned["grade"] is not None:
         exact = exact_names(wanted.features) | set(known_features or ())
         _check_one_grade(assigned["grade"], [name for name in features if name not in exact])
-    if DOCUMENT_WEIGHT in features and DOCUMENT_WEIGHT not in exact_names(wanted.features) | set(known_features or ()):
-        raise DataError(
-            f"{DOCUMENT_WEIGHT!r} would become a feature, and weights of clicked documents tell what was clicked. Name "
-            f'its role: document_weight="{DOCUMENT_WEIGHT}", or leave it out: drop="{DOCUMENT_WEIGHT}".'
-        )
+    _check_leaks(set(features) - exact_names(wanted.features) - set(known_features or ()))
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
         raise DataError(f"the frame has no feature columns, only {_shown(columns)}. Add numeric columns.")
     return Roles(taken, tuple(features), dropped)
+
+
+def _check_leaks(unnamed: Set[str]) -> None:
+    """Raise DataError for a feature that is called as a column of a click log, unless features names it."""
+    for name, why in _LEAKS.items():
+        if name in unnamed:
+            raise DataError(
+                f'{name!r} would become a feature, and {why}. Name its role: {name}="{name}", or leave it out: '
+                f'drop="{name}". If it is known when documents are ranked, name it: features="*,{name}".'
+            )
 
 
 def exact_names(features: Sequence[str] | str | None) -> set[str]:

@@ -24,6 +24,7 @@ from ranktune.solvers.data.disk.stored import read_queries
 from ranktune.solvers.data.disk.writer import Known, QueriesWriter
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.values import joined_columns
 
 JOINED = 1 << 22
 """Values of features that are held at a time, at most, while segments are joined."""
@@ -48,7 +49,7 @@ class Segments:
         features: Features,
         grades: Floats,
         document_ids: Array | None = None,
-        columns: Mapping[str, Floats] | None = None,
+        columns: Mapping[str, Array] | None = None,
     ) -> None:
         """Append documents; later ones may have more features, or the other layout."""
         is_sparse, width = not isinstance(features, np.ndarray), features.shape[1]
@@ -104,7 +105,7 @@ class Segments:
 
 def _documents(
     parts: Sequence[Queries], numbers: Ints, n_features: int, is_sparse: bool
-) -> tuple[Features, Floats, Array | None, Mapping[str, Floats]]:
+) -> tuple[Features, Floats, Array | None, Mapping[str, Array]]:
     """Return what `Segments.add` takes of the documents of these numbers, counted through all parts."""
     ends = np.cumsum([part.n_documents for part in parts])
     of_part = np.searchsorted(ends, numbers, side="right")
@@ -115,28 +116,19 @@ def _documents(
         features.append(_widened(_rows(parts[k].features, rows), n_features, is_sparse))
         taken.append((parts[k], rows, places))
     back = np.argsort(np.concatenate([places for _, _, places in taken]), kind="stable")
-
-    def column(name: str) -> Array | None:
-        if all(getattr(part, name) is None for part in parts):
-            return None
-        blank = "" if name == "document_ids" else np.nan
-        values = [
-            np.full(len(rows), blank) if getattr(part, name) is None else getattr(part, name)[rows]
-            for part, rows, _ in taken
-        ]
-        column: Array = np.concatenate(values)[back]
-        return column
-
     joined = features[0]
     if len(features) > 1:
         stack = sparse.vstack(features, format="csr") if is_sparse else np.concatenate(features)
         joined = stack[back]
     elif len(numbers) > 1 and (np.diff(back) != 1).any():
         joined = joined[back]
-    grades = column("grades")
-    assert grades is not None
-    columns = {name: values for name in ("document_weights",) if (values := column(name)) is not None}
-    return joined, grades, column("document_ids"), columns
+    grades = np.concatenate([part.grades[rows] for part, rows, _ in taken])[back]
+    ids = None
+    if any(part.document_ids is not None for part in parts):
+        named = ((part.document_ids, rows) for part, rows, _ in taken)
+        ids = np.concatenate([np.full(len(rows), "") if known is None else known[rows] for known, rows in named])[back]
+    columns = joined_columns([(part, rows) for part, rows, _ in taken])
+    return joined, grades, ids, {name: values[back] for name, values in columns.items()}
 
 
 def _rows(features: Features, rows: Ints) -> Features:

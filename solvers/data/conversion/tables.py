@@ -18,6 +18,7 @@ import polars
 from ranktune.solvers.core.arrays import Json, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.table import named
+from ranktune.solvers.data.columns.documents import COLUMNS
 from ranktune.solvers.data.columns.roles import Roles, UnusableColumns, Wanted, roles
 from ranktune.solvers.data.columns.values import encoded
 from ranktune.solvers.data.conversion.segments import Segments
@@ -173,7 +174,7 @@ def _write(
     first = next(blocks)
     grades = given(narrow.grades)
     ids = None if narrow.document_ids is None else given(narrow.document_ids)
-    columns = {} if narrow.document_weights is None else {"document_weights": given(narrow.document_weights)}
+    columns = {name: given(values) for name in COLUMNS if (values := getattr(narrow, name)) is not None}
     done, has_missing = 0, False
     with Segments(folder, first.dtype, sync=sync) as segments:
         for block in chain([first], blocks):

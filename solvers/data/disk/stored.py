@@ -1,7 +1,7 @@
 """Queries in a folder on disk, whose arrays are mapped rather than read.
 
 A folder holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array; grades.npy and starts.npy; where
-there are such, query_ids.npy, documents.npy (ids), weights.npy, document_weights.npy, baseline.npy and rows.npy; and
+there are such, query_ids.npy, documents.npy (ids), weights.npy, rows.npy and those of `columns.documents.COLUMNS`; and
 queries.json: the version, type, byte order, shape and checksum of each array, ids that no array can hold, feature
 names, whether values are missing, how columns became features, and the source. Reading runs no code.
 
@@ -15,12 +15,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Json
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.documents import COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.disk.npy import Declared, GrowingArray, check_content, header_of, mapped
 from ranktune.solvers.data.disk.writer import CSR_PARTS, FORMAT, INDEX, VERSION, QueriesWriter
@@ -55,8 +57,7 @@ def _write(
     documents: bool = False,
     source: Json | None = None,
 ) -> None:
-    columns = {"document_weights": queries.document_weights, "baseline": queries.baseline}
-    given = {name: column for name, column in columns.items() if column is not None}
+    given = {name: column for name in COLUMNS if (column := getattr(queries, name)) is not None}
     writer.add(features, queries.grades, queries.document_ids if documents else None, given)
     writer.finish(
         queries.starts,
@@ -167,6 +168,7 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
     signs, names, encoding = about.get("monotone"), about["feature_names"], about.get("encoding")
     documents = folder / "documents.json"
     document_ids = arrays.get("documents")
+    columns: dict[str, Any] = {name: arrays[name] for name in COLUMNS if name in arrays}
     if document_ids is None and documents.exists():
         document_ids = _objects(json.loads(documents.read_text(encoding="utf-8")))
     return Queries(
@@ -180,10 +182,9 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
         query_weights=arrays.get("weights"),
         has_missing=bool(about.get("has_missing", False)),
         encoding=None if encoding is None else Encoding.from_json(encoding),
-        document_weights=arrays.get("document_weights"),
         monotone=None if signs is None else np.array(signs, dtype=np.int64),
-        baseline=arrays.get("baseline"),
         features_checked=about.get("version", 1) > 1,
+        **columns,
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, Json
 from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.data.columns.documents import COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.disk.ids import DocumentIds, as_array, as_json
 from ranktune.solvers.data.disk.npy import Declared, GrowingArray, header_of
@@ -75,14 +76,14 @@ class QueriesWriter:
         features: Features | None,
         grades: Floats,
         document_ids: Array | None = None,
-        columns: Mapping[str, Floats] | None = None,
+        columns: Mapping[str, Array] | None = None,
     ) -> None:
-        """Append documents, which need not be whole queries; columns have a number per document, in each block."""
+        """Append documents, which need not be whole queries; columns are `COLUMNS` of all, in each block."""
         if features is not None:
             self._add_features(features)
         self._arrays["grades"].append(grades)
         for name, values in (columns or {}).items():
-            self._array(name, np.float64).append(values)
+            self._array(name, COLUMNS[name].dtype).append(values)
         self._documents.add(len(grades), document_ids)
         self.n_documents += len(grades)
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
@@ -58,6 +59,7 @@ def from_frame(
     levels: int = 64,
     weight: str | None = None,
     document_weight: str | None = None,
+    position: str | None = None,
     group_by_time: str | None = None,
     missing: Missing = "keep",
 ) -> Queries:
@@ -88,6 +90,8 @@ def from_frame(
         Column that says how often a query counts: a positive number, the same for all documents of a query.
     document_weight : str, optional
         Column that says how often a document counts: a positive number.
+    position : str, optional
+        Column that says where a document was shown when it was judged by clicks: a whole number, not negative.
     group_by_time : str, optional
         Column of numbers, dates or ISO 8601 text. The queries are put in the order of their latest document.
     missing : {"keep", "error", "zero"}, default="keep"
@@ -125,7 +129,7 @@ def from_frame(
     """
     wanted = Wanted(
         qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
-        group_by_time=group_by_time, features=features, drop=drop, levels=levels,
+        position=position, group_by_time=group_by_time, features=features, drop=drop, levels=levels,
     )  # fmt: skip
     return queries_of(Table(frame), wanted, missing)
 
@@ -204,10 +208,13 @@ def queries_of(
     _check_documents_once(queries)
     if (name := columns["weight"]) is not None:
         queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
-    if (name := columns["document_weight"]) is not None:
-        queries = queries.with_document_weights(numbers(frame.get_column(name), "document weight"))
-    elif judged is not None and judged.weights is not None:
-        queries = queries.with_document_weights(judged.weights)
+    given = {name: columns[column.option] for name, column in DATA_COLUMNS.items()}
+    of_documents = {
+        name: label and numbers(frame.get_column(label), DATA_COLUMNS[name].what) for name, label in given.items()
+    }
+    if given["document_weights"] is None and judged is not None:
+        of_documents["document_weights"] = judged.weights
+    queries = queries.with_documents(of_documents)
     if (name := columns["time"]) is not None:
         queries = _by_time(queries, _times(frame.get_column(name), name))
     return queries

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Unpack, cast
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.table import named
+from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.columns.roles import ROLES, UnusableColumns, Wanted
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
@@ -111,9 +112,9 @@ def read(
         Whether grades matter. If not, tables and frames need no column of grades.
     **options
         Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
-        text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, group_by_time,
-        missing) for tables and frames, and qrels, a file of judgments that gives the grades; of `read_npz`
-        (max_expansion) for .npz.
+        text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, position,
+        group_by_time, missing) for tables and frames, and qrels, a file of judgments that gives the grades; of
+        `read_npz` (max_expansion) for .npz.
 
     Returns
     -------
@@ -216,9 +217,8 @@ def _fit_to_model(
         options.pop("group_by_time", None)
     if not graded:
         options["grade"] = None
-        options.pop("qrels", None)
-        options.pop("weight", None)
-        options.pop("document_weight", None)
+        for name in ("qrels", "weight", *(column.option for column in DATA_COLUMNS.values())):
+            options.pop(name, None)  # type: ignore[misc]
 
 
 def _read(
@@ -270,7 +270,9 @@ def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadO
     present = set(as_eager(table.frame).columns)
     columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}
     taken = {option: name for option, name in columns.items() if name in present}
-    return cast(ReadOptions, {"missing": encoding.missing, **taken, **options})
+    fitting = [column.option for column in DATA_COLUMNS.values()]  # what is for fitting alone, other tables may lack
+    given = {name: value for name, value in options.items() if name not in fitting or value in present}
+    return cast(ReadOptions, {"missing": encoding.missing, **taken, **given})
 
 
 def _like(train: Queries, source: object, what: str, options: LoadOptions) -> Queries:

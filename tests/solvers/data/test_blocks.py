@@ -28,6 +28,7 @@ def _queries(seed: int, layout: str) -> Queries:
         feature_names=list("abcde"),
         query_weights=generator.random(20) + 0.5,
         document_weights=generator.random(n) + 0.5,
+        positions=generator.integers(0, 9, n),
         monotone=[1, 0, 0, -1, 0],
     )
     return replace(queries, baseline=generator.normal(size=n))

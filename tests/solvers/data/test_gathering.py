@@ -38,6 +38,7 @@ def some(seed: int, n_queries: int = 40, *, layout: str = "dense", dtype: str = 
         feature_names=list("abcdef"),
         query_weights=generator.uniform(0.5, 2.0, n_queries) if seed % 2 else None,
         document_weights=generator.uniform(0.5, 2.0, len(X)) if seed % 3 else None,
+        positions=generator.integers(0, 9, len(X)) if seed % 3 else None,
         monotone=[0, 1, -1, 0, 0, 0],
     )
 

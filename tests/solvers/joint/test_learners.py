@@ -14,6 +14,7 @@ from ranktune.solvers.joint.learners import JointLearners
 from ranktune.solvers.linear.presets import ElasticRank
 from ranktune.solvers.online.perceptrons import PairwisePerceptron
 from ranktune.solvers.online.solar import SOLAR1
+from tests.support.copies import with_copies
 from tests.support.pass_samples import linear_queries, parts_of
 
 
@@ -55,9 +56,11 @@ def centred(scores: Floats, queries: Queries) -> Floats:
     return scores - np.repeat(means, queries.lengths)
 
 
-@pytest.mark.parametrize("is_sparse", [False, True])
-def test_ends_as_each_alone(is_sparse: bool) -> None:
-    parts = parts_of(linear_queries(120, 1, is_sparse=is_sparse), 150)
+@pytest.mark.parametrize(("is_sparse", "is_weighted"), [(False, False), (True, False), (False, True), (True, True)])
+def test_ends_as_each_alone(is_sparse: bool, is_weighted: bool) -> None:
+    queries = linear_queries(120, 1, is_sparse=is_sparse)
+    weights = np.random.default_rng(2).uniform(0.3, 3.0, queries.n_documents).round(1) if is_weighted else None
+    parts = parts_of(queries.with_documents({"document_weights": weights}), 150)
     rankers = several(("none", "minmax", "standard"))
     learners = JointLearners(parts[0])
     learners.join(rankers)
@@ -69,6 +72,20 @@ def test_ends_as_each_alone(is_sparse: bool) -> None:
         np.testing.assert_allclose(weights[number], expected, rtol=1e-8, atol=1e-11)
         for part, ours, theirs in zip(parts, scores, before, strict=True):
             np.testing.assert_allclose(centred(ours[number], part), centred(theirs, part), rtol=1e-7, atol=1e-10)
+
+
+def test_weighted_documents_of_lists_are_their_copies() -> None:
+    weighted, copied, _ = with_copies(linear_queries(80, 4))
+    rankers = {k: ranker for k, ranker in several(("none", "standard")).items() if not isinstance(ranker, SOLAR1)}
+    uniform = {k: ranker for k, ranker in rankers.items() if ranker.get_params()["pair_weight"] == "uniform"}
+    weights = []
+    for queries in (weighted, copied):
+        learners = JointLearners(queries)
+        learners.join(uniform)
+        learners.learn(queries)
+        weights.append(learners.weights())
+    np.testing.assert_allclose(weights[0], weights[1], rtol=1e-7, atol=1e-10)
+    assert len(uniform) == 15 and (np.abs(weights[0]).max(axis=1) > 1e-3).all()
 
 
 def test_long_lists_and_wide_scores_take_the_ways_of_one_alone() -> None:

@@ -128,7 +128,7 @@ def test_what_a_pass_cannot_use_is_refused() -> None:
     queries = linear_queries(40, 10)
     for unusable, message in (
         (replace(queries, has_missing=True), "missing values"),
-        (queries.weighted_by(np.full(40, 2.0)), "weights"),
+        (queries.weighted_by(np.full(40, 2.0)), "counts all queries alike"),
         (queries.constrained({0: 1}), "monotone"),
         (replace(queries, grades=np.ones(queries.n_documents)), "nothing to learn"),
     ):

@@ -41,6 +41,7 @@ class ColumnOptions(TypedDict, total=False):
     levels: int
     weight: str | None
     document_weight: str | None
+    position: str | None
     group_by_time: str | None
     qrels: str | Path | None
 

@@ -35,6 +35,7 @@ def test_rows_are_impressions_with_weights_by_inverse_propensity() -> None:
     ]
     np.testing.assert_allclose(frame["document_weight"], weight)
     np.testing.assert_array_equal(frame["grade"], rows["click"])
+    np.testing.assert_array_equal(frame["position"], rows["position"])
     np.testing.assert_array_equal(frame["document"].cast(polars.Int64), rows["document"])
     np.testing.assert_array_equal(frame.select(FEATURES).to_numpy(), known.features[kept])
     names = LOG.further_names
@@ -68,13 +69,15 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     training.write(tmp_path / f"table.{suffix}")
     read = getattr(polars, f"read_{suffix}")(tmp_path / f"table.{suffix}")
     with pytest.warns(RankTuneWarning, match=r"document '?177'? is in query 1052 twice"):  # as the log has it
-        queries = from_frame(read, document_weight="document_weight")
+        queries = from_frame(read, document_weight="document_weight", position="position")
     expected = training.queries()
     with pytest.raises(DataError, match='role: document_weight="document_weight"'):
         from_frame(read)
+    with pytest.raises(DataError, match="'position' would become a feature, and it tells the old ranking"):
+        from_frame(read, document_weight="document_weight")
     assert queries.feature_names == expected.feature_names and queries.n_documents == len(LOG.query) - training.left_out
     np.testing.assert_allclose(queries.features, expected.features)
-    for name in ("grades", "document_weights", "starts"):
+    for name in ("grades", "document_weights", "positions", "starts"):
         np.testing.assert_allclose(getattr(queries, name), getattr(expected, name))
     ids = np.asarray(expected.document_ids).astype(int)
     prices = np.asarray(expected.features)[:, -1]

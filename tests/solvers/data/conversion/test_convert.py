@@ -33,7 +33,7 @@ def assert_same(queries: Queries, other: Queries) -> None:
     assert queries.is_sparse == other.is_sparse and queries.features.dtype == other.features.dtype
     assert queries.query_ids.tolist() == other.query_ids.tolist()
     assert queries.has_missing == other.has_missing and queries.feature_names == other.feature_names
-    for name in ("document_ids", "rows", "query_weights", "document_weights"):
+    for name in ("document_ids", "rows", "query_weights", "document_weights", "positions"):
         ours, their = getattr(queries, name), getattr(other, name)
         assert (ours is None) == (their is None), name
         assert ours is None or ours.tolist() == their.tolist(), name
@@ -107,9 +107,10 @@ def test_a_table_with_categories_weights_and_dates(tmp_path: Path) -> None:
     frame = pd.DataFrame({
         "qid": [f"s{k // 4}" for k in range(40)], "grade": [k % 3 for k in range(40)], "docid": range(40),
         "bm25": np.arange(40) / 8, "colour": ["red", "blue"] * 20, "w": [2.5] * 40, "dw": np.arange(40) + 1.0,
+        "place": range(40),
     })  # fmt: skip
     frame.to_csv(tmp_path / "data.csv", index=False)
-    options: dict[str, Any] = {"weight": "w", "document_weight": "dw"}
+    options: dict[str, Any] = {"weight": "w", "document_weight": "dw", "position": "place"}
     expected = ranktune.read(tmp_path / "data.csv", **options)
     made = ranktune.convert(tmp_path / "data.csv", tmp_path / "made", **options)
     assert_same(made, expected)
