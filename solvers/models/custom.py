@@ -23,9 +23,9 @@ from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models import skops_files
 from ranktune.solvers.models.base import Blobs, Fields, Model, Origin
 from ranktune.solvers.models.files import SAVE_AGAIN, Content, field_of, read_blob
+from ranktune.solvers.models.skops import files as skops_files
 
 File: TypeAlias = bytes
 """What the save of a solver writes."""

@@ -99,7 +99,7 @@ Examples:
 def predict(
     given: Given,
     *,
-    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    model: Annotated[Path, typer.Argument(help="A model.json, or trees of LightGBM, XGBoost or CatBoost.")],
     data: Annotated[str, typer.Argument(help="The documents to score.", autocompletion=data_names)],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. (default: standard output)")
@@ -136,9 +136,9 @@ def evaluate(
 
     With --against the means are compared: difference, p of a paired randomisation test, queries won and lost.
 
-    MODEL is a model.json, a model file of LightGBM (text), XGBoost (json, ubj), RankLib or ONNX, or a ranking: a file
-    of scores, one a line in the order of the rows; a csv or tsv file with columns qid, docid and score; a TREC run, in
-    which unranked documents come below all ranked ones; or column:NAME, a column of DATA.
+    MODEL is a model.json, a model file of LightGBM (text), XGBoost (json, ubj), CatBoost (json), RankLib or ONNX, or a
+    ranking: a file of scores, one a line in the order of the rows; a csv or tsv file with columns qid, docid and score;
+    a TREC run, in which unranked documents come below all ranked ones; or column:NAME, a column of DATA.
     """
     from ranktune.command_line.commands import evaluation_table
     from ranktune.comparing import evaluate
@@ -159,7 +159,7 @@ def evaluate(
 def explain(
     given: Given,
     *,
-    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    model: Annotated[Path, typer.Argument(help="A model.json, or trees of LightGBM, XGBoost or CatBoost.")],
     data: Annotated[str, typer.Argument(help="Documents, with grades for the importance.", autocompletion=data_names)],
     query: Annotated[str | None, typer.Option(help="The id of a query.")] = None,
     documents: Annotated[

@@ -23,7 +23,7 @@ import numpy as np
 
 from ranktune.solvers.core.errors import ModelFormatError, ParameterError, listed
 from ranktune.solvers.core.registrations import Registration, made_of_each_kind
-from ranktune.solvers.models.skops_names import HELPERS, NO_CLASSES, PLAIN
+from ranktune.solvers.models.skops.names import HELPERS, NO_CLASSES, PLAIN
 
 OLDEST = (0, 15)
 """The release of skops that reads generators of random numbers without calling what a file names."""
