@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -156,8 +156,10 @@ class Model(ABC):
 
     @classmethod
     @abstractmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
-        """Return the fields that this kind adds to origin, of the manifest at path.
+    def fields_of(
+        cls, path: Path, content: Content, n_features: int, origin: Origin, trust: Sequence[str] = ()
+    ) -> Fields:
+        """Return the fields that this kind adds to origin, of the manifest at path; trust is that of load_model.
 
         Raises ModelFormatError or DataError where the manifest is not one of this kind.
         """
@@ -313,7 +315,7 @@ KINDS: Mapping[str, tuple[str, str]] = {
 """Kind -> module and class, imported when a file of this kind is read."""
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
+def load_model(path: str | os.PathLike[str], *, trust: Sequence[str] = ()) -> Model:
     """Load a model. No code of the file is run, and no file outside its folder is read.
 
     The file is what Model.save wrote, or holds trees of numbers of LightGBM (text), XGBoost (json, ubj) or CatBoost
@@ -323,6 +325,10 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     ----------
     path : str or path-like
         The model file, such as "model.json".
+    trust : sequence of str, optional
+        Full names of classes, module.Class, that files of solvers registered with save="skops" may hold besides those
+        that their registration here allows. An error names what a file holds. Name only classes that do no harm
+        whatever their attributes are: whoever wrote the file chose these.
 
     Returns
     -------
@@ -333,7 +339,10 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     Raises
     ------
     ModelFormatError
-        The file is missing, damaged, not a model, or of an unknown version or kind.
+        The file is missing, damaged, not a model, or of an unknown version or kind; or it holds a class that is not
+        allowed.
+    ParameterError
+        trust is no sequence of names.
 
     Examples
     --------
@@ -347,6 +356,8 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     """
     from ranktune.solvers.models.other_libraries.opening import model_in  # its models are of a kind, which imports this
 
+    if isinstance(trust, str):
+        raise ParameterError(f"trust={trust!r}: give a sequence of full names of classes.")
     path = Path(path)
     if (other := model_in(path)) is not None:
         return other
@@ -361,7 +372,7 @@ def load_model(path: str | os.PathLike[str]) -> Model:
         raise ModelFormatError(f"{path} claims {n_features} features: there must be 1 to {MAX_ENTRIES}. {SAVE_AGAIN}")
     origin = read_origin(path, content, n_features)
     try:
-        loaded: Model = model(**model.fields_of(path, content, n_features, origin), **origin)
+        loaded: Model = model(**model.fields_of(path, content, n_features, origin, trust), **origin)
         return loaded
     except (DataError, ParameterError) as error:
         raise ModelFormatError(f"{path}: {error} {SAVE_AGAIN}") from None

@@ -133,7 +133,8 @@ def _trees(content: JsonView, features: _Features) -> list[SymmetricTree]:
 
 
 def _tree(tree: JsonView, features: _Features, scale: float) -> SymmetricTree:
-    splits = item_of(tree, "splits", list) if isinstance(tree, dict) and tree.get("splits") else []
+    demand(isinstance(tree, dict), "a tree is none")
+    splits = item_of(tree, "splits", list) if tree.get("splits") else []
     demand(len(splits) <= DEEPEST, f"a tree is deeper than {DEEPEST}")
     if any(item_of(split, "split_type", str) != "FloatFeature" for split in splits):
         raise UnsupportedModelError("has splits that are not by numbers")
