@@ -29,6 +29,8 @@ from ranktune.solvers.models.trees import Trees, last_below, symmetric_trees
 
 GOES_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
 DEEPEST = 16
+LARGEST = 2.0**63
+"""CatBoost reads a whole number from here on as another one."""
 OTHER_FEATURES = ("categorical_features", "text_features", "embedding_features")
 
 SymmetricTree: TypeAlias = tuple[Ints, Floats, Floats]
@@ -83,12 +85,12 @@ def _sided(trees: list[SymmetricTree], features: _Features) -> Trees:
 
 
 def _scale_and_bias(content: JsonView) -> tuple[float, float]:
-    scale, bias, *more = item_of(content, "scale_and_bias", list)
-    biases = bias if isinstance(bias, list) else [bias]  # a number before release 1
-    if len(biases) != 1:
+    scale, biases = item_of(content, "scale_and_bias", list)
+    demand(isinstance(biases, list), "scale_and_bias has no list")
+    if len(biases) > 1:
         raise UnsupportedModelError("has scores for several classes")
-    values = vector({"scale_and_bias": [scale, *biases, *more]}, "scale_and_bias", 2, "fiu").astype(np.float64)
-    demand(np.isfinite(values).all(), "scale_and_bias is not finite")
+    values = vector({"scale_and_bias": [scale, *biases]}, "scale_and_bias", 2, "fiu").astype(np.float64)
+    demand((np.abs(values) < LARGEST).all(), "scale_and_bias is not finite or too large")
     return float(values[0]), float(values[1])
 
 
@@ -147,9 +149,10 @@ def _tree(tree: JsonView, features: _Features, scale: float) -> SymmetricTree:
     demand(agrees and features.owner[numbers].tolist() == columns, "splits and borders do not agree")
     n_leaves = 2 ** len(splits)
     if "leaf_weights" in tree:
-        vector(tree, "leaf_weights", n_leaves, "fiu")
-    values = scale * vector(tree, "leaf_values", n_leaves, "fiu").astype(np.float64)
-    return features.owner[numbers], features.thresholds[numbers], values
+        demand(np.isfinite(vector(tree, "leaf_weights", n_leaves, "fiu")).all(), "leaf_weights are not finite")
+    values = vector(tree, "leaf_values", n_leaves, "fiu").astype(np.float64)
+    demand((np.abs(values) < LARGEST).all(), "a leaf_value is not finite or too large")
+    return features.owner[numbers], features.thresholds[numbers], scale * values
 
 
 def _whole(fields: object, name: str) -> int:
