@@ -178,13 +178,11 @@ def symmetric_trees(trees: Sequence[tuple[Ints, Floats, Floats]]) -> Trees:
 
 
 def last_below(limits: ArrayLike) -> Floats:
-    """Return the largest doubles that round to single-precision numbers below limits, which are such numbers or inf."""
+    """Return the largest doubles that round to single-precision numbers below limits, which are such numbers."""
     t = np.asarray(limits, dtype=np.float32)
     below = np.nextafter(t, np.float32(-np.inf))
-    above = np.minimum(t.astype(np.float64), 2.0**128)  # inf rounds as the number that would follow the largest one
-    middle = below.astype(np.float64) / 2.0 + above / 2.0  # exact: doubles have more bits
-    with np.errstate(over="ignore"):
-        belongs = middle.astype(np.float32) == below  # a tie goes to the even number of the two
+    middle = below.astype(np.float64) / 2.0 + t.astype(np.float64) / 2.0  # exact: doubles have more bits
+    belongs = middle.astype(np.float32) == below  # a tie goes to the even number of the two
     threshold: Floats = np.where(belongs, middle, np.nextafter(middle, -np.inf))
     return threshold
 

@@ -25,7 +25,7 @@ from ranktune.solvers.models.other_libraries.base import (
     read_whole,
     vector,
 )
-from ranktune.solvers.models.trees import Trees, last_below, symmetric_trees
+from ranktune.solvers.models.trees import ANY_VALUE, Trees, last_below, symmetric_trees
 
 GOES_LEFT = {"AsIs": True, "AsFalse": True, "AsTrue": False}
 DEEPEST = 16
@@ -107,15 +107,15 @@ def _features(content: JsonView) -> _Features:
     demand(GOES_LEFT.keys() >= set(treatments), "a nan_value_treatment is none of AsIs, AsFalse and AsTrue")
     borders = [_borders(feature) for feature in given]
     whole = np.concatenate(borders)
-    with np.errstate(over="ignore"):  # nothing is above the largest number
-        above = np.nextafter(whole, np.float32(np.inf))
+    outermost = np.abs(whole) == np.finfo(np.float32).max  # tells missing values from others
+    above = np.nextafter(np.where(outermost, 0, whole), np.float32(np.inf))
     return _Features(
         tuple(item_of(feature, "feature_id", str) for feature in given),
         np.array([GOES_LEFT[treatment] for treatment in treatments]),
         np.array([item_of(feature, "has_nans", bool) for feature in given]),
         np.repeat(np.arange(len(given)), list(map(len, borders))),
         whole,
-        last_below(above),
+        np.where(outermost, ANY_VALUE * np.sign(whole).astype(np.float64), last_below(above)),
     )
 
 
