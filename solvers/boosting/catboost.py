@@ -14,7 +14,6 @@ repeated with twice the rounds each time that more are needed. Its first trees s
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -43,7 +42,8 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.core.space import Value, When
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree, symmetric_trees
+from ranktune.solvers.models.other_libraries.catboost import trees_of as trees_of_json
+from ranktune.solvers.models.trees import Trees, joined, one_tree
 
 QUERY_RMSE, YETI_RANK, YETI_PAIRWISE = LOSSES = ("QueryRMSE", "YetiRank", "YetiRankPairwise")
 PLAIN, ORDERED = ("Plain", "Ordered")
@@ -162,31 +162,11 @@ def _constant(has_missing: bool) -> Trees:
 
 
 def trees_of(model: Any, has_missing: bool) -> list[Trees]:
-    """Return the trees of a fitted CatBoost model of numerical features, one for each.
-
-    CatBoost puts missing values below all others: they go left. Missing values of features without any in training go
-    to the side of 0.
-    """
+    """Return the trees of a fitted CatBoost model, one for each, with sides for missing values if there are."""
     with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
         file = Path(folder) / "model.json"
         model.save_model(str(file), format="json")
-        content: Json = json.loads(file.read_text())
-    scale = float(content["scale_and_bias"][0])
-    features = content["features_info"]["float_features"]
-    with_missing = np.array([feature["has_nans"] for feature in features], dtype=np.bool_) if has_missing else None
-    return [_tree(tree, scale).with_sides_of(with_missing) for tree in content["oblivious_trees"]]
-
-
-def _tree(tree: JsonView, scale: float) -> Trees:
-    """Return one oblivious tree: split k decides on bit k of the number of the leaf.
-
-    The last split becomes the root, so that leaves stand in the order of their numbers.
-    """
-    splits = list(reversed(tree["splits"] or []))
-    columns = np.array([split["float_feature_index"] for split in splits], dtype=np.int64)
-    borders = np.array([split["border"] for split in splits], dtype=np.float32)
-    thresholds = last_below(np.nextafter(borders, np.float32(np.inf)))
-    return symmetric_trees([(columns, thresholds, scale * np.array(tree["leaf_values"], dtype=np.float64))])
+        return trees_of_json(file.read_bytes(), has_missing)
 
 
 @with_parameters

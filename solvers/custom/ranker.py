@@ -19,7 +19,7 @@ from ranktune.solvers.data.monotone import signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.custom import CustomModel, estimator_scores, persistence
-from ranktune.solvers.models.skops_files import rule_of
+from ranktune.solvers.models.skops.files import rule_of
 
 
 class CustomRanker(BaseRanker):

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, Self, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
@@ -31,7 +31,9 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import as_features
 from ranktune.solvers.models import files
 from ranktune.solvers.models.columns import check_grouped, check_width, columns_of, positions
-from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of, optional_field
+from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of
+from ranktune.solvers.models.origin import Origin as Origin
+from ranktune.solvers.models.origin import read_origin
 
 Fields: TypeAlias = dict[str, Any]
 """Values of the fields of a model by name."""
@@ -50,20 +52,6 @@ IN_WORDS: Mapping[str, str] = {
     MISSING_WEIGHTS: "what missing values add",
     MISSING_SIDES: "where missing values go",
 }
-
-
-class Origin(TypedDict):
-    """The fields that every kind of model has: see Model."""
-
-    solver: str
-    parameters: Mapping[str, Value]
-    feature_names: tuple[str, ...] | None
-    metric: str | None
-    fingerprint: str | None
-    created: NotRequired[str | None]
-    version: NotRequired[str | None]
-    encoding: NotRequired[Encoding | None]
-    monotone: NotRequired[Mapping[str, int]]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -168,8 +156,10 @@ class Model(ABC):
 
     @classmethod
     @abstractmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
-        """Return the fields that this kind adds to origin, of the manifest at path.
+    def fields_of(
+        cls, path: Path, content: Content, n_features: int, origin: Origin, trust: Sequence[str] = ()
+    ) -> Fields:
+        """Return the fields that this kind adds to origin, of the manifest at path; trust is that of load_model.
 
         Raises ModelFormatError or DataError where the manifest is not one of this kind.
         """
@@ -325,25 +315,34 @@ KINDS: Mapping[str, tuple[str, str]] = {
 """Kind -> module and class, imported when a file of this kind is read."""
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
-    """Load a model that Model.save wrote. No code of the file is run, and no file outside its folder is read.
+def load_model(path: str | os.PathLike[str], *, trust: Sequence[str] = ()) -> Model:
+    """Load a model. No code of the file is run, and no file outside its folder is read.
 
-    A model of a solver that you registered is loaded by its load function: register the solver before.
+    The file is what Model.save wrote, or holds trees of numbers of LightGBM (text), XGBoost (json, ubj) or CatBoost
+    (json). A model of a solver that you registered is loaded by its load function: register the solver before.
 
     Parameters
     ----------
     path : str or path-like
         The model file, such as "model.json".
+    trust : sequence of str, optional
+        Full names of classes, module.Class, that files of solvers registered with save="skops" may hold besides those
+        that their registration here allows. An error names what a file holds. Name only classes that do no harm
+        whatever their attributes are: whoever wrote the file chose these.
 
     Returns
     -------
     Model
-        A LinearModel, TreeModel, WithinModel, BlendModel or CustomModel. It predicts the same bits as the saved one.
+        A LinearModel, TreeModel, WithinModel, BlendModel or CustomModel. It predicts the same bits as the saved one. Of
+        another library it predicts the scores before the transformation of the objective.
 
     Raises
     ------
     ModelFormatError
-        The file is missing, damaged, not a model, or of an unknown version or kind.
+        The file is missing, damaged, not a model, or of an unknown version or kind; or it holds a class that is not
+        allowed.
+    ParameterError
+        trust is no sequence of names.
 
     Examples
     --------
@@ -355,7 +354,13 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     >>> load_model(path).predict([[1.0, 5.0, 1.0], [0.0, 5.0, 1.0]])
     array([ 1., -1.])
     """
+    from ranktune.solvers.models.other_libraries.opening import model_in  # its models are of a kind, which imports this
+
+    if isinstance(trust, str):
+        raise ParameterError(f"trust={trust!r}: give a sequence of full names of classes.")
     path = Path(path)
+    if (other := model_in(path)) is not None:
+        return other
     content = files.read_manifest(path)
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
@@ -365,34 +370,9 @@ def load_model(path: str | os.PathLike[str]) -> Model:
     n_features = field_of(path, content, "n_features", int)
     if not 0 < n_features <= MAX_ENTRIES:
         raise ModelFormatError(f"{path} claims {n_features} features: there must be 1 to {MAX_ENTRIES}. {SAVE_AGAIN}")
-    origin = _origin(path, content, n_features)
+    origin = read_origin(path, content, n_features)
     try:
-        loaded: Model = model(**model.fields_of(path, content, n_features, origin), **origin)
+        loaded: Model = model(**model.fields_of(path, content, n_features, origin, trust), **origin)
         return loaded
     except (DataError, ParameterError) as error:
         raise ModelFormatError(f"{path}: {error} {SAVE_AGAIN}") from None
-
-
-def _origin(path: Path, content: Content, n_features: int) -> Origin:
-    """Return the common fields that the manifest at path holds. Raises ModelFormatError where they cannot be."""
-    listed = content.get("feature_names")
-    names = None if listed is None else files.read_names(path, listed, n_features)
-    parameters = field_of(path, content, "parameters", dict)
-    if not all(isinstance(value, float | int | str | bool | None) for value in parameters.values()):
-        raise ModelFormatError(f"{path}: parameters must be plain values. {SAVE_AGAIN}")
-    encoding = content.get("encoding")
-    try:
-        known = None if encoding is None else Encoding.from_json(encoding)
-    except ValueError as error:
-        raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. {SAVE_AGAIN}") from None
-    return {
-        "solver": field_of(path, content, "solver", str),
-        "parameters": parameters,
-        "feature_names": names,
-        "metric": optional_field(path, content, "metric", str),
-        "fingerprint": optional_field(path, content, "data", str),
-        "created": optional_field(path, content, "created", str),
-        "version": optional_field(path, content, "ranktune", str),
-        "encoding": known,
-        "monotone": optional_field(path, content, "monotone", dict) or {},
-    }

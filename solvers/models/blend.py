@@ -137,7 +137,9 @@ class BlendModel(Model):
         return blobs_of(self._custom)
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
+    def fields_of(
+        cls, path: Path, content: Content, n_features: int, origin: Origin, trust: Sequence[str] = ()
+    ) -> Fields:
         """Return the parts, of the manifest at path."""
         kinds = field_of(path, content, "parts", list)
         if not 2 <= len(kinds) <= MAX_PARTS or not _are_parts(kinds):
@@ -152,7 +154,7 @@ class BlendModel(Model):
                 name = "list_weights" if kind == LIST else "weights"
                 weights, missing = read_weights(path, content, name, f"missing_{name}", n_features)
                 parts.append(LinearModel(weights, list_scaling=kind == LIST, missing=missing, **origin))
-        custom = read_members(path, content, n_features, origin) if CUSTOM in kinds else ()
+        custom = read_members(path, content, n_features, origin, trust) if CUSTOM in kinds else ()
         if len(parts) + len(custom) != len(kinds):
             raise ModelFormatError(f"{path} has {len(custom)} custom parts, not those it claims.")
         return {"parts": (*parts, *custom)}

@@ -23,9 +23,9 @@ from ranktune.solvers.core.arrays import Features, Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models import skops_files
 from ranktune.solvers.models.base import Blobs, Fields, Model, Origin
 from ranktune.solvers.models.files import SAVE_AGAIN, Content, field_of, read_blob
+from ranktune.solvers.models.skops import files as skops_files
 
 File: TypeAlias = bytes
 """What the save of a solver writes."""
@@ -130,9 +130,11 @@ class CustomModel(Model):
         return blobs_of([self])
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
+    def fields_of(
+        cls, path: Path, content: Content, n_features: int, origin: Origin, trust: Sequence[str] = ()
+    ) -> Fields:
         """Return the estimator and what belongs to it, of the manifest at path."""
-        members = read_members(path, content, n_features, origin)
+        members = read_members(path, content, n_features, origin, trust)
         if len(members) != 1:
             raise ModelFormatError(f"{path} claims {len(members)} estimators: there must be one. {SAVE_AGAIN}")
         return {name: getattr(members[0], name) for name in cls.__dataclass_fields__ if name not in origin}
@@ -154,8 +156,10 @@ def blobs_of(models: Sequence[CustomModel]) -> Blobs:
     return {f"custom_{k}": model.saved for k, model in enumerate(models)}
 
 
-def read_members(path: Path, content: Content, n_features: int, origin: Origin) -> tuple[CustomModel, ...]:
-    """Return the models that the manifest at path describes.
+def read_members(
+    path: Path, content: Content, n_features: int, origin: Origin, trust: Sequence[str]
+) -> tuple[CustomModel, ...]:
+    """Return the models that the manifest at path describes; trust is that of load_model.
 
     Raises ModelFormatError where one is damaged, or of a solver that is not registered.
     """
@@ -168,7 +172,7 @@ def read_members(path: Path, content: Content, n_features: int, origin: Origin) 
     inputs = _inputs(path, content, len(owners), n_features)
     models = []
     for k, (owner, factor) in enumerate(zip(owners, factors, strict=True)):
-        estimator = _loaded(path, owner, read_blob(path, content.get(f"custom_{k}")))
+        estimator = _loaded(path, owner, read_blob(path, content.get(f"custom_{k}")), trust)
         models.append(CustomModel(estimator, n_features, owner, factor=factor, inputs=inputs[k], **origin))
     return tuple(models)
 
@@ -194,9 +198,9 @@ def _inputs(path: Path, content: Content, count: int, n_features: int) -> list[I
     return [None if columns is None else np.array(columns, dtype=np.int64) for columns in inputs]
 
 
-def _loaded(path: Path, owner: str, data: bytes) -> Any:
+def _loaded(path: Path, owner: str, data: bytes, trust: Sequence[str]) -> Any:
     """Return the estimator in data, as its solver's load reads it."""
-    _, load = _persistence(owner)
+    _, load = _persistence(owner, trust)
     with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
         file = Path(folder) / "model"
         file.write_bytes(data)
@@ -208,9 +212,14 @@ def _loaded(path: Path, owner: str, data: bytes) -> Any:
             raise ModelFormatError(f"{path}: the load of '{owner}' failed: {type(error).__name__}: {error}") from error
 
 
-def _persistence(owner: str) -> Persistence:
-    """Return the functions of a registered solver. Raises ModelFormatError where it is not registered here."""
+def _persistence(owner: str, trust: Sequence[str] = ()) -> Persistence:
+    """Return the functions of a registered solver, whose files may hold the classes of trust too.
+
+    Raises ModelFormatError where it is not registered here.
+    """
     registration = find(owner)
+    if registration is not None and trust:
+        registration = replace(registration, trusted=(*registration.trusted, *trust))
     rule = None if registration is None else persistence(registration)
     if rule is None:
         raise ModelFormatError(

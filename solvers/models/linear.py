@@ -5,7 +5,7 @@ Their files add scaling ("list" or null), weights and, where missing values are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -139,7 +139,9 @@ class LinearModel(Model):
         return {"kind": "linear", "scaling": "list" if self.list_scaling else None}, arrays
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
+    def fields_of(
+        cls, path: Path, content: Content, n_features: int, origin: Origin, trust: Sequence[str] = ()
+    ) -> Fields:
         """Return weights, list_scaling and missing, of the manifest at path."""
         scaling = optional_field(path, content, "scaling", str)
         if scaling not in (None, "list"):

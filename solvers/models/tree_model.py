@@ -10,7 +10,7 @@ ranktune.solvers.models.trees defines the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,7 +99,9 @@ class TreeModel(Model):
         return {"kind": "trees", **counts}, {"arrays": arrays}
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
+    def fields_of(
+        cls, path: Path, content: Content, n_features: int, origin: Origin, trust: Sequence[str] = ()
+    ) -> Fields:
         """Return the trees, of the manifest at path, and the number of features."""
         return {"trees": unpacked(path, content), "columns": n_features}
 

@@ -1,8 +1,8 @@
 """Models of other libraries, in files and in memory.
 
-Files of LightGBM and XGBoost are read as trees, without these libraries: their loaders do not check what they read, so
-that a damaged file would end the process. Models in memory and ONNX are scored by their libraries; where one is not
-installed, an error says what to install. A file is never unpickled.
+Files of LightGBM, XGBoost and CatBoost are read as trees, without these libraries: their loaders do not check what they
+read, so that a damaged file would end the process. Models in memory and ONNX are scored by their libraries; where one
+is not installed, an error says what to install. A file is never unpickled.
 """
 
 from __future__ import annotations
@@ -20,17 +20,16 @@ from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.other_libraries.base import LibraryModel
-from ranktune.solvers.models.other_libraries.lightgbm import read_lightgbm
-from ranktune.solvers.models.other_libraries.xgboost import read_xgboost
 from ranktune.studies.rankings.base import FeatureRanking, Wanted
 
 BLOCK_ROWS = 65_536
 """Documents that are made dense at a time."""
 
 
-def lightgbm_file(path: Path) -> FeatureRanking:
-    """Return the ranking of a model file of LightGBM."""
-    return _of_file(path, read_lightgbm(path))
+def of_trees(path: Path, model: LibraryModel) -> FeatureRanking:
+    """Return the ranking of a model of LightGBM, XGBoost or CatBoost that was read from a file."""
+    wanted = Wanted(model.names, model.n_features)
+    return FeatureRanking(str(path), wanted, lambda queries: model.scores(queries.features))
 
 
 def of_lightgbm(booster: Any, name: str) -> FeatureRanking:
@@ -39,16 +38,6 @@ def of_lightgbm(booster: Any, name: str) -> FeatureRanking:
     numbered = names == tuple(f"Column_{number}" for number in range(len(names)))
     wanted = Wanted(count=len(names)) if numbered else Wanted(names, len(names))
     return FeatureRanking(name, wanted, _in_blocks(lambda X: booster.predict(X, raw_score=True)))
-
-
-def xgboost_file(path: Path) -> FeatureRanking:
-    """Return the ranking of a model file of XGBoost, JSON or UBJSON."""
-    return _of_file(path, read_xgboost(path))
-
-
-def _of_file(path: Path, model: LibraryModel) -> FeatureRanking:
-    wanted = Wanted(model.names, model.n_features)
-    return FeatureRanking(str(path), wanted, lambda queries: model.scores(queries.features))
 
 
 def of_xgboost(booster: Any, name: str) -> FeatureRanking:

@@ -17,6 +17,7 @@ from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, 
 from ranktune.solvers.data.readers.frames import as_eager, is_frame
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model, load_model
+from ranktune.solvers.models.other_libraries.opening import HEAD, read_other
 from ranktune.studies.rankings import libraries
 from ranktune.studies.rankings.base import FeatureRanking, Ranking, Wanted
 from ranktune.studies.rankings.ranklib import read_ranklib
@@ -26,8 +27,8 @@ COLUMN = "column:"
 """Prefix of the name of a column."""
 PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
 _KINDS = (
-    "a model file of RankTune, LightGBM (text), XGBoost (json, ubj), RankLib or ONNX, a file of scores (one a line, "
-    "csv, tsv, TREC run), or column:NAME"
+    "a model file of RankTune, LightGBM (text), XGBoost (json, ubj), CatBoost (json), RankLib or ONNX, a "
+    "file of scores (one a line, csv, tsv, TREC run), or column:NAME"
 )
 
 
@@ -37,10 +38,10 @@ def open_ranking(given: object, source: object = None, name: str = "the scores")
     Parameters
     ----------
     given : str, Path, array, data frame, Model or a model of another library
-        A file: a model of RankTune, LightGBM, XGBoost, RankLib or ONNX; scores one a line in the order of the rows; a
-        table with columns qid, docid and score; or a TREC run. Or column:NAME, a column of the data; for numbered
-        features column:3 is the third. The name of a column alone suffices where no file has that name. Or in memory:
-        scores (n_documents,), a frame as a table, a Model, a Booster, an object with predict(X).
+        A file: a model of RankTune, LightGBM, XGBoost, CatBoost, RankLib or ONNX; scores one a line in the order of the
+        rows; a table with columns qid, docid and score; or a TREC run. Or column:NAME, a column of the data; for
+        numbered features column:3 is the third. The name of a column alone suffices where no file has that name. Or in
+        memory: scores (n_documents,), a frame as a table, a Model, a Booster, an object with predict(X).
     source : object
         The data, of which given may be a column.
     name : str
@@ -113,7 +114,7 @@ def _first_column(queries: Queries) -> Floats:
 def _from_file(path: Path) -> Ranking:
     try:
         with open(path, "rb") as file:
-            head = file.read(1 << 14)
+            head = file.read(HEAD)
     except OSError as error:
         raise DataError(f"cannot read {path}: {error.strerror}. Give a file that you may read.") from None
     if path.suffix.lower() in PICKLES or head[:1] == b"\x80":
@@ -124,13 +125,11 @@ def _from_file(path: Path) -> Ranking:
     start = head.lstrip()
     if path.suffix.lower() == ".onnx":
         return libraries.onnx_file(path)
-    if path.suffix.lower() == ".ubj" or (start[:1] == b"{" and b'"learner"' in head):
-        return libraries.xgboost_file(path)
+    if (other := read_other(path, head)) is not None:
+        return libraries.of_trees(path, other)
     if start[:1] == b"{" and ending(path) != ".jsonl":
         model = load_model(path)
         return of_model(model, str(path))
-    if start.startswith((b"tree\n", b"tree\r\n")):
-        return libraries.lightgbm_file(path)
     if start.startswith(b"## "):
         model = read_ranklib(path)
         ranking = of_model(model, str(path))

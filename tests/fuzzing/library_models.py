@@ -1,4 +1,4 @@
-"""Damaged model files of LightGBM and XGBoost: what their readers make of them, and what the libraries do.
+"""Damaged model files of LightGBM, XGBoost and CatBoost: what their readers make of them, and what the libraries do.
 
 The libraries score them in forks of one process, `python -m tests.fuzzing.library_models`, which they may end.
 """
@@ -12,7 +12,9 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,7 +27,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.other_libraries.ubjson import NUMBERS as NUMBERS_OF_UBJSON
 from ranktune.studies.rankings.opening import open_ranking
 
-KINDS = ("txt", "json", "ubj")
+KINDS = ("txt", "json", "ubj", "catboost.json")
 TOKENS = (
     *("0", "1", "-1", "2", "-2", "3", "6", "7", "-8", "9", "255", "-129", "65536", "2147483647", "-2147483648"),
     *(
@@ -65,7 +67,7 @@ def data() -> tuple[Floats, Floats]:
 
 @cache
 def original(kind: str) -> bytes:
-    """The file of a small model: splits by numbers and by categories."""
+    """The file of a small model: splits by numbers, and by categories but of CatBoost."""
     X, y = data()
     if kind == "txt":
         import lightgbm
@@ -73,6 +75,8 @@ def original(kind: str) -> bytes:
         options = {"verbosity": -1, "num_threads": 1, "num_leaves": 6, "min_data_per_group": 5, "max_cat_to_onehot": 1}
         made = lightgbm.train(options | {"cat_smooth": 1}, lightgbm.Dataset(X, y, categorical_feature=[3]), 4)
         return str(made.model_to_string()).encode()
+    if kind == "catboost.json":
+        return _original_of_catboost(X, y)
     import xgboost
 
     types = {"feature_types": ["q", "q", "q", "c"], "enable_categorical": True}
@@ -80,12 +84,25 @@ def original(kind: str) -> bytes:
     return bytes(xgboost.train(options, xgboost.DMatrix(X, y, **types), 4).save_raw(kind))
 
 
+def _original_of_catboost(X: Floats, y: Floats) -> bytes:
+    import catboost
+
+    options = {"iterations": 4, "depth": 3, "thread_count": 1, "logging_level": "Silent", "allow_writing_files": False}
+    sides = {"per_float_feature_quantization": ["0:nan_mode=Max", "1:nan_mode=Min"]}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.json"
+        catboost.CatBoost(options | sides).fit(X, y).save_model(str(path), format="json")
+        whole = json.loads(path.read_bytes())
+    del whole["model_info"]  # nothing that scores
+    return json.dumps(whole).encode()
+
+
 def mutant(kind: str, seed: int) -> bytes:
     """A file with one change: of a number, a count or a name, or cut."""
     generator, content = np.random.default_rng([seed, *kind.encode()]), original(kind)
     if generator.random() < 0.1:
         return content[: int(generator.integers(40, len(content)))]
-    return {"txt": _of_text, "json": _of_json, "ubj": _of_ubjson}[kind](content, generator)
+    return {"txt": _of_text, "json": _of_json, "ubj": _of_ubjson, "catboost.json": _of_json}[kind](content, generator)
 
 
 def _of_text(content: bytes, generator: np.random.Generator) -> bytes:
@@ -109,7 +126,7 @@ def _of_text(content: bytes, generator: np.random.Generator) -> bytes:
 def _of_json(content: bytes, generator: np.random.Generator) -> bytes:
     whole = json.loads(content)
     places: list[tuple[Any, Any]] = []
-    waiting: list[Any] = [whole["learner"]]
+    waiting: list[Any] = [whole.get("learner", whole)]
     while waiting:
         value = waiting.pop()
         inner = list(value.items()) if isinstance(value, dict) else list(enumerate(value))
@@ -173,6 +190,11 @@ def _score(path: Path, X: Floats) -> Floats:
 
     if path.suffix == ".txt":
         return np.asarray(lightgbm.Booster(model_file=path).predict(X, raw_score=True, num_threads=1))
+    if path.name.endswith("catboost.json"):
+        import catboost
+
+        model = catboost.CatBoost().load_model(str(path), format="json")
+        return np.asarray(model.predict(X, prediction_type="RawFormulaVal", thread_count=1))
     booster = xgboost.Booster({"nthread": 1}, model_file=path)
     return np.asarray(booster.predict(xgboost.DMatrix(X, nthread=1), output_margin=True))
 
@@ -197,5 +219,8 @@ def main(features: Path, *paths: Path) -> None:
 if __name__ == "__main__":
     import lightgbm  # noqa: F401
     import xgboost  # noqa: F401
+
+    with suppress(ImportError):
+        import catboost  # noqa: F401
 
     main(*map(Path, sys.argv[1:]))

@@ -14,13 +14,15 @@ pytest.importorskip("xgboost")
 
 def check(kind: str, seeds: range, folder: Path, most_compared: int) -> None:
     """Assert that mutants are refused, or score as their library; if that refuses what is not read here, as before."""
+    if kind == "catboost.json":
+        pytest.importorskip("catboost", reason="CatBoost is an extra")
     paths = [folder / f"{seed}.{kind}" for seed in seeds]
     for seed, path in zip(seeds, paths, strict=True):
         path.write_bytes(mutant(kind, seed))
     (folder / f"whole.{kind}").write_bytes(original(kind))
     results = [(path, scores_of(path)) for path in (folder / f"whole.{kind}", *paths)]
     read = [(path, scores) for path, scores in results if scores is not None]
-    assert results[0][1] is not None and 1 + len(seeds) // 5 < len(read) < len(seeds) // 2
+    assert results[0][1] is not None and 1 + len(seeds) // 10 < len(read) < len(seeds) // 2
     compared = read[: 1 + most_compared]
     expected = scores_of_libraries([path for path, _ in compared], folder)
     assert expected[0] is not None and np.ptp(expected[0]) > 1.0
@@ -32,7 +34,7 @@ def check(kind: str, seeds: range, folder: Path, most_compared: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_damaged_models_are_refused_or_score_as_their_library(kind: str, tmp_path: Path) -> None:
-    check(kind, range(170), tmp_path, 8)
+    check(kind, range(130), tmp_path, 8)
 
 
 @pytest.mark.thorough

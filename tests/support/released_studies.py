@@ -1,7 +1,9 @@
 """Small studies as a release leaves them, zipped under data/released/format-N, for the tests of later releases.
 
 `python tests/released_studies.py` writes those of the present format: once a format, when nothing in it changes any
-more. Those of former formats are never written again, nor is that in data/released/0.1.0, which RankTune 0.1.0 wrote.
+more. Those of former formats are never written again, nor are those that a release wrote, in a folder of its number: in
+0.2.0 and 0.2.1 two studies of RankSVM and LambdaMART of graded(24, 0), one interrupted after six of eight trials, and
+the checkpoint of a pass over graded(3000, 0) that was interrupted at its second look.
 """
 
 from __future__ import annotations

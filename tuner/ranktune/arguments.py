@@ -245,7 +245,9 @@ class ShowArguments:
 class ExportArguments(DataArguments):
     """What is exported and how, and the data that a model is made exportable by."""
 
-    model: Annotated[Path, Setting("A model.json.", positional=True)] = field(kw_only=False)
+    model: Annotated[Path, Setting("A model.json, or trees of LightGBM, XGBoost or CatBoost.", positional=True)] = (
+        field(kw_only=False)
+    )
     format: Annotated[str, Setting("One of the formats above.", options=("--format", "-f"))]
     output: Annotated[Path | None, Setting("File to write. (default: standard output)", options=("--output", "-o"))] = (
         None

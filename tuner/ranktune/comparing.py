@@ -93,8 +93,9 @@ def evaluate(
     Parameters
     ----------
     model : Model, str, Path, array or model of another library
-        A model, or the file of one: ours, of LightGBM, XGBoost, RankLib or ONNX. Or scores: an array (n_documents,), a
-        file (one a line, csv or tsv with columns qid, docid and score, TREC run), or "column:NAME" of the data.
+        A model, or the file of one: ours, of LightGBM, XGBoost, CatBoost, RankLib or ONNX. Or scores: an array
+        (n_documents,), a file (one a line, csv or tsv with columns qid, docid and score, TREC run), or "column:NAME" of
+        the data.
     data : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
         What read takes, with grades. With query weights, means and tests are weighted.
     metric : str, default="ndcg@10"

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Features, Floats, Matrix, dense
+from ranktune.solvers.core.arrays import Array, Features, Floats, JsonView, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.models.trees import Trees
 
@@ -49,12 +49,13 @@ class Columns:
 class LibraryModel:
     """A sum of trees: base plus their values.
 
-    names, (n_features,), are those of the features, None where they have numbers only.
+    names, (n_features,), are those of the features, None where they have numbers only. library is what users call it.
     """
 
     trees: Trees
     columns: Columns
     names: tuple[str, ...] | None
+    library: str
     base: float = 0.0
 
     @property
@@ -105,6 +106,17 @@ def item_of(fields: object, name: str, kind: type[T]) -> T:
     if not isinstance(value, kind):
         raise DataError(f"it lacks {name}" if value is None else f"{name} is a {type(value).__name__}")
     return value
+
+
+def vector(fields: JsonView, name: str, count: int, kinds: str) -> Array:
+    """Return an array of numbers of these kinds of dtypes. Raises DataError where it is none, or of another length."""
+    given = fields.get(name)
+    values = np.asarray(given)
+    types = set(map(type, given)) if isinstance(given, list) else set()
+    fits = values.dtype.kind in kinds and (bool not in types or len(types) == 1)  # NumPy takes true among numbers for 1
+    demand(values.shape == (count,), f"{name} has {values.size} numbers in place of {count}")
+    demand(count == 0 or fits, f"{name} holds what is no number of its kind")
+    return values
 
 
 def plain(text: str) -> str:

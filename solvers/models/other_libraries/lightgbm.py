@@ -71,7 +71,7 @@ def _model(text: str) -> LibraryModel:
     columns = Columns(n_features)
     trees = joined([_tree(part, columns) for part in parts])
     numbered = names == tuple(f"Column_{number}" for number in range(n_features))
-    return LibraryModel(trees, columns, None if numbered else names)
+    return LibraryModel(trees, columns, None if numbered else names, "LightGBM")
 
 
 def _parts(text: str) -> list[str]:

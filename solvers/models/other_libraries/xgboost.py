@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, JsonView, Mask, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, Matrix
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
     Columns,
@@ -23,6 +23,7 @@ from ranktune.solvers.models.other_libraries.base import (
     item_of,
     plain,
     read_whole,
+    vector,
 )
 from ranktune.solvers.models.other_libraries.ubjson import decoded
 from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree
@@ -68,7 +69,9 @@ def _model(content: bytes) -> LibraryModel:
     columns = Columns(n_features)
     trees = _trees(item_of(learner, "gradient_booster", dict), columns)
     objective = item_of(item_of(learner, "objective", dict), "name", str)
-    return LibraryModel(trees, columns, names or None, _base(item_of(parameters, "base_score", str), objective))
+    return LibraryModel(
+        trees, columns, names or None, "XGBoost", _base(item_of(parameters, "base_score", str), objective)
+    )
 
 
 def _base(text: str, objective: str) -> float:
@@ -92,11 +95,11 @@ def _trees(booster: Json, columns: Columns) -> Trees:
     demand(_count(counts, "num_trees") == len(given) > 0, "num_trees does not agree")
     if "iteration_indptr" in model:
         ends = range(0, len(given) + 1, max(1, _count(counts, "num_parallel_tree")))
-        demand(_vector(model, "iteration_indptr", len(ends), "iu").tolist() == list(ends), "iteration_indptr is wrong")
-    demand(not _vector(model, "tree_info", len(given), "iu").any(), "tree_info is not 0")
+        demand(vector(model, "iteration_indptr", len(ends), "iu").tolist() == list(ends), "iteration_indptr is wrong")
+    demand(not vector(model, "tree_info", len(given), "iu").any(), "tree_info is not 0")
     trees = [_tree(tree, number, columns) for number, tree in enumerate(given)]
     if name == "dart":
-        weights = _vector(booster, "weight_drop", len(given), "fiu")
+        weights = vector(booster, "weight_drop", len(given), "fiu")
         demand(((weights >= 0.0) & (weights <= 1.0)).all(), "a weight of a tree is not from 0 to 1")
         trees = [tree.scaled(float(weight)) for tree, weight in zip(trees, weights, strict=True)]
     return joined(trees)
@@ -109,11 +112,11 @@ def _tree(tree: JsonView, position: int, columns: Columns) -> Trees:
     n = _count(parameters, "num_nodes")
     demand(tree.get("id") == position and n > 0, f"tree {position} does not follow those before it")
     whole = ("left_children", "right_children", "parents", "split_indices", "default_left")
-    left, right, parents, features, sides = (_vector(tree, name, n, "iub").astype(np.int64) for name in whole)
+    left, right, parents, features, sides = (vector(tree, name, n, "iub").astype(np.int64) for name in whole)
     for name in OF_NODES:
-        _vector(tree, name, n, "fiu")
+        vector(tree, name, n, "fiu")
     with np.errstate(over="ignore"):  # Trees refuse what is infinite
-        conditions = _vector(tree, "split_conditions", n, "fiu").astype(np.float32)
+        conditions = vector(tree, "split_conditions", n, "fiu").astype(np.float32)
     splits = left != LEAF
     children = np.concatenate([left[splits], right[splits]])
     demand(((children > 0) & (children < n)).all(), f"tree {position} has a child that is not there")
@@ -149,13 +152,13 @@ def _categories(tree: JsonView, n: int) -> dict[int, bytes]:
     """Return node -> the categories that its split sends right, which stand one after another in one array."""
     if "split_type" not in tree:  # before release 1.3
         return {}
-    by_categories = _vector(tree, "split_type", n, "iu") == 1
+    by_categories = vector(tree, "split_type", n, "iu") == 1
     count = int(by_categories.sum())
     names = ("categories_nodes", "categories_segments", "categories_sizes")
-    nodes, starts, sizes = (_vector(tree, name, count, "iu").astype(np.int64) for name in names)
+    nodes, starts, sizes = (vector(tree, name, count, "iu").astype(np.int64) for name in names)
     demand(set(nodes.tolist()) == set(np.flatnonzero(by_categories).tolist()), "a split has no categories")
     total = int(sizes.sum()) if ((sizes > 0) & (sizes < MOST_CATEGORIES)).all() else -1
-    known = _vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
+    known = vector(tree, "categories", total, "iu").astype(np.int64) if count else np.empty(0, dtype=np.int64)
     demand(((known >= 0) & (known < MOST_CATEGORIES)).all(), "it has a category that is too large or below 0")
     ends = np.cumsum(sizes)
     demand((starts == ends - sizes).all(), "its categories do not follow each other")
@@ -166,17 +169,6 @@ def _among(x: Matrix, categories: bytes) -> Floats:
     x = x.astype(np.float32)
     inside = (x >= 0.0) & np.isin(np.trunc(x), np.frombuffer(categories, np.int64))
     return np.where(np.isnan(x), np.nan, inside)
-
-
-def _vector(fields: JsonView, name: str, count: int, kinds: str) -> Array:
-    """Return an array of numbers of these kinds of dtypes. Raises DataError where it is none, or of another length."""
-    given = fields.get(name)
-    values = np.asarray(given)
-    types = set(map(type, given)) if isinstance(given, list) else set()
-    fits = values.dtype.kind in kinds and (bool not in types or len(types) == 1)  # NumPy takes true among numbers for 1
-    demand(values.shape == (count,), f"{name} has {values.size} numbers in place of {count}")
-    demand(count == 0 or fits, f"{name} holds what is no number of its kind")
-    return values
 
 
 def _count(fields: JsonView, name: str, high: int = 2**31 - 1) -> int:

@@ -6,7 +6,7 @@ ranktune.solvers.models.within.columns; within lists the kinds of columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -112,7 +112,9 @@ class WithinModel(Model):
         return {**content, "kind": "within", "within": list(KINDS)}, arrays
 
     @classmethod
-    def fields_of(cls, path: Path, content: Content, n_features: int, origin: Origin) -> Fields:
+    def fields_of(
+        cls, path: Path, content: Content, n_features: int, origin: Origin, trust: Sequence[str] = ()
+    ) -> Fields:
         """Return the trees, of the manifest at path."""
         if content.get("within") != list(KINDS):
             raise ModelFormatError(

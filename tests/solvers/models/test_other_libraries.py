@@ -1,4 +1,4 @@
-"""Files of LightGBM and XGBoost score as these libraries do, whatever their splits; other kinds are refused."""
+"""Files of LightGBM, XGBoost and CatBoost score as these libraries do; other kinds are refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ModelFormatError
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export.check import agreement
+from ranktune.solvers.export.formats import export
+from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.other_libraries import base
+from ranktune.solvers.models.other_libraries.catboost import read_catboost
 from ranktune.solvers.models.other_libraries.lightgbm import read_lightgbm
 from ranktune.solvers.models.other_libraries.ubjson import decoded
 from ranktune.solvers.models.other_libraries.xgboost import read_xgboost
@@ -40,6 +45,15 @@ def xgboost_file(folder: Path, kind: str, options: dict[str, Any]) -> Any:
     booster = xgboost.train({"nthread": 1} | options, data, 10)
     booster.save_model(folder / f"model.{kind}")
     return booster, xgboost.DMatrix(ROWS)
+
+
+def catboost_file(folder: Path, options: dict[str, Any], given: Any = X, **columns: Any) -> Any:
+    catboost = pytest.importorskip("catboost")
+    small = {"iterations": 10, "depth": 4, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
+    pool = catboost.Pool(given, y, group_id=np.arange(len(X)) // 10, **columns)
+    model = catboost.CatBoost({"loss_function": "RMSE"} | small | options).fit(pool)
+    model.save_model(str(folder / "model.json"), format="json", pool=pool)
+    return model
 
 
 @pytest.mark.parametrize(
@@ -86,6 +100,38 @@ def test_files_of_xgboost_score_as_it_does(
     assert np.ptp(scores) > 0.5
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"nan_mode": "Min"},
+        {"nan_mode": "Max"},
+        {"per_float_feature_quantization": ["0:nan_mode=Max", "1:nan_mode=Min"]},
+        {"ignored_features": [1, 2]},
+        {"loss_function": "Logloss"},
+        {"loss_function": "YetiRank", "depth": 6},
+        {"depth": 1, "boost_from_average": False},
+    ],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_files_of_catboost_score_as_it_does(known: bool, options: dict[str, Any], tmp_path: Path) -> None:
+    """Where missing values are known from training, and where they first come later."""
+    given = X if known else np.nan_to_num(X)
+    model = catboost_file(tmp_path, options, given, feature_names=["a", "b", "c", "d"] if known else None)
+    model.set_scale_and_bias(*((0.7, -2.0) if "depth" in options else model.get_scale_and_bias()))
+    model.save_model(str(tmp_path / "model.json"), format="json")
+    whole = json.loads((tmp_path / "model.json").read_text())
+    borders = np.array([value for feature in whole["features_info"]["float_features"] for value in feature["borders"]])
+    borders = borders[np.abs(borders) < 3e38]  # those at the ends are for missing values
+    near = np.concatenate([borders, np.nextafter(borders, np.inf), np.nextafter(borders, -np.inf), [3.4e38, -3.4e38]])
+    rows = np.concatenate([ROWS, np.tile(near[:, None], 4)])
+    read = read_catboost(tmp_path / "model.json")
+    assert read.names == (("a", "b", "c", "d") if known else None)
+    expected = model.predict(rows, prediction_type="RawFormulaVal")
+    assert np.ptp(expected) > 0.1
+    for scores in (read.scores(rows), load_model(tmp_path / "model.json").predict(rows)):
+        np.testing.assert_allclose(scores, expected, rtol=1e-12, atol=1e-14)
+
+
 def test_files_of_the_first_releases_with_json_score_alike(tmp_path: Path) -> None:
     xgboost_file(tmp_path, "json", {})
     expected = read_xgboost(tmp_path / "model.json").scores(ROWS)
@@ -112,9 +158,35 @@ def test_other_kinds_of_models_and_large_files_are_refused(tmp_path: Path, monke
         xgboost_file(tmp_path, "json", options)
         with pytest.raises(ModelFormatError, match=not_read):
             read_xgboost(tmp_path / "model.json")
+    for options in ({"grow_policy": "Depthwise"}, {"loss_function": "MultiClass"}):
+        catboost_file(tmp_path, options)
+        with pytest.raises(ModelFormatError, match=not_read):
+            read_catboost(tmp_path / "model.json")
+    words = np.nan_to_num(X).astype(int).astype(object)
+    for size in (1, 99):  # counters, and a column for each category
+        catboost_file(tmp_path, {"one_hot_max_size": size}, words, cat_features=[3])
+        with pytest.raises(ModelFormatError, match=f"features that are categories, text or embeddings: {not_read}"):
+            load_model(tmp_path / "model.json")
     monkeypatch.setattr(base, "MAX_BYTES", 1)
     with pytest.raises(ModelFormatError, match=f"is larger than 0 MB: {not_read}"):
         read_xgboost(tmp_path / "model.json")
+
+
+def test_models_of_other_libraries_are_exported(tmp_path: Path) -> None:
+    lightgbm_file(tmp_path, {})
+    xgboost_file(tmp_path, "ubj", {"base_score": 0.25})
+    catboost_file(tmp_path, {"nan_mode": "Max"})
+    data = Queries.from_arrays(ROWS, np.zeros(len(ROWS)), qid=np.arange(len(ROWS)) // 10)
+    for name in ("model", "model.ubj", "model.json"):
+        model = load_model(tmp_path / name)
+        agreed = agreement(model, "python", export(model, "python"), data)
+        assert agreed.same == agreed.queries and agreed.difference < 1e-12
+        export(model, "onnx")
+        model.save(tmp_path / "ours.json")
+        np.testing.assert_array_equal(load_model(tmp_path / "ours.json").predict(ROWS), model.predict(ROWS))
+    lightgbm_file(tmp_path, CATEGORIES)
+    with pytest.raises(ModelFormatError, match=r"has splits by categories.*train it in LightGBM without them"):
+        load_model(tmp_path / "model")
 
 
 @pytest.mark.parametrize(

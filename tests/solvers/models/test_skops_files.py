@@ -6,6 +6,7 @@ import io
 import json
 import operator
 import os
+import pickle
 import subprocess
 import sys
 import zipfile
@@ -39,12 +40,14 @@ from sklearn.utils._testing import check_output
 
 from ranktune import register_solver
 from ranktune.solvers import load_model
+from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import ModelFormatError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED, described, restore
 from ranktune.solvers.core.space import Choice
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.custom import CustomModel
 from ranktune.solvers.registry import make as make_solver
+from tests.support.commands import called, succeeded, write_letor
 
 io_of_skops = pytest.importorskip("skops.io")
 
@@ -191,6 +194,12 @@ def popen(loader: str, command: list[str]) -> Any:
         {"__class__": "check_output", "__module__": "sklearn.utils._testing", "__loader__": "FunctionNode"},
         {"__class__": "dict", "__module__": "builtins", "__loader__": "CachedNode", "__id__": 1},
         {"__class__": "eval", "__module__": "builtins", "__loader__": "TypeNode"},
+        {"__class__": "KNeighborsRegressor", "__module__": "sklearn.neighbors._regression"}  # a name of what is trusted
+        | {"__loader__": "OperatorFuncNode", "attrs": io_schema((["touch", "trace"],))},
+        {"__class__": "methodcaller", "__module__": "operator", "__loader__": "OperatorFuncNode"}
+        | {"attrs": io_schema(("predict",))},
+        {"__class__": "KNeighborsRegressor", "__module__": "sklearn.neighbors._regression", "__loader__": "MethodNode"}
+        | {"content": {"func": "__init__", "obj": io_schema(KNeighborsRegressor())}},
         {"__class__": ["dict"], "__module__": None, "__loader__": ["DictNode"]},
     ],
 )
@@ -217,6 +226,41 @@ def test_a_file_that_could_grow_or_names_functions_elsewhere_is_refused(tmp_path
         load_model(path)
 
 
+class Bomb:
+    """Makes a file if it is ever unpickled."""
+
+    def __reduce__(self) -> Any:
+        return (Path.touch, (Path("trace"),))
+
+
+def test_pickles_in_place_of_a_file_or_in_it_are_not_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pickled = pickle.dumps(Bomb())
+    register_solver("Near", KNeighborsRegressor, [], save=lambda _, file: file.write_bytes(pickled), load=str)
+    CustomModel(fitted_near(), 4, "Near", solver="Near").save(tmp_path / "pickled.json")
+    register_solver("Near", KNeighborsRegressor, [], save="skops")
+    with pytest.raises(ModelFormatError, match="load of 'Near' failed: BadZipFile"):
+        load_model(tmp_path / "pickled.json")
+
+    def save(estimator: Any, file: Path) -> None:
+        io_of_skops.dump(estimator, file)
+        raw = io.BytesIO()
+        with zipfile.ZipFile(file) as old, zipfile.ZipFile(raw, "w") as new:
+            for name in old.namelist():
+                array = io.BytesIO()
+                np.save(array, np.array([Bomb()]), allow_pickle=True)
+                new.writestr(name, array.getvalue() if name.endswith(".npy") else old.read(name))
+        file.write_bytes(raw.getvalue())
+
+    REGISTERED.pop("Near")
+    register_solver("Near", KNeighborsRegressor, [], save=save, load=str)
+    CustomModel(fitted_near(), 4, "Near", solver="Near").save(tmp_path / "arrays.json")
+    register_solver("Near", KNeighborsRegressor, [], save="skops")
+    with pytest.raises(ModelFormatError, match="load of 'Near' failed: ValueError: Object arrays cannot be loaded"):
+        load_model(tmp_path / "arrays.json")
+    assert not (tmp_path / "trace").exists()
+
+
 def disguised(folder: Path, trace: Path) -> Path:
     """The model of a stranger whose partial and function have names of scikit-learn in the file."""
 
@@ -233,7 +277,7 @@ def disguised(folder: Path, trace: Path) -> Path:
 
 def test_a_partial_under_a_name_of_scikit_learn_is_refused_and_runs_nothing(tmp_path: Path) -> None:
     path = disguised(tmp_path, tmp_path / "trace")
-    with pytest.raises(ModelFormatError, match=r"holds .*\.KNeighborsRegressor \(PartialNode\), which is not loaded"):
+    with pytest.raises(ModelFormatError, match=r"holds .*\.KNeighborsRegressor \(PartialNode\), and is not loaded"):
         load_model(path).predict(queries())
     assert not (tmp_path / "trace").exists()
 
@@ -290,6 +334,19 @@ def test_user_classes_are_loaded_where_they_are_registered(tmp_path: Path) -> No
     loaded: Any = load_model(tmp_path / "model.json")
     assert loaded.estimator.note_.text == "fitted"
     np.testing.assert_array_equal(loaded.predict(data), model.predict(data))
+    register_solver("Mine", Own(), [], save="skops")  # on another machine
+    with pytest.raises(ModelFormatError, match=r"load_model\(path, trust=\['.*test_skops_files.Note'\]\), --trust"):
+        load_model(tmp_path / "model.json")
+    model_again = load_model(tmp_path / "model.json", trust=[f"{__name__}.Note"])
+    np.testing.assert_array_equal(model_again.predict(data), model.predict(data))
+    write_letor(tmp_path / "data.txt", dense(data.features), data.grades, data.query_of_document)
+    asked = ["predict", tmp_path / "model.json", tmp_path / "data.txt"]
+    scores = list(map(float, succeeded(*asked, "--trust", f"{__name__}.Note").split()))
+    np.testing.assert_allclose(scores, model.predict(data), rtol=1e-6)
+    assert called(*asked).exit_code != 0
+    with pytest.raises(ModelFormatError, match="holds"):  # the trust was for once
+        load_model(tmp_path / "model.json")
+    register_solver("Mine", Own(), [], save="skops", trusted=[f"{__name__}.Note"])
     before = REGISTERED.pop("Mine")
     description = described(before)
     assert description["trusted"] == [f"{__name__}.Note"]
@@ -346,9 +403,40 @@ def test_trusted_names_are_those_of_classes() -> None:
         register_solver("Mine", KNeighborsRegressor, [], save="skops", trusted=f"{__name__}.Note")
 
 
+@pytest.mark.parametrize(
+    ("name", "trust"),
+    [
+        ("partial", ["functools.partial", "sklearn.utils._testing.check_output", "builtins.list", "builtins.str"]),
+        ("function", ["sklearn.utils._testing.check_output", "subprocess.check_output"]),
+        ("bound method", ["sklearn.neighbors._regression.KNeighborsRegressor"]),
+        ("operator", ["operator.methodcaller"]),
+        ("transformer of a function", ["sklearn.preprocessing._function_transformer.FunctionTransformer"]),
+        ("another estimator", ["sklearn.linear_model", "sklearn.linear_model._ridge"]),
+        ("another estimator", ["sklearn.linear_model._ridge.R"]),
+    ],
+)
+def test_trust_is_of_classes_by_their_full_names_and_of_nothing_else(
+    name: str, trust: list[str], tmp_path: Path
+) -> None:
+    path = written(tmp_path, ATTACKS[name][0](["touch", str(tmp_path / "trace")]))
+    with pytest.raises(ModelFormatError):
+        load_model(path, trust=trust).predict(queries())
+    assert not (tmp_path / "trace").exists()
+    with pytest.raises(ParameterError, match="a sequence of full names"):
+        load_model(path, trust=trust[0])
+
+
+def test_an_error_names_all_classes_that_could_be_confirmed(tmp_path: Path) -> None:
+    path = written(tmp_path, with_attribute(lambda command: [Note(), SVR()])([]))
+    with pytest.raises(ModelFormatError, match=r"SVR \(ObjectNode\) and .*Note \(ObjectNode\), and is") as refused:
+        load_model(path)
+    names = json.loads(str(refused.value).partition("trust=")[2].partition("]")[0].replace("'", '"') + "]")
+    assert isinstance(load_model(path, trust=names), CustomModel)
+
+
 def test_an_old_release_of_skops_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     register_solver("Mine", KNeighborsRegressor, [], save="skops")
     model = make_solver("Mine", {}, 0).fit(queries()).as_model()
-    monkeypatch.setattr("ranktune.solvers.models.skops_files.metadata.version", lambda name: "0.14.0")
+    monkeypatch.setattr("ranktune.solvers.models.skops.files.metadata.version", lambda name: "0.14.0")
     with pytest.raises(ParameterError, match=r"skops 0\.14\.0 .*skops>=0\.15"):
         model.save(tmp_path / "model.json")

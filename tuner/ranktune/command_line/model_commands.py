@@ -21,7 +21,9 @@ from ranktune.command_line.options import (
     Home,
     Json,
     Solvers,
+    Trust,
     Wide,
+    confirmed,
     console,
     data_names,
     exit_unless_better,
@@ -99,18 +101,19 @@ Examples:
 def predict(
     given: Given,
     *,
-    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    model: Annotated[Path, typer.Argument(help="A model.json, or trees of LightGBM, XGBoost or CatBoost.")],
     data: Annotated[str, typer.Argument(help="The documents to score.", autocompletion=data_names)],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. (default: standard output)")
     ] = None,
     solver: Solvers = None,
+    trust: Trust = None,
 ) -> None:
     """Print the score of each document of DATA. One per line, in the order of the file; higher scores rank first."""
     from ranktune.reading import score_lines
 
     find_solvers(solver)
-    write_output(score_lines(model, data, **reading(given)), output)
+    write_output(score_lines(confirmed(str(model), trust), data, **reading(given)), output)
 
 
 @commands.command()
@@ -130,15 +133,16 @@ def evaluate(
     metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, p@5, err@10, auc, ndcg@10:letor, ...")] = "ndcg@10",
     also: Also = None,
     solver: Solvers = None,
+    trust: Trust = None,
     as_json: Json = False,
 ) -> None:
     """Print the means of metrics of MODEL on DATA, with intervals. The means are over queries, the level is 95 percent.
 
     With --against the means are compared: difference, p of a paired randomisation test, queries won and lost.
 
-    MODEL is a model.json, a model file of LightGBM (text), XGBoost (json, ubj), RankLib or ONNX, or a ranking: a file
-    of scores, one a line in the order of the rows; a csv or tsv file with columns qid, docid and score; a TREC run, in
-    which unranked documents come below all ranked ones; or column:NAME, a column of DATA.
+    MODEL is a model.json, a model file of LightGBM (text), XGBoost (json, ubj), CatBoost (json), RankLib or ONNX, or a
+    ranking: a file of scores, one a line in the order of the rows; a csv or tsv file with columns qid, docid and score;
+    a TREC run, in which unranked documents come below all ranked ones; or column:NAME, a column of DATA.
     """
     from ranktune.command_line.commands import evaluation_table
     from ranktune.comparing import evaluate
@@ -146,7 +150,7 @@ def evaluate(
     if fail_unless_better and against is None:
         raise typer.BadParameter("needs --against.", param_hint="--fail-unless-better")
     find_solvers(solver)
-    measured = evaluate(model, data, metric, also=also or (), against=against, **reading(given))
+    measured = evaluate(confirmed(model, trust), data, metric, also=also or (), against=against, **reading(given))
     evaluation = {"model": model, "data": data, **measured}
     print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))
     if fail_unless_better:
@@ -159,7 +163,7 @@ def evaluate(
 def explain(
     given: Given,
     *,
-    model: Annotated[Path, typer.Argument(help="A model.json.")],
+    model: Annotated[Path, typer.Argument(help="A model.json, or trees of LightGBM, XGBoost or CatBoost.")],
     data: Annotated[str, typer.Argument(help="Documents, with grades for the importance.", autocompletion=data_names)],
     query: Annotated[str | None, typer.Option(help="The id of a query.")] = None,
     documents: Annotated[
@@ -177,6 +181,7 @@ def explain(
         int, typer.Option(help="The most queries of which the importance is computed, drawn at random.", min=1)
     ] = 500,
     solver: Solvers = None,
+    trust: Trust = None,
     as_json: Json = False,
 ) -> None:
     """Print the explanation as a table, or as JSON."""
@@ -185,7 +190,7 @@ def explain(
 
     find_solvers(solver)
     explained = explain(
-        model,
+        confirmed(str(model), trust),
         data,
         query=query,
         documents=None if documents is None else documents.split(","),

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ranktune.solvers.data.readers.parsing.options import ReadOptions
+    from ranktune.solvers.models.base import Model
 
 NOT_BETTER = 4
 """Exit code of --fail-unless-better where the gain is not above 0 for sure."""
@@ -85,6 +86,13 @@ Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however w
 Solvers = Annotated[
     list[str] | None,
     typer.Option("--solver", help="module:Name of a class of yours, one of whose models this is. Repeatable."),
+]
+Trust = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="module.Class that a model saved by skops may hold too; the error names it. Only a class that does no "
+        "harm whatever its attributes are. Repeatable."
+    ),
 ]
 FailUnlessBetter = Annotated[bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help)]
 Also = Annotated[
@@ -156,6 +164,15 @@ def find_solvers(names: Sequence[str] | None) -> None:
 
         for name in names:
             solver_class(name)
+
+
+def confirmed(model: str, trust: Sequence[str] | None) -> Model | str:
+    """Return a model whose file may hold the classes of trust, without any the name of its file."""
+    if not trust:
+        return model
+    from ranktune.solvers.models.base import load_model
+
+    return load_model(model, trust=trust)
 
 
 def write_output(content: str | bytes | Iterator[str], path: Path | None) -> None:

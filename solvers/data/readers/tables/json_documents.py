@@ -178,6 +178,13 @@ class _Rows:
         columns |= {name: [features.get(name, 0.0) for features in apart] for name in names}
         if not any(name.lower() in QUERIES for name in columns) and None not in self.responses:
             columns["qid"] = list(self.responses)  # each response is of one query
+        for name in [name for name in columns if name.lower() in QUERIES]:
+            kinds = {type(value): value for value in columns[name]}
+            if int in kinds and float in kinds:
+                raise DataError(
+                    f"{self.path}: {name!r} is a whole number of some documents, as {kinds[int]}, and a decimal of "
+                    f"others, as {kinds[float]}: 1 and 1.0 would be one query. Write all as whole numbers, or as text."
+                )
         return columns, tuple(names) if apart else None
 
 

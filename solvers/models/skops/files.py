@@ -23,10 +23,14 @@ import numpy as np
 
 from ranktune.solvers.core.errors import ModelFormatError, ParameterError, listed
 from ranktune.solvers.core.registrations import Registration, made_of_each_kind
-from ranktune.solvers.models.skops_names import HELPERS, NO_CLASSES, PLAIN
+from ranktune.solvers.models.skops.names import HELPERS, NO_CLASSES, PLAIN
 
 OLDEST = (0, 15)
 """The release of skops that reads generators of random numbers without calling what a file names."""
+
+
+MOST_NAMED = 20
+"""Classes that an error names."""
 
 
 class Held(NamedTuple):
@@ -177,7 +181,7 @@ def _check(path: Path, rule: Rule) -> None:
     nodes = list(_nodes(whole))
     refused = [(kind, name) for kind, name in nodes if name not in rule.names.get(kind, ())]
     if refused:
-        raise ModelFormatError(_refusal(rule.owner, *min(refused, key=lambda node: node[0] == "ObjectNode")))
+        raise ModelFormatError(_refusal(rule.owner, refused))
     if not nodes or nodes[0][0] != "ObjectNode" or nodes[0][1] not in rule.wholes:
         raise ModelFormatError(
             f"the file of '{rule.owner}' does not hold {listed(sorted(rule.wholes))}, the estimator that is registered "
@@ -185,15 +189,20 @@ def _check(path: Path, rule: Rule) -> None:
         )
 
 
-def _refusal(owner: str, kind: str, name: str) -> str:
+def _refusal(owner: str, refused: Sequence[tuple[str, str]]) -> str:
+    """Return why a file is refused: for what nobody can allow, else for all the classes that its reader can."""
+    others = [f"{name} ({kind})" for kind, name in refused if kind != "ObjectNode"]
+    classes = sorted({name for _, name in refused})[:MOST_NAMED]
     remedy = (
-        f"If your estimator needs that class, and it does no harm whatever its attributes are, register the solver "
-        f"with trusted=[{name!r}]; else train the model again, and load no file of strangers."
-        if kind == "ObjectNode"
-        else "Load no file of strangers; register save= and load= for an estimator that needs more."
+        "Load no file of strangers; register save= and load= for an estimator that needs more."
+        if others
+        else f"If your estimator needs that, and it does no harm whatever its attributes are, register the solver with "
+        f"trusted={classes}, or confirm it as you load the model: load_model(path, trust={classes}), --trust of a "
+        "command. Else train the model again, and load no file of strangers."
     )
+    named = others[0] if others else listed(f"{name} (ObjectNode)" for name in classes)
     return (
-        f"the file of '{owner}' holds {name} ({kind}), which is not loaded: it may hold numbers, arrays and the "
+        f"the file of '{owner}' holds {named}, and is not loaded: it may hold numbers, arrays and the "
         f"classes of the registered estimator, by their exact names, but no other class, function, method or partial. "
         f"{remedy}"
     )
