@@ -27,6 +27,9 @@ def add_events(frame: polars.DataFrame, roles: Roles, weights: Mapping[str, floa
     for role, names in roles.items():
         store.columns.setdefault(role, {}).update(dict.fromkeys(names))
     kinds = [kind for kind in amounts(weights) if kind in roles]
+    single = {name for role, names in roles.items() if role != "results" for name in names}
+    nested = [name for name in single if frame.schema[name].is_nested()]
+    frame = frame.with_columns(polars.lit(None, polars.String).alias(name) for name in nested)
     texts = frame.select(
         *(_text(frame, roles, role).alias(role) for role in ("document", "position", "source", "propensity")),
         (_text(frame, roles, "query") if "query" in roles or _joined(roles) else polars.lit("")).alias("query"),
