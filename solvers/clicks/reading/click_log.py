@@ -171,6 +171,11 @@ class ClickLog:
         return self._rules.has_time
 
     @property
+    def columns(self) -> dict[str, list[str]]:
+        """Role -> the columns that were taken for it."""
+        return {role: list(names) for role, names in self._store.columns.items()}
+
+    @property
     def account(self) -> Account:
         """What became of every line."""
         return self._pass()[0]
