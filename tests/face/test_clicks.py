@@ -262,6 +262,11 @@ def test_a_training_table_has_what_was_known_before_each_search(tmp_path: Path) 
         trials=1, jobs=1, home=str(tmp_path),
     )  # fmt: skip
     assert 0.0 < result.estimate.mean < 1.0
+    for option in ("--training", "--report"):
+        refused = run(path, "-o", tmp_path / "judged.csv", option, tmp_path / "table.txt")
+        assert f"table.txt: the {'table' if option == '--training' else 'report'} is written as" in str(
+            refused.exception
+        )
     with pytest.raises(ParameterError, match=r"judge_share=1\.0: the share"):
         ranktune.clicks(path, judge_share=1.0)
     with pytest.raises(ParameterError, match="give training=FILE too"):

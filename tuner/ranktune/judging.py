@@ -65,7 +65,8 @@ def clicks(
         propensity, and features are what was known before the search. Further columns of the log are features unless
         they follow the position or were set by later events: these are left out, and remarks name them.
     documents : str or Path, optional
-        A table of documents, or of documents for queries, whose columns of numbers become features of it too.
+        A table of documents, or of documents for queries, whose columns become features of it too: numbers as they are,
+        text as categories.
     gap : str, default="1h"
         How late events may arrive: features are of events that long before the search.
     progress : callable, optional
@@ -97,6 +98,8 @@ def clicks(
     """
     if output is not None:
         check_ending(Path(output))
+    if training is not None:
+        check_ending(Path(training), "the table is")
     if training is None and documents is not None:
         raise ParameterError(f"documents={str(documents)!r} gives features to a table: give training=FILE too.")
     if not 0.0 <= judge_share < 1.0:

@@ -83,7 +83,10 @@ def clicks(
 ) -> None:
     """Judge the log; print what is known of it, or everything as JSON."""
     from ranktune.judging import clicks
+    from ranktune.solvers.clicks.judgments import check_ending
 
+    if report is not None:
+        check_ending(report, "the report is", (".html", ".htm"))
     result = clicks(
         *logs,
         output=output,
