@@ -13,9 +13,11 @@ by the first position, where examination is 1: relevance is the probability of a
 
 Trust bias adds a rate of clicks on what does not attract. A log then tells clicks at a position as a linear function of
 the clicks that the same pairs have at the first one, its offset and its slope, and needs two pairs to join a position,
-with enough clicks that their noise does not pass for a spread of attraction; other positions are unknown. It does not
-tell theta, epsilon+ and epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring
-does not Work: Affine Corrections for Unbiased Learning to Rank".
+with enough clicks that their noise does not pass for a spread of attraction; other positions are unknown. The pairs
+must differ, too: where their relevances are alike, as those of the bad documents at the end of a page, slope and offset
+can hardly be told apart, which the information on them says (`Examination.told`). It does not tell theta, epsilon+ and
+epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring does not Work: Affine
+Corrections for Unbiased Learning to Rank".
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.clicks.simulation import Users, simulated
+from tests.dashboards.web.test_report import payload_of
 from tests.support.click_counts import graded_queries
 
 
@@ -313,3 +314,16 @@ def test_chances_of_being_shown_tell_examination(tmp_path: Path) -> None:
         *(getattr(result.judgments, name) for name in ("document", "low", "high")), strict=True
     ):
         assert low < relevance[int(found)] < high
+
+
+def test_positions_that_few_clicks_tell_are_not_told_apart(tmp_path: Path) -> None:
+    log = LOG.filter((col("rank") < 9) | (col("click") == 0) | (col("session") % 9 == 0))
+    path, page = written(tmp_path / "log.csv", log), tmp_path / "page.html"
+    said = run(path, "-o", tmp_path / "judged.csv", "--model", "trust-bias", "--report", page).stdout
+    examined = ranktune.clicks(path, model="trust-bias").examination
+    wide = examined.known & ~(examined.high <= 2.0 * examined.low)
+    assert wide.any() and not wide.all() and examined.status[int(np.flatnonzero(wide)[0])] == "not told apart"
+    assert said.count("not told apart") == wide.sum() + 1 and f"{wide.sum()} positions are not told apart" in said
+    panel = payload_of(page.read_text())["views"][0]["panels"][0]
+    shown = zip(panel["table"]["rows"], wide, strict=True)
+    assert all((value is None, status == "not told apart") == (no, no) for (_, value, _, _, status), no in shown)
