@@ -9,6 +9,7 @@ import numpy as np
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, panels_json
 from ranktune.dashboards.web.report import one_file
+from ranktune.solvers.clicks.examination import WIDEST
 from ranktune.solvers.clicks.judging.judged import JudgedLog
 from ranktune.solvers.clicks.judgments import UNKNOWN
 
@@ -53,19 +54,21 @@ def _panels(log: JudgedLog) -> Iterator[Panel]:
 
 def _examination(log: JudgedLog) -> Panel:
     examined = log.examination
-    known = examined.known
-    columns = (examined.position, np.where(known, examined.value, np.nan), examined.low, examined.high)
-    place, value, low, high = (values.tolist() for values in columns)
+    told = examined.told
+    ends = (np.where(told, values, np.nan).tolist() for values in (examined.value, examined.low, examined.high))
+    place, (value, low, high) = examined.position.tolist(), ends
     colour = figures.COLOURS[0]
     line = figures.scatter("examination", place, value, mode="lines+markers", marker={"color": colour})
-    k = np.flatnonzero(known)
+    k = np.flatnonzero(told)
     band = figures.band("95 %", examined.position[k].tolist(), examined.low[k], examined.high[k], colour)
     shown = figures.figure([band, line], figures.axis("position"), figures.axis("examination", rangemode="tozero"))
-    rows = [list(row) for row in zip(place, value, low, high, strict=True)]
-    note = "How likely a position is looked at, relative to the first one. A dash: the log does not tell it."
-    return Panel(
-        "examination", "Examination by position", Table(("Position", "Value", "Low", "High"), rows), shown, note
+    rows = [list(row) for row in zip(place, value, low, high, examined.status, strict=True)]
+    note = (
+        "How likely a position is looked at, relative to the first one. Not told apart: the ends of its interval "
+        f"differ by more than a factor of {WIDEST:g}."
     )
+    table = Table(("Position", "Value", "Low", "High", "Status"), rows)
+    return Panel("examination", "Examination by position", table, shown, note)
 
 
 def _by_model(key: str, title: str, unit: str, rows: dict[str, tuple[float, float, float]], note: str) -> Panel:

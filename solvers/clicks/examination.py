@@ -18,6 +18,10 @@ from ranktune.solvers.core.errors import ParameterError
 LEVEL_WIDTH = 1.959963984540054
 """Standard errors from the middle of a normal distribution to the ends of its middle 95 %."""
 
+KNOWN, NOT_TOLD, UNKNOWN = "known", "not told apart", "unknown"
+WIDEST = 2.0
+"""The ratio of the ends of an interval from which a value is not told: one between them is off by up to 1.4 times."""
+
 DEGREE = 3
 """Of the polynomial that examination is drawn to."""
 LIMITS = (1e-6, 10.0)
@@ -30,7 +34,8 @@ class Examination:
 
     value           relative to the first position, or as it was given
     standard_error  of value; 0 at the first position and where it was given
-    known           whether the log tells it (`known_positions`); elsewhere value serves the prediction of clicks only
+    known           whether the log compares it with the first (`known_positions`); elsewhere value serves the
+                    prediction of clicks only
 
     Examples
     --------
@@ -69,6 +74,22 @@ class Examination:
     def high(self) -> Floats:
         """The upper ends of the intervals."""
         return self._end(LEVEL_WIDTH)
+
+    @property
+    def told(self) -> Mask:
+        """Whether a position is known and its interval is narrow: high is at most twice low.
+
+        Others are not told apart: a value between the two would fit about as well. That is so where few clicks tell it,
+        and with trust bias where the documents of a position are so alike that its slope passes for its offset.
+        """
+        return np.asarray(self.known & (self.value > 0.0) & (self.high <= WIDEST * np.nan_to_num(self.low)))
+
+    @property
+    def status(self) -> list[str]:
+        """What is known of each position: "known", "not told apart" or "unknown"."""
+        return [
+            KNOWN if told else NOT_TOLD if known else UNKNOWN for told, known in zip(self.told, self.known, strict=True)
+        ]
 
     def _end(self, width: float) -> Floats:
         step, positive = width * self.standard_error, self.value > 0.0

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ranktune.solvers.core.arrays import Floats, Ints
 
@@ -22,6 +22,7 @@ class Impressions:
     search           numbers that tell searches apart, None where sessions do
     further          (n, n_further) the numbers in other columns of the log, NaN where there is none
     further_names    their titles
+    further_texts    title -> the texts of a column whose numbers are places in them
     queries, documents, sessions: the names; they may grow from batch to batch, and never change place
     """
 
@@ -39,3 +40,4 @@ class Impressions:
     search: Ints | None = None
     further: Floats | None = None
     further_names: Sequence[str] = ()
+    further_texts: Mapping[str, Sequence[str]] = field(default_factory=dict)

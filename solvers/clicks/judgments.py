@@ -56,7 +56,7 @@ class Judgments:
             atomic_write(path, table.write_parquet)
 
 
-def check_ending(path: Path) -> None:
-    """Raise ParameterError for a file whose ending does not tell how judgments are written."""
-    if path.suffix not in (".csv", ".parquet"):
-        raise ParameterError(f"{path}: judgments are written as .csv or .parquet, by the ending of the name.")
+def check_ending(path: Path, what: str = "judgments are", endings: Sequence[str] = (".csv", ".parquet")) -> None:
+    """Raise ParameterError for a file whose ending does not tell how it is written."""
+    if path.suffix not in endings:
+        raise ParameterError(f"{path}: {what} written as {' or '.join(endings)}, by the ending of the name.")

@@ -13,9 +13,11 @@ by the first position, where examination is 1: relevance is the probability of a
 
 Trust bias adds a rate of clicks on what does not attract. A log then tells clicks at a position as a linear function of
 the clicks that the same pairs have at the first one, its offset and its slope, and needs two pairs to join a position,
-with enough clicks that their noise does not pass for a spread of attraction; other positions are unknown. It does not
-tell theta, epsilon+ and epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring
-does not Work: Affine Corrections for Unbiased Learning to Rank".
+with enough clicks that their noise does not pass for a spread of attraction; other positions are unknown. The pairs
+must differ, too: where their relevances are alike, as those of the bad documents at the end of a page, slope and offset
+can hardly be told apart, which the information on them says (`Examination.told`). It does not tell theta, epsilon+ and
+epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring does not Work: Affine
+Corrections for Unbiased Learning to Rank".
 """
 
 from __future__ import annotations
@@ -60,8 +62,8 @@ class PositionBased:
         smooth curve over the logarithm of the position, as strongly as the log says; else likelihood is the highest.
         Examination is estimated without a prior of attraction, so that better documents may stand higher.
     propensities : Examination or None, default=None
-        Examination that is known by position (`Examination.given`, `swaps`, `randomised`), which is taken as exact;
-        that of other positions is estimated.
+        Examination that is known by position (`Examination.given`, `swaps`, `randomised`), which is used as it is, with
+        its standard errors; that of other positions is estimated.
 
     Examples
     --------
@@ -143,8 +145,11 @@ class _Fit:
         self.places, row = np.unique(counts.position, return_inverse=True)
         self.row = as_ints(row)
         self.given = np.zeros(len(self.places), dtype=bool)
+        self.error = np.zeros(len(self.places))  # of the logarithms of what is given
         if propensities is not None:
             self.given = np.isin(self.places, propensities.position[propensities.known])
+            where = np.searchsorted(propensities.position, self.places[self.given])
+            self.error[self.given] = (propensities.standard_error / np.maximum(propensities.value, SMALLEST))[where]
         self.first = int(np.argmax(self.given))  # the first given position, else the first
         self.seeds = self.given if self.given.any() else np.arange(len(self.places)) == self.first
         self.known = known_positions(counts, self.seeds)
@@ -159,7 +164,7 @@ class _Fit:
             values, steps = self._settled(up, down, fixed, False)
             return self._fitted(values, steps, none, self._spread(values[:n], none))
         spread = self._spread(up, none)
-        self.random = self.random and bool((np.diag(spread) > WIDE**2).any() or not self.known.all())
+        self.random = self.random and bool((np.diag(spread)[~self.given] > WIDE**2).any() or not self.known.all())
         if self.random:
             self.known = every  # the prior compares all positions
             values, steps = self._settled(self._start(), down, self.given, True)
@@ -189,9 +194,9 @@ class _Fit:
         return up, self.given | ~linked
 
     def _spread(self, up: Floats, added: Floats) -> Floats:
-        """Return the covariance of the logarithms of examination without a prior, 0 where it is not fitted."""
+        """Return the covariance of the logarithms of examination without a prior, 0 where it is exact or unknown."""
         free = np.ix_(*[self.known & ~self.seeds] * 2)
-        spread = np.zeros_like(added)
+        spread = np.diag(self.error**2)
         spread[free] = np.linalg.pinv((information(self.counts, self.row, up) + added)[free], hermitian=True)
         return spread
 
@@ -274,7 +279,7 @@ class _Fit:
         offset, relevance = down - slope * shift, shift + scale * attraction
         known, expected = self.known, self.prior.pairs
         prior = self.strength * (1.0 / attraction**2 + (1.0 / expected - 1.0) / (1.0 - attraction) ** 2) / scale**2
-        free = known & ~self.seeds
+        free = known & ~(self.seeds if spread is None else self.seeds & (self.error == 0.0))
         exact = precision(
             counts, self.row, slope, offset, relevance, free, known, self.telling, prior, added, spread, trust
         )

@@ -1,4 +1,4 @@
-"""Examination by position from swaps, from randomised positions, or from a file, without a model of the documents.
+"""Examination by position from swaps, from propensities in the log, or from a file, without a model of the documents.
 
 All can be given to PositionBased as propensities, and are an independent check of what it estimates itself.
 """
@@ -19,6 +19,8 @@ from ranktune.solvers.core.errors import DataError
 GROUPS = 20
 """Groups of pairs that are left out in turn for standard errors."""
 SETTLED, MAX_STEPS = 1e-10, 10_000
+EQUAL = 1e-6
+"""Relative difference of propensities that is one of rounding."""
 
 
 def swaps(counts: Counts) -> Examination:
@@ -107,6 +109,34 @@ def randomised(batches: Iterable[Impressions]) -> Examination:
     value = rate / rate[0]
     error = value * np.sqrt(variance + variance[0]) * (places != places[0])
     return Examination(as_ints(places), value, error, np.ones(len(places), dtype=bool))
+
+
+def of_column(batches: Iterable[Impressions], column: str) -> tuple[Examination | None, str]:
+    """Return examination by the propensities in a log, and how they are taken; None where they tell nothing.
+
+    Where they follow the position alone they are examination; else they are how likely what was shown was to be shown
+    there (`randomised`). batches are read twice; column is what the log calls them.
+    """
+    low, high, instead = dict[int, float](), dict[int, float](), "it is not used, and examination is estimated"
+    for batch in batches:
+        propensity = np.full(len(batch.position), np.nan) if batch.propensity is None else batch.propensity
+        for place in np.unique(batch.position).tolist():
+            values = propensity[batch.position == place]
+            low[place] = np.minimum(low.get(place, np.inf), values.min())  # which keeps nan
+            high[place] = np.maximum(high.get(place, 0.0), values.max())
+    least, most = (np.array(list(ends.values())) for ends in (low, high))
+    if (least == 1.0).all():
+        return None, f"The column {column} is 1 everywhere, which tells nothing of positions: {instead}."
+    if (most - least <= EQUAL * most).all() and np.ptp(most) > EQUAL:
+        return Examination.given(low), f"Examination is that of the column {column}, which follows the position alone."
+    try:
+        found = randomised(batches)
+    except DataError as error:
+        return None, f"The column {column} does not tell examination: {instead}. ({error})"
+    return found, (
+        f"Examination is estimated from the column {column}, taken for how likely a document was shown where it was. "
+        "If it is examination itself, give that by position (propensities)."
+    )
 
 
 def given_propensities(given: Mapping[int, float] | str | Path) -> Examination:

@@ -27,6 +27,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.clicks.simulation import Users, simulated
+from tests.dashboards.web.test_report import payload_of
 from tests.support.click_counts import graded_queries
 
 
@@ -262,7 +263,67 @@ def test_a_training_table_has_what_was_known_before_each_search(tmp_path: Path) 
         solvers=["RidgeRanker"], trials=1, jobs=1, home=str(tmp_path),
     )  # fmt: skip
     assert 0.0 < result.estimate.mean < 1.0
+    for option in ("--training", "--report"):
+        refused = run(path, "-o", tmp_path / "judged.csv", option, tmp_path / "table.txt")
+        assert f"table.txt: the {'table' if option == '--training' else 'report'} is written as" in str(
+            refused.exception
+        )
     with pytest.raises(ParameterError, match=r"judge_share=1\.0: the share"):
         ranktune.clicks(path, judge_share=1.0)
     with pytest.raises(ParameterError, match="give training=FILE too"):
         ranktune.clicks(path, documents="documents.csv")
+
+
+def test_propensities_of_the_log_are_used_and_said(tmp_path: Path) -> None:
+    """Examination of the log itself gives what the same curve given apart does; the true chances of being shown too."""
+    curve, log = {place: float(place) ** -1.0 for place in range(1, 11)}, logged()[0]
+    right = ranktune.clicks(written(tmp_path / "log.csv"), propensities=curve)
+    true = log.with_columns(p=col("rank").cast(float) ** -1.0)
+    path, output = written(tmp_path / "true.csv", true), tmp_path / "judged.csv"
+    said = " ".join(run(path, "-o", output, "--column", "propensity=p").stdout.split())
+    assert "Examination is that of the column p, which follows the position alone" in said
+    np.testing.assert_allclose(polars.read_csv(output)["relevance"], right.judgments.relevance, rtol=1e-9)
+    given = ranktune.clicks(path, columns={"propensity": "p"}, propensities={1: 1.0, 2: 0.6})
+    assert given.examination.value[1] == pytest.approx(0.6, rel=1e-9)
+    assert "The column p is not used: propensities are given." in given.remarks
+    for useless, text in ((lit(1), "p is 1 everywhere"), (lit("x"), r"Most lines are left out: a propensity that")):
+        path = written(tmp_path / "useless.csv", log.with_columns(p=useless))
+        if text.startswith("p"):
+            result = ranktune.clicks(path, columns={"propensity": "p"})
+            assert any(text in remark for remark in result.remarks) and result.examination.standard_error.any()
+        else:
+            with pytest.raises(DataError, match=text):
+                ranktune.clicks(path, columns={"propensity": "p"})
+
+
+def test_chances_of_being_shown_tell_examination(tmp_path: Path) -> None:
+    """One of two documents at a time, the better one mostly first: its clicks alone would make position 1 too good."""
+    generator = np.random.default_rng(0)
+    n, relevance, chance = 40_000, np.array([0.8, 0.2]), np.array([0.9, 0.1])
+    place = generator.integers(0, 2, n)
+    better = generator.random(n) < chance[place]
+    shown = 1 - better.astype(int)
+    click = generator.random(n) < relevance[shown] * np.array([1.0, 0.5])[place]
+    p = np.where(better, chance[place], 1.0 - chance[place])
+    log = polars.DataFrame({"query": "q", "doc_id": shown, "rank": place + 1, "click": click.astype(int), "pscore": p})
+    result = ranktune.clicks(written(tmp_path / "log.csv", log))
+    assert any("estimated from the column pscore, taken for how likely" in remark for remark in result.remarks)
+    error = result.examination.standard_error[1]
+    assert 0.0 < error < 0.05 and abs(result.examination.value[1] - 0.5) < 3.0 * error
+    for found, low, high in zip(
+        *(getattr(result.judgments, name) for name in ("document", "low", "high")), strict=True
+    ):
+        assert low < relevance[int(found)] < high
+
+
+def test_positions_that_few_clicks_tell_are_not_told_apart(tmp_path: Path) -> None:
+    log = LOG.filter((col("rank") < 9) | (col("click") == 0) | (col("session") % 9 == 0))
+    path, page = written(tmp_path / "log.csv", log), tmp_path / "page.html"
+    said = run(path, "-o", tmp_path / "judged.csv", "--model", "trust-bias", "--report", page).stdout
+    examined = ranktune.clicks(path, model="trust-bias").examination
+    wide = examined.known & ~(examined.high <= 2.0 * examined.low)
+    assert wide.any() and not wide.all() and examined.status[int(np.flatnonzero(wide)[0])] == "not told apart"
+    assert said.count("not told apart") == wide.sum() + 1 and f"{wide.sum()} positions are not told apart" in said
+    panel = payload_of(page.read_text())["views"][0]["panels"][0]
+    shown = zip(panel["table"]["rows"], wide, strict=True)
+    assert all((value is None, status == "not told apart") == (no, no) for (_, value, _, _, status), no in shown)

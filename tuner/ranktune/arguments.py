@@ -224,9 +224,7 @@ class TrainingTableArguments:
         Path | None,
         Setting("File for a table of the searches, with features as they were before each: .parquet, .csv."),
     ] = None
-    documents: Annotated[
-        Path | None, Setting("Table of documents whose columns of numbers become features of --training.")
-    ] = None
+    documents: Annotated[Path | None, Setting("Table of documents whose columns become features of --training.")] = None
     gap: Annotated[str, Setting("How late events may arrive: features are that much older.")] = "1h"
 
 

@@ -9,9 +9,9 @@ from ranktune.solvers.clicks.features.training import Training
 from ranktune.solvers.clicks.judging.judged import JudgedLog, judged
 from ranktune.solvers.clicks.judging.models import DEFAULT, MODELS, check_takes_propensities
 from ranktune.solvers.clicks.judgments import check_ending
-from ranktune.solvers.clicks.propensities import given_propensities
+from ranktune.solvers.clicks.propensities import given_propensities, of_column
 from ranktune.solvers.clicks.reading.click_log import ClickLog
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import ParameterError, listed
 from ranktune.solvers.data.readers.judgments import read_judgments
 
 
@@ -46,7 +46,8 @@ def clicks(
         "position-based", "joint", "trust-bias", "coec", "coec-lowest-rank" or "ctr".
     propensities : mapping of int to float, str or Path, optional
         Examination by position that is known, or a csv or Parquet file with the columns position and propensity; that
-        of other positions is estimated.
+        of other positions is estimated. By default that of a column of the log with the role propensity, if it has one:
+        examination where it follows the position alone, else how likely a document was shown where it was.
     columns : mapping of str to str, optional
         Role -> column, where names are not recognised: query, search (the id by which events are joined), document,
         position, session, time, kind, propensity, source, and kinds of events such as click.
@@ -65,7 +66,8 @@ def clicks(
         before the search. Further columns of the log are features unless they follow the position or were set by later
         events: these are left out, and remarks name them.
     documents : str or Path, optional
-        A table of documents, or of documents for queries, whose columns of numbers become features of it too.
+        A table of documents, or of documents for queries, whose columns become features of it too: numbers as they are,
+        text as categories.
     gap : str, default="1h"
         How late events may arrive: features are of events that long before the search.
     progress : callable, optional
@@ -97,6 +99,8 @@ def clicks(
     """
     if output is not None:
         check_ending(Path(output))
+    if training is not None:
+        check_ending(Path(training), "the table is")
     if training is None and documents is not None:
         raise ParameterError(f"documents={str(documents)!r} gives features to a table: give training=FILE too.")
     if not 0.0 <= judge_share < 1.0:
@@ -112,7 +116,14 @@ def clicks(
     say("reading the log")
     further = training is not None
     log = ClickLog.open(*logs, columns=columns, weights=weights, first_position=first_position, further=further)
+    said, column = list[str](), listed(log.columns.get("propensity", ()))
+    if column and known is not None:
+        said.append(f"The column {column} is not used: propensities are given.")
+    elif column:
+        known, taken = of_column(log, column)
+        said.append(taken)
     result = judged(log, name, known, judge_share, given, say)
+    result.remarks.extend(said)
     if training is not None:
         say("following the log in the order of time")
         table = Training(log, result.examination, gap=gap, documents=documents)

@@ -1,8 +1,8 @@
-"""Numbers of documents, or of documents for queries, from a table beside a click log."""
+"""Columns of documents, or of documents for queries, from a table beside a click log."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,28 +11,31 @@ import polars
 
 from ranktune.solvers.clicks.counts import Counts, places
 from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.events import number_or_nan, numbers_in
+from ranktune.solvers.clicks.reading.events import codes, number_or_nan, numbers_in, texts_in
 from ranktune.solvers.clicks.reading.roles import NAMES
 from ranktune.solvers.clicks.reading.sources import Every, frames
+from ranktune.solvers.clicks.reading.store import Names
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats
 from ranktune.solvers.core.errors import DataError
 
 
 @dataclass(frozen=True, eq=False)
 class DocumentColumns:
-    """Columns of numbers by document, or by pair of query and document.
+    """Columns of numbers and of text by document, or by pair of query and document.
 
     names    of the columns
     key      "document" or "pair": what row counts
     row      (n_documents,) or (n_pairs,) of the log: the row of values, the last one for what the table lacks
     values   (n_rows + 1, n_names)
-    others   columns that hold something else than numbers
+    texts    name -> the texts of a column whose values are places in them
+    others   columns that hold neither numbers nor text
     """
 
     names: Sequence[str]
     key: str
     row: Ints
     values: Floats
+    texts: Mapping[str, Sequence[str]]
     others: Sequence[str]
 
     def at(self, rows: Array) -> Floats:
@@ -41,7 +44,7 @@ class DocumentColumns:
 
 
 def read_documents(path: str | Path, counts: Counts) -> DocumentColumns:
-    """Return the columns of numbers in a csv, Parquet or jsonl table of documents.
+    """Return the columns of numbers and of text in a csv, Parquet or jsonl table of documents.
 
     The column of document ids, and that of queries if there is one, are recognised as in a log. Raises DataError where
     the file cannot be read, names no documents, or has a document twice.
@@ -59,8 +62,14 @@ def read_documents(path: str | Path, counts: Counts) -> DocumentColumns:
     twice = frame.filter(frame.select(polars.struct(keys).is_duplicated()).to_series())
     if twice.height:
         raise DataError(f"{path}: has {twice.row(0, named=True)[document]!r} twice. Give one row a document.")
-    names = [name for name in numbers_in(frame) if name not in keys]
-    values = as_floats(frame.select(number_or_nan(frame, name).alias(name) for name in names).to_numpy())
+    rest = frame.drop(keys)
+    texts, numbers = {name: Names() for name in texts_in(rest)}, numbers_in(rest)
+    written = rest.select(polars.col(name).cast(polars.String).replace("", None) for name in texts)
+    names = [*numbers, *texts]
+    values = rest.select(
+        *(number_or_nan(rest, name).alias(name) for name in numbers),
+        *(codes(written[name], of_column).alias(name) for name, of_column in texts.items()),
+    ).to_numpy()
     place = places(counts.documents, frame[document].cast(polars.String).to_list())
     n = len(counts.documents)
     if query is not None:
@@ -69,6 +78,7 @@ def read_documents(path: str | Path, counts: Counts) -> DocumentColumns:
     row = np.full(n, frame.height)
     row[place[place >= 0]] = np.flatnonzero(place >= 0)
     missing = np.full((1, len(names)), np.nan)
-    others = [name for name in frame.columns if name not in (*names, *keys)]
+    others = [name for name in rest.columns if name not in names]
+    known = {name: of_column.names for name, of_column in texts.items()}
     values = np.concatenate([values.reshape(frame.height, len(names)), missing])
-    return DocumentColumns(names, "document" if query is None else "pair", row, values, others)
+    return DocumentColumns(names, "document" if query is None else "pair", row, as_floats(values), known, others)

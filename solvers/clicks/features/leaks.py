@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,14 +10,17 @@ import polars
 from scipy.stats import binom, rankdata
 
 from ranktune.solvers.clicks.counts import sums
+from ranktune.solvers.clicks.features.categories import category_of, in_order, rates, texts_of, told_by
 from ranktune.solvers.clicks.features.future import Future, drawn
 from ranktune.solvers.clicks.features.history import FEATURES, Known
+from ranktune.solvers.clicks.reading.events import MOST_TEXTS
 from ranktune.solvers.core.arrays import Array, Floats, as_floats, as_ints
+from ranktune.solvers.data.columns.encoding import Age
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources.inspection import MIN_PAIRS, MIN_QUERIES, NEARLY_ALL, POSITION
 from ranktune.solvers.metrics.metrics import parse_metric
 
-OUTCOME, FUTURE, CONSTANT = "outcome", "future", "constant"
+OUTCOME, FUTURE, CONSTANT, TEXT = "outcome", "future", "constant", "text"
 MOST_ROWS = 1_000_000
 """Impressions that are looked at, about: those of some documents, and those of some searches."""
 FOLLOWS = 0.95
@@ -36,7 +39,8 @@ class Leak:
         The column.
     kind : str
         "position": it follows the position within searches; "outcome": the click of its own row sets it; "future": it
-        knows the clicks or impressions that came after it; "constant": it says nothing, and is no leak.
+        knows the clicks or impressions that came after it; "constant": it says nothing, and is no leak, as is "text":
+        it is of text that tune makes no category of.
     reason : str
         Why, as the end of a sentence that begins with the column.
     seemed : float
@@ -54,7 +58,7 @@ class Leak:
 
     def __str__(self) -> str:
         """Return a description."""
-        if self.kind == CONSTANT:
+        if self.kind in (CONSTANT, TEXT):
             return f"{self.name} {self.reason}"
         return (
             f"{self.name} {self.reason} Ranking later searches by it alone seems to bring NDCG@10 {self.seemed:.3f}; "
@@ -63,13 +67,19 @@ class Leak:
 
 
 def leaks(
-    history: Iterable[Known], names: Sequence[str], values: Callable[[Known], Floats], n_impressions: float
+    history: Iterable[Known],
+    names: Sequence[str],
+    values: Callable[[Known], Floats],
+    n_impressions: float,
+    texts: Mapping[str, Array],
 ) -> list[Leak]:
     """Return the leaks among further columns.
 
     Named are columns that say nothing, that follow the position within searches, that the click of the own row sets or
     changes, and that know the chance in the clicks or impressions of their documents, or of queries and documents, over
     the log, its later half, or a day (`future`). A log of fewer than about thirty documents does not tell the last.
+    Text is taken as tune takes it: of a category, what is clicked is told by the rates of clicks of its values in other
+    searches, and the position by the commonest value of each.
 
     Parameters
     ----------
@@ -81,6 +91,8 @@ def leaks(
         Returns them for a window, (n, n_names), NaN where there is none.
     n_impressions : float
         Of the log.
+    texts : mapping of str to ndarray
+        Column -> the texts whose places are its values, and None.
     """
     if not names:
         return []
@@ -95,20 +107,30 @@ def leaks(
     rows, time, of_search, of_document, further, ratios = (np.concatenate(each) for each in zip(*parts, strict=True))
     shown, future = _Searches(rows[of_search]), Future(rows[of_document], time[of_document])
     before = max(map(shown.ndcg, ratios[of_search].T))
+    unknown = float("nan"), before
     found = []
     for name, column in zip(names, further.T, strict=True):
         given = column[~np.isnan(column)]
         if not given.size or not (len(given) < len(column) or given.min() < given.max()):
-            found.append(Leak(name, CONSTANT, "is the same in all impressions.", float("nan"), before))
+            found.append(Leak(name, CONSTANT, "is the same in all impressions.", *unknown))
             continue
         x = np.where(np.isnan(column), np.nextafter(given.min(), -np.inf), column)
-        kind, reason = shown.suspicion(x[of_search])
-        if not kind and _changes_with_clicks(rows[of_document], x[of_document]):
+        value = x
+        if name in texts:
+            taken = category_of(texts_of(column[of_search], texts[name]), shown.search)
+            if not taken.is_usable or len(texts[name]) > MOST_TEXTS:
+                found.append(Leak(name, TEXT, f"is left out: {taken.what}, of which no category is made.", *unknown))
+                continue
+            x = in_order(column, texts[name])
+            value = x if isinstance(taken.kind, Age) else rates(rows, x)
+        kind, reason = shown.suspicion(value[of_search], x[of_search], name in texts)
+        if not kind and _changes_with_clicks(rows[of_document], value[of_document]):
             kind, reason = OUTCOME, "changes with the click of its own row."
         if not kind and (reason := future.reason(x[of_document], len(names))):
             kind = FUTURE
         if kind:
-            found.append(Leak(name, kind, reason, max(shown.ndcg(sign * x[of_search]) for sign in (1.0, -1.0)), before))
+            seemed = max(shown.ndcg(sign * value[of_search]) for sign in (1.0, -1.0))
+            found.append(Leak(name, kind, reason, seemed, before))
     return found
 
 
@@ -119,7 +141,7 @@ class _Searches:
         self.click = rows["click"]
         self.search = as_ints(np.cumsum(np.diff(rows["search"], prepend=rows["search"][:1]) != 0))
         self.sizes = as_floats(np.bincount(self.search))
-        self.place = self._ranks(rows["position"])
+        self.position, self.place = as_ints(rows["position"]), self._ranks(rows["position"])
         self.later = self.search >= len(self.sizes) // 2
         grades = self.click[self.later]
         self.queries = Queries.from_arrays(np.zeros((len(grades), 1)), grades, qid=self.search[self.later])
@@ -130,21 +152,26 @@ class _Searches:
         ranks = frame.select(polars.col("x").rank("average").over("search")).to_series().to_numpy()
         return np.asarray(ranks - (self.sizes[self.search] + 1.0) / 2.0)
 
-    def suspicion(self, x: Floats) -> tuple[str, str]:
-        """Return the kind of leak that a column is within searches and why, two empty texts if it is none."""
+    def suspicion(self, x: Floats, level: Floats, is_text: bool) -> tuple[str, str]:
+        """Return the kind of leak that a column is within searches and why, two empty texts if it is none.
+
+        level is the column itself, x what it is ranked by.
+        """
         ranks, clicked = self._ranks(x), self.click > 0.0
         ordered = len(np.unique(self.search[(ranks != 0.0) & (self.place != 0.0)]))
         size = float(np.sqrt((ranks @ ranks) * (self.place @ self.place)))
         follows = float(ranks @ self.place) / max(size, 1.0)
         if ordered >= MIN_QUERIES and abs(follows) >= FOLLOWS:
             return POSITION, f"follows the position within searches (rank correlation {follows:.3f})."
+        if is_text and ordered >= MIN_QUERIES and (told := told_by(level, self.position)) >= FOLLOWS:
+            return POSITION, f"is told by the position: it errs {1.0 - told:.0%} as often as the commonest value."
         hits = sums(self.search, clicked.astype(float), len(self.sizes))
         pairs = float((hits * (self.sizes - hits)).sum())
         agreement = 0.5 + abs(ranks[clicked].sum()) / max(pairs, 1.0)
         if pairs >= MIN_PAIRS and agreement >= NEARLY_ALL:
             return OUTCOME, f"alone tells what is clicked in a search in {agreement:.1%} of the pairs."
-        levels, counts = np.unique(x, return_counts=True)
-        given = x != levels[counts.argmax()]
+        levels, counts = np.unique(level, return_counts=True)
+        given = level != levels[counts.argmax()]
         n, n_clicked = int(given.sum()), int(clicked[given].sum())
         if n_clicked >= NEARLY_ALL * n and binom.sf(n_clicked - 1, n, clicked.mean()) < CHANCE:
             return OUTCOME, "has more than its commonest value only where something was clicked."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -38,6 +38,7 @@ class Runs:
         self.folder = Path(tempfile.mkdtemp(prefix="ranktune-as-of-"))
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.further_names: tuple[str, ...] = ()
+        self.further_texts: Mapping[str, Sequence[str]] = {}
         self.n_runs = n_searches = 0
         for batch in log:
             if batch.time is None:
@@ -45,7 +46,7 @@ class Runs:
                     "the log has no times, so that nothing says what was known before an impression. Name the column "
                     "of times: columns={'time': 'NAME'}."
                 )
-            self.further_names = tuple(batch.further_names)
+            self.further_names, self.further_texts = tuple(batch.further_names), batch.further_texts
             search, first = searches(batch)
             shown = np.empty(len(search), [*((key, np.int64) for key in _KEYS), ("click", np.float64), *self._further])
             for name in (*_KEYS[1:3], *_KEYS[4:], "click"):

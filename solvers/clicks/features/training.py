@@ -10,16 +10,19 @@ import numpy as np
 import polars
 
 from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.features.categories import texts_of
 from ranktune.solvers.clicks.features.documents import DocumentColumns, read_documents
 from ranktune.solvers.clicks.features.history import FEATURES, History, Known
 from ranktune.solvers.clicks.features.leaks import leaks
 from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.judgments import check_ending
 from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.columns.roles import DOCUMENT_WEIGHT, POSITION
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.frames import from_frame
 
 KEYS = ("qid", "document", "grade", DOCUMENT_WEIGHT, POSITION)
 
@@ -41,7 +44,7 @@ class Training:
     gap, half_life : str or float, default="1h", "7d"
         See History.
     documents : str or Path, optional
-        A table of documents, or of documents for queries, whose columns of numbers become features too.
+        A table of documents, or of documents for queries, whose columns become features too.
     clip : float, default=10
         The largest weight.
     keep : collection of str, default=()
@@ -52,7 +55,8 @@ class Training:
     leaks : list of Leak
         The further columns that a ranker may not learn from.
     feature_names : list of str
-        `FEATURES`, and the further columns that are left.
+        `FEATURES`, and the further columns that are left; those of text are written as text, of which tune makes
+        categories.
     clipped : float
         Share of the weight of clicks, before it, at positions whose weight was clipped.
     left_out : int
@@ -92,11 +96,16 @@ class Training:
         self.history, self.examination, self.clip = History(log, gap=gap, half_life=half_life), examination, clip
         counts = self.history.counts
         self._documents: DocumentColumns | None = None if documents is None else read_documents(documents, counts)
-        names = [*self.history.runs.further_names, *(self._documents.names if self._documents else ())]
+        runs, table = self.history.runs, self._documents
+        names = [*runs.further_names, *(table.names if table else ())]
+        self._texts = {
+            name: np.array([*texts, None], dtype=object)
+            for name, texts in {**runs.further_texts, **(table.texts if table else {})}.items()
+        }
         twice = next((name for name in names if [*KEYS, *FEATURES, *names].count(name) > 1), None)
         if twice is not None:
             raise DataError(f"two columns of the training table would be called {twice!r}. Rename one of them.")
-        self.leaks = leaks(self.history, names, self._further, float(counts.shown.sum()))
+        self.leaks = leaks(self.history, names, self._further, float(counts.shown.sum()), self._texts)
         suspect = [leak.name for leak in self.leaks]
         for name in keep:
             if name not in suspect:
@@ -131,7 +140,11 @@ class Training:
             keys = dict(zip(KEYS, (rows["search"], documents, click, weight, rows["position"]), strict=True))
             features = np.concatenate([window.features, self._further(window)[:, self._kept]], axis=1)[known]
             columns = dict(zip(self.feature_names, features.T, strict=True))
-            yield polars.DataFrame({**keys, **columns}, nan_to_null=True)
+            texts = {
+                name: polars.Series(texts_of(columns[name], self._texts[name]), dtype=polars.String)
+                for name in self._texts.keys() & columns.keys()
+            }
+            yield polars.DataFrame({**keys, **columns, **texts}, nan_to_null=True)
 
     def write(self, path: str | Path) -> None:
         """Write the table as Parquet or csv, by the ending of path, part by part.
@@ -139,8 +152,7 @@ class Training:
         Raises ParameterError on another ending, OSError where the file cannot be written.
         """
         path = Path(path)
-        if path.suffix not in (".parquet", ".csv"):
-            raise ParameterError(f"{path}: the table is written as .parquet or .csv, by the ending of the name.")
+        check_ending(path, "the table is")
         atomic_write(path, self._write_parquet if path.suffix == ".parquet" else self._write_csv)
 
     def _write_parquet(self, file: BinaryIO) -> None:
@@ -158,24 +170,17 @@ class Training:
             frame.write_csv(file, include_header=not number)
 
     def queries(self) -> Queries:
-        """Return the table in memory."""
-        frame = polars.concat(self.frames())
-        return Queries.from_arrays(
-            frame.select(self.feature_names).cast(polars.Float64).fill_null(np.nan).to_numpy(),
-            frame["grade"].to_numpy(),
-            qid=frame["qid"].to_numpy(),
-            document_ids=frame["document"].to_list(),
-            feature_names=self.feature_names,
-            document_weights=frame[DOCUMENT_WEIGHT].to_numpy(),
-            positions=frame[POSITION].to_numpy(),
-        )
+        """Return the table in memory, with features as tune makes them of its columns."""
+        return from_frame(polars.concat(self.frames()), document_weight=DOCUMENT_WEIGHT, position=POSITION)
 
     @property
     def remarks(self) -> Sequence[str]:
         """What was left out and why, and the share of clicks whose weight was clipped."""
         found = [f"Left out: {leak}" if leak.name not in self.feature_names else f"Kept: {leak}" for leak in self.leaks]
         if self._documents is not None and self._documents.others:
-            found.append(f"Columns of documents that hold no numbers are left out: {listed(self._documents.others)}.")
+            found.append(
+                f"Columns of documents without numbers or text are left out: {listed(self._documents.others)}."
+            )
         if self.left_out:
             found.append(f"{self.left_out:,} impressions are at positions of unknown examination, and are left out.")
         found.append(

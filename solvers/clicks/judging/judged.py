@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from ranktune.solvers.clicks.counts import Counts
-from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.examination import WIDEST, Examination
 from ranktune.solvers.clicks.fitted import FittedClicks
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.judging.agreement import Agreement, agreement
@@ -68,6 +68,7 @@ class JudgedLog:
         rows = zip(
             *(values.tolist() for values in (examined.position, examined.value, examined.low, examined.high)),
             examined.known.tolist(),
+            examined.status,
             strict=True,
         )
         later, agreed = self.later, self.agreement
@@ -78,8 +79,9 @@ class JudgedLog:
                 "low": float(low),
                 "high": float(high),
                 "known": bool(known),
+                "status": str(status),
             }
-            for place, value, low, high, known in rows
+            for place, value, low, high, known, status in rows
         ]
         values: Json = {
             "model": self.model,
@@ -135,6 +137,12 @@ def judged(
     if given is not None:
         others = _every(counts, propensities, say, but=model)[0]
         agreed = agreement({name: found.judgments() for name, found in {model: chosen, **others}.items()}, given)
+    untold = int((chosen.examination.known & ~chosen.examination.told).sum())
+    if untold:
+        remarks.append(
+            f"{untold} positions are not told apart by {model}: the ends of their intervals differ by more than a "
+            f"factor of {WIDEST:g}. Intervals of the judgments of what was seen there are wide too."
+        )
     remarks += _on_models(model, later)
     return JudgedLog(model, judgments, chosen.examination, later, agreed, log.account, remarks)
 

@@ -86,7 +86,7 @@ class ClickLog:
         until : str, int or datetime, optional
             The time beyond which times are in the future, by default a day from now.
         further : bool, default=False
-            Whether the numbers in all other columns are read too. A column counts as one of numbers by the first rows.
+            Whether all other columns are read too, numbers and text. The first rows tell which a column is.
 
         Raises
         ------
@@ -156,6 +156,7 @@ class ClickLog:
             search=as_ints(rows["search"].to_numpy().view(np.int64)),
             further=as_floats(rows.select(further).to_numpy()) if further else None,
             further_names=store.further,
+            further_texts={name: texts.names for name, texts in store.texts.items()},
         )
 
     def _pass(self) -> tuple[Account, Seen]:
@@ -169,6 +170,11 @@ class ClickLog:
     def has_times(self) -> bool:
         """Whether events have times."""
         return self._rules.has_time
+
+    @property
+    def columns(self) -> dict[str, list[str]]:
+        """Role -> the columns that were taken for it."""
+        return {role: list(names) for role, names in self._store.columns.items()}
 
     @property
     def account(self) -> Account:

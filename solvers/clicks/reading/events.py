@@ -9,7 +9,7 @@ import polars
 from polars import col
 
 from ranktune.solvers.clicks.reading.roles import KINDS, amounts
-from ranktune.solvers.clicks.reading.store import FURTHER, IMPRESSION, NO_TIME, NONE, QUERY, RESULT, Store
+from ranktune.solvers.clicks.reading.store import FURTHER, IMPRESSION, NO_TIME, NONE, QUERY, RESULT, Names, Store
 from ranktune.solvers.clicks.reading.times import is_number, milliseconds
 
 Roles = Mapping[str, Sequence[str]]
@@ -19,6 +19,8 @@ UNWEIGHTED = "an action without a weight: "
 DAY = 86_400_000
 _FARTHEST = 10**9
 """A position beyond is counted as this one, which is above any page."""
+MOST_TEXTS = 10_000
+"""Different values beyond which a further column of text is none of categories."""
 _AMOUNT = {"true": "1", "false": "0", "True": "1", "False": "0"}
 
 
@@ -27,6 +29,9 @@ def add_events(frame: polars.DataFrame, roles: Roles, weights: Mapping[str, floa
     for role, names in roles.items():
         store.columns.setdefault(role, {}).update(dict.fromkeys(names))
     kinds = [kind for kind in amounts(weights) if kind in roles]
+    single = {name for role, names in roles.items() if role != "results" for name in names}
+    nested = [name for name in single if frame.schema[name].is_nested()]
+    frame = frame.with_columns(polars.lit(None, polars.String).alias(name) for name in nested)
     texts = frame.select(
         *(_text(frame, roles, role).alias(role) for role in ("document", "position", "source", "propensity")),
         (_text(frame, roles, "query") if "query" in roles or _joined(roles) else polars.lit("")).alias("query"),
@@ -35,7 +40,14 @@ def add_events(frame: polars.DataFrame, roles: Roles, weights: Mapping[str, floa
         _kind(frame, roles).alias("kind"),
         *(_number(roles[kind][0]).alias(f"amount {kind}") for kind in kinds),
         _results(frame, roles).alias("results"),
-        *(number_or_nan(frame, name).alias(FURTHER + name) for name in store.further),
+        *(
+            (
+                _text(frame, {name: [name]} if name in frame.columns else {}, name)
+                if name in store.texts
+                else number_or_nan(frame, name)
+            ).alias(FURTHER + name)
+            for name in store.further
+        ),
     )
     time = milliseconds(frame[roles["time"][0]]) if "time" in roles else polars.Series([None] * frame.height)
     given = frame[roles["time"][0]].is_not_null() if "time" in roles else polars.repeat(False, frame.height, eager=True)
@@ -114,6 +126,24 @@ def numbers_in(frame: polars.DataFrame) -> list[str]:
     return [name for name in flat if 0 < numbers[name].item() == given[name].item()]
 
 
+def texts_in(frame: polars.DataFrame) -> list[str]:
+    """Return the columns that hold text, and not only numbers."""
+    flat = [name for name, kind in frame.schema.items() if not kind.is_nested()]
+    given = frame.select((col(name).cast(polars.String) != "").sum() for name in flat)
+    return [name for name in flat if given[name].item() and name not in numbers_in(frame)]
+
+
+def codes(column: polars.Series, names: Names) -> polars.Series:
+    """Return the numbers of the values of a column of text as floats, nan where it is null.
+
+    There are none once the column has more different values than a category can have.
+    """
+    if len(names.names) > MOST_TEXTS:
+        return polars.repeat(float("nan"), len(column), eager=True)
+    numbers = names.numbered(column).cast(polars.Float64)
+    return numbers.set(numbers == NONE, float("nan"))
+
+
 def _results(frame: polars.DataFrame, roles: Roles) -> polars.Expr:
     names = [name for name in roles.get("results", ()) if isinstance(frame.schema[name], polars.List)]
     none = polars.lit(None, dtype=polars.List(polars.String))
@@ -171,6 +201,7 @@ def _add(
         col("place").fill_null(NONE).fill_nan(NONE).clip(NONE, _FARTHEST).alias("position"),
         col("time").fill_null(NO_TIME),
         click.alias("click"),
+        *(codes(events[FURTHER + name], names).alias(FURTHER + name) for name, names in store.texts.items()),
         col("chance").fill_null(float("nan")).alias("propensity"),
     )
     clicked = events["kind"] == "click"

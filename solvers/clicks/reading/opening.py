@@ -11,10 +11,10 @@ import polars
 from polars import col
 
 from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_in
+from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_in, texts_in
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
 from ranktune.solvers.clicks.reading.sources import Every, frames
-from ranktune.solvers.clicks.reading.store import CLICK, NONE, Store
+from ranktune.solvers.clicks.reading.store import CLICK, NONE, Names, Store
 from ranktune.solvers.core.arrays import Mask
 from ranktune.solvers.core.checks import check_not_negative
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
@@ -42,7 +42,8 @@ def read_store(
     paths: Sequence[Path], columns: Mapping[str, str], weights: Mapping[str, float], now: int, *, further: bool
 ) -> Store:
     """Return the events in files. Raises DataError for what cannot be read, and a column that is in none of them."""
-    store = Store(_parts(paths), _further(paths, columns, weights) if further else ())
+    numbers, texts = _further(paths, columns, weights) if further else ((), ())
+    store = Store(_parts(paths), (*numbers, *texts), {name: Names() for name in texts})
     read = wanted(columns, weights) | {name.lower() for name in store.further}
     names: dict[str, None] = {}
     for path in paths:
@@ -58,14 +59,18 @@ def read_store(
     return store
 
 
-def _further(paths: Sequence[Path], columns: Mapping[str, str], weights: Mapping[str, float]) -> tuple[str, ...]:
-    """Return the other columns that hold numbers, by the first rows of each file."""
-    names: dict[str, None] = {}
+def _further(
+    paths: Sequence[Path], columns: Mapping[str, str], weights: Mapping[str, float]
+) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the other columns that hold numbers, and those that hold text, by the first rows of each file."""
+    numbers, texts = dict[str, None](), dict[str, None]()
     for path in paths:
         frame = next(frames(path, Every(wanted(columns, weights)), Account()), polars.DataFrame())
         used = {name for group in roles_of(frame.columns, columns, weights).values() for name in group}
-        names |= dict.fromkeys(name for name in numbers_in(frame) if name not in used)
-    return tuple(names)
+        rest = frame.select(name for name in frame.columns if name not in used)
+        numbers |= dict.fromkeys(numbers_in(rest))
+        texts |= dict.fromkeys(name for name in texts_in(rest) if name not in numbers)
+    return list(numbers), [name for name in texts if name not in numbers]
 
 
 def _parts(paths: Sequence[Path]) -> int:

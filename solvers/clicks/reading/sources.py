@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import polars
 
 from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.clicks.reading.json_lines import BLOCK, JsonLines
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.grammar import json_of
 from ranktune.solvers.data.readers.formats import READERS, ending, first_line
-from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 from ranktune.solvers.data.readers.tables.delimited import dialect_of
 
-Record: TypeAlias = Mapping[str, object]
-
 ROWS = 1 << 16
-BLOCK = 2 << 20
-"""Rows of a Parquet file and bytes of a text file that are read at a time."""
-_ACTIONS = {"index", "create", "update", "delete"}
+"""Rows of a Parquet file that are read at a time."""
 
 
 @dataclass(frozen=True)
@@ -142,58 +136,4 @@ def _field(frame: polars.DataFrame, name: str) -> polars.Expr:
 
 
 def _json(path: Path, wanted: Collection[str], account: Account) -> Iterator[polars.DataFrame]:
-    above = {name[:end] for name in wanted for end, sign in enumerate(name) if sign == "."}
-    for block in line_blocks(Position(path), size=BLOCK):
-        records = list(_records(block.tobytes(), account))
-        if records:
-            columns = dict(_columns(records, "", wanted, above))
-            yield polars.DataFrame(columns) if columns else polars.DataFrame({"": [None] * len(records)})
-
-
-def _records(block: bytes, account: Account) -> Iterator[Record]:
-    """Yield the events and queries in the lines of a block."""
-    try:
-        lines: Sequence[str | bytes] = block.decode().split("\n")
-    except UnicodeDecodeError:  # the lines that are at fault are counted one by one
-        lines = block.split(b"\n")
-    for line in lines[:-1]:
-        account.lines += 1
-        try:
-            record = json_of(line)
-        except (ValueError, RecursionError):
-            record = None
-        if not line.strip():
-            account.other["empty lines"] += 1
-        elif not isinstance(record, dict):
-            account.left_out["no JSON object"] += 1
-        elif len(record) == 1 and _ACTIONS.issuperset(record):
-            account.other["actions of a bulk request"] += 1
-        else:
-            yield record["_source"] if isinstance(record.get("_source"), dict) else record
-
-
-def _columns(
-    records: Sequence[Record], prefix: str, wanted: Collection[str], above: Collection[str]
-) -> Iterator[tuple[str, polars.Series]]:
-    """Yield the columns that are wanted, those of inner objects by names with dots."""
-    for name in dict.fromkeys(name for names in {tuple(record) for record in records} for name in names):
-        path = f"{prefix}{name}"
-        values = [record.get(name) for record in records]
-        if path.lower() in above and any(isinstance(value, dict) for value in values):
-            inner = [value if isinstance(value, dict) else {} for value in values]
-            yield from _columns(inner, f"{path}.", wanted, above)
-        if path.lower() in wanted:
-            yield path, _series(values)
-
-
-def _series(values: Sequence[object]) -> polars.Series:
-    """Return values as text, or lists of text where one is a list; objects are null."""
-    if any(isinstance(value, list) for value in values):
-        lists = [[str(item) for item in value] if isinstance(value, list) else None for value in values]
-        return polars.Series(lists, dtype=polars.List(polars.String))
-    texts = [value if value is None or isinstance(value, str) else _text(value) for value in values]
-    return polars.Series(texts, dtype=polars.String)
-
-
-def _text(value: object) -> str | None:
-    return None if isinstance(value, dict) else str(value)
+    return JsonLines(wanted, account).frames(path)

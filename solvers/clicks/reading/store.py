@@ -103,10 +103,14 @@ class Sessions:
 
 @dataclass
 class Store:
-    """All of a log that was read: its rows in files by parts, the names, and what is known once all is read."""
+    """All of a log that was read: its rows in files by parts, the names, and what is known once all is read.
+
+    further: other columns, those of numbers and the keys of texts, which have the numbers of their values.
+    """
 
     parts: int
     further: tuple[str, ...] = ()
+    texts: dict[str, Names] = field(default_factory=dict)
     account: Account = field(default_factory=Account)
     queries: Names = field(default_factory=Names)
     documents: Names = field(default_factory=Names)

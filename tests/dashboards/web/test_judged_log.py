@@ -29,8 +29,9 @@ def test_panels_show_what_is_known(tmp_path: Path) -> None:
     payload = payload_of(text)
     panels = {panel["key"]: panel["table"]["rows"] for panel in payload["views"][0]["panels"]}
     assert payload["foot"].startswith("Made by RankTune") and payload["study"]["title"] == "mine.csv"
-    positions, values, *_ = zip(*panels["examination"], strict=True)
+    positions, values, _, _, status = zip(*panels["examination"], strict=True)
     assert positions == (1, 2, 7) and values[0] == 1.0 and values[2] is None
+    assert status == ("known", "known", "unknown")
     assert values[1] == pytest.approx(float(result.examination.value[1]))
     assert result.later is not None
     assert panels["losses"] == [[name, row.loss, row.low, row.high] for name, row in result.later.losses.items()]

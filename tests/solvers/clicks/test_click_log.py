@@ -12,7 +12,7 @@ import numpy as np
 import polars
 import pytest
 
-from ranktune.solvers.clicks.reading import opening
+from ranktune.solvers.clicks.reading import json_lines, opening
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.clicks.reading.times import milliseconds, time_of
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -64,6 +64,7 @@ def test_every_form_of_a_log_gives_what_a_reader_by_hand_finds(
     form: str, parts: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(opening, "PART", parts)
+    monkeypatch.setattr(json_lines, "BLOCK", min(parts, 1 << 20))
     events = random_events(len(form))
     log = ClickLog.open(*files_of(form, events, tmp_path), weights=WEIGHTS)
     expected, fates = by_hand(events, WEIGHTS)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import ArrowInvalid
 
+from ranktune.solvers.clicks.reading import json_lines
 from ranktune.solvers.clicks.reading.account import Account
 from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.columns.grammar import json_of
 from tests.support.click_logs import BASE, Event, impressions, iso, written
 
 GOOD: Event = {
@@ -95,6 +99,64 @@ def test_lines_that_are_no_rows_are_counted(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes() + b'{"query"\n[1]\n\n{"query": "\xff"}\n' + b"[" * 100_000 + b"\n")
     account = ClickLog.open(path).account
     assert account.left_out == {"no JSON object": 4} and account.counted == account.lines == 7
+
+
+USUAL = [
+    {
+        **GOOD, "user": f"u{k}", "doc_id": k % 7, "rank": 1 + k % 7, "click": k % 2,
+        "price": k + 0.5, "new": k > 4, "tags": ["x"], "at": None,
+    }
+    for k in range(36)
+]  # fmt: skip
+STRANGE = [
+    *(b'{"query":"q","doc_id":"d","rank":1,"click":0,%s}' % end for end in (
+        b'"rank":2', b'"rank":null', b'"r\\u0061nk":1', b'"x":{"y":1,"y":2}', b'"x":01', b'"x":1.', b'"x":"\\ud800"',
+        b'"x":"\t"', b'"x":"\xff"', b'"x":NaN', b'"user":"\\u00e9"', b'"user":7', b'"user":7.0', b'"user":1e400',
+        b'"user":true', b'"user":123456789012345678901', b'"user":["x"]', b'"user":{"y":1}', b'"USER":"u9"',
+        b'"session_id":null', b'"session_id":"s"', b'"price":3', b'"price":3.0', b'"price":"3"', b'"new":1',
+        b'"tags":[1]', b'"at":"x"', b'"at":{"y":1}',
+    )),
+    b"{}", b'{"query":"q"} {"query":"q"}', b'{"query":"q",\n"rank":1}', b'{"index":{}}', b'{"_source":"x"}', b"", b"1",
+    b'{"index":{"_id":"1","_id":"2"}}', b'{"_source":{"query":"q","doc_id":"x","rank":1,"click":1}}', b' {"query":"q"}',
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", STRANGE)
+def test_lines_are_read_as_one_by_one(line: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow reads most blocks, and is not let to in the end."""
+    path = written(tmp_path / "log.jsonl", USUAL)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:25], line, b"\n", *lines[25:]]))
+    monkeypatch.setattr(json_lines, "BLOCK", 1 << 10)
+    decoded, found = list[str | bytes](), []
+
+    def decode(text: str | bytes) -> object:
+        decoded.append(text)
+        return json_of(text)
+
+    monkeypatch.setattr("ranktune.solvers.clicks.reading.json_lines.json_of", decode)
+    for by_line in (False, True):
+        log = ClickLog.open(path, columns={"session": "user"}, further=True)
+        batches = list(log)
+        sessions = Counter(batch.sessions[s] for batch in batches for s in batch.session)
+        further = sorted(repr(row) for batch in batches if batch.further is not None for row in batch.further.tolist())
+        found.append((impressions(log), sessions, further, log.account))
+        assert (len(decoded) > len(lines)) == by_line
+        monkeypatch.setattr("pyarrow.json.read_json", refused)
+        decoded.clear()
+    assert further and found[0] == found[1]
+
+
+def test_lists_and_objects_are_no_text(tmp_path: Path) -> None:
+    """Also where a whole block has them, as here the second file."""
+    path, faulty = written(tmp_path / "log.jsonl", [GOOD, CLICKED]), tmp_path / "faulty.jsonl"
+    for fault, reason in (({"time": [7]}, "no time"), ({"doc_id": {"x": 7}}, "no document")):
+        account = ClickLog.open(path, written(faulty, [{**GOOD, **fault}])).account
+        assert account.left_out == {reason: 1}
+
+
+def refused(*_: object) -> None:
+    raise ArrowInvalid("of a test")
 
 
 @pytest.mark.parametrize("clicks", [30, 60])

@@ -205,3 +205,19 @@ def test_a_log_that_tells_nothing_is_an_error() -> None:
         Examination.given({1: 0.0})
     single = PositionBased().fit(counted([(0, 0, 3, 100, 20), (0, 1, 3, 100, 10)]))
     assert single.judgments().relevance == pytest.approx([0.2, 0.1], abs=0.06)
+
+
+def test_trust_tells_no_position_whose_documents_are_alike() -> None:
+    """As many clicks, but documents of one relevance in each position below: its slope passes for its offset."""
+    told = {}
+    for spread in (0.3, 0.005):
+        rows = []
+        for k, position in enumerate((1, 2)):
+            up, down = (0.9, 0.1) if k == 0 else (0.5, 0.05)
+            for document, attraction in enumerate(0.4 + spread * np.linspace(-1.0, 1.0, 40)):
+                rows.append((0, document, position, 20_000, 20_000 * (down + (up - down) * attraction)))
+        examination = TrustBias().fit(counted(rows)).examination
+        told[spread] = examination.status[1]
+        if told[spread] == "known":
+            assert examination.value[1] == pytest.approx(0.45 / 0.8, rel=0.05)
+    assert told == {0.3: "known", 0.005: "not told apart"}

@@ -83,7 +83,10 @@ def clicks(
 ) -> None:
     """Judge the log; print what is known of it, or everything as JSON."""
     from ranktune.judging import clicks
+    from ranktune.solvers.clicks.judgments import check_ending
 
+    if report is not None:
+        check_ending(report, "the report is", (".html", ".htm"))
     result = clicks(
         *logs,
         output=output,
@@ -182,8 +185,8 @@ def _examination(examined: Examination, model: str) -> RenderableType:
     shown = np.unique(np.geomspace(1, n, SHOWN).round().astype(int)) - 1 if n > SHOWN else np.arange(n)
     rows = table(("position",), ("examination", "95%"))
     for k in shown.tolist():
-        known = (f"{examined.value[k]:.4f}", _to(float(examined.low[k]), float(examined.high[k])))
-        rows.add_row(str(examined.position[k]), *(known if examined.known[k] else ("unknown", "")))
+        told = (f"{examined.value[k]:.4f}", _to(float(examined.low[k]), float(examined.high[k])))
+        rows.add_row(str(examined.position[k]), *(told if examined.told[k] else (examined.status[k], "")))
     return titled(f"Examination by {model}, relative to the first position", rows)
 
 

@@ -124,7 +124,8 @@ def test_numbers_in_further_columns_are_read(tmp_path: Path) -> None:
     rows[2]["price"] = ""
     for name in ("log.csv", "log.jsonl"):
         (batch,) = ClickLog.open(written(tmp_path / name, rows), further=True)
-        assert batch.further_names == ("price",) and batch.further is not None
+        assert batch.further_names == ("price", "name") and batch.further is not None
+        assert batch.further_texts == {"name": ["a1"]} and not batch.further[:, 1].any()
         np.testing.assert_array_equal(batch.further[:, 0], [0.0, 1.5, np.nan, 4.5, 6.0, 7.5])
 
 

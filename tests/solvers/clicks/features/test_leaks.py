@@ -21,7 +21,7 @@ def further(known: Known) -> Floats:
 
 
 def found(log: Impressions) -> list[Leak]:
-    return leaks(History([log]), log.further_names, further, float(len(log.query)))
+    return leaks(History([log]), log.further_names, further, float(len(log.query)), {})
 
 
 OTHERS = [(seed, users) for users in (Users("cascade"), Users("trust", noise=0.02)) for seed in range(3)]

@@ -15,6 +15,7 @@ from ranktune.solvers.clicks.features.history import FEATURES, History
 from ranktune.solvers.clicks.features.training import Training
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.reading.click_log import ClickLog
+from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.readers.frames import from_frame
 from ranktune.studies.clicks.simulation import Users
@@ -59,18 +60,23 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
         }
     ).with_columns(polars.col("time") + 3_000 * DAY)  # fmt: skip
     rows.write_csv(tmp_path / "log.csv")
-    documents = polars.DataFrame({"doc_id": range(0, 250, 2), "price": np.arange(0, 250, 2) / 8.0, "title": "text"})
+    brands, ids = ["ash", "oak", "elm", "yew"], np.arange(0, 250, 2)
+    documents = polars.DataFrame({"doc_id": ids, "price": ids / 8.0, "brand": [brands[k % 4] for k in ids // 2]})
+    documents = documents.with_columns(title=polars.format("the title of {}", "doc_id"))
     documents.write_csv(tmp_path / "documents.csv")
     log = ClickLog.open(tmp_path / "log.csv", further=True)
     fitted = PositionBased().fit(Counts.of(log))
     training = Training(log, fitted.examination, gap="2h", documents=tmp_path / "documents.csv", keep=["ctr"])
-    assert training.feature_names == [*FEATURES, "ctr", "price"]
-    assert any("title" in remark for remark in training.remarks)
+    assert training.feature_names == [*FEATURES, "ctr", "price", "brand", "title"]
+    assert any(remark.startswith("Left out: name is the same") for remark in training.remarks)
     training.write(tmp_path / f"table.{suffix}")
     read = getattr(polars, f"read_{suffix}")(tmp_path / f"table.{suffix}")
     with pytest.warns(RankTuneWarning, match=r"document '?177'? is in query 1052 twice"):  # as the log has it
         queries = from_frame(read, document_weight="document_weight", position="position")
-    expected = training.queries()
+    with pytest.warns(RankTuneWarning, match="twice"):
+        expected = training.queries()
+    category = {"brand:missing", *(f"brand={name}" for name in brands)}
+    assert {name for name in queries.feature_names or () if name.startswith("brand")} == category
     with pytest.raises(DataError, match='role: document_weight="document_weight"'):
         from_frame(read)
     with pytest.raises(DataError, match="'position' would become a feature, and it tells the old ranking"):
@@ -80,16 +86,49 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     for name in ("grades", "document_weights", "positions", "starts"):
         np.testing.assert_allclose(getattr(queries, name), getattr(expected, name))
     ids = np.asarray(expected.document_ids).astype(int)
-    prices = np.asarray(expected.features)[:, -1]
+    features = dict(zip(expected.feature_names or (), np.asarray(expected.features).T, strict=True))
+    np.testing.assert_array_equal(features["brand=oak"], (ids % 8 == 2).astype(float))
+    prices = features["price"]
     np.testing.assert_array_equal(prices, np.where(ids % 2, np.nan, ids / 8.0))
     by_query = documents.rename({"doc_id": "document"}).join(polars.DataFrame({"query": [0, 1]}), how="cross")
     by_query.with_columns(polars.col("price") + polars.col("query")).write_parquet(tmp_path / "pairs.parquet")
     pairs = Training(log, fitted.examination, documents=tmp_path / "pairs.parquet", gap="2h")
-    queries = pairs.queries()
+    with pytest.warns(RankTuneWarning, match="twice"):
+        queries = pairs.queries()
     (known,) = pairs.history
     names = np.array([int(name) for name in pairs.history.counts.queries])[known.rows["query"]]
     expected_price = np.where((names < 2) & (ids % 2 == 0), ids / 8.0 + names, np.nan)
-    np.testing.assert_array_equal(np.asarray(queries.features)[:, -1], expected_price)
+    price = list(queries.feature_names or ()).index("price")
+    np.testing.assert_array_equal(np.asarray(queries.features)[:, price], expected_price)
+
+
+def test_text_is_a_category_or_is_left_out_by_the_reason(tmp_path: Path) -> None:
+    """Buckets of the rank, what a click sets, rates that later clicks make, and texts that are ids are left out."""
+    generator, n = np.random.default_rng(0), len(LOG.query)
+    rates = np.asarray(LOG.further)[:, list(LOG.further_names).index("document_rate")]
+    columns: dict[str, Array] = {
+        "colour": generator.choice(["red", "green", "blue"], 250)[LOG.document],
+        "shelf": generator.choice(["new", "old"], n),
+        "place": np.array(["above", "middle", "low"])[np.searchsorted([3, 6], LOG.position - 0.5) % 3],
+        "state": np.where(LOG.click > 0, "bought", "seen"),
+        "mostly": np.where((LOG.click > 0) & (generator.random(n) < 0.5), "opened", "none"),
+        "rate": np.array([f"{rate:.4f} a view" for rate in rates]),
+        "token": np.array([f"t{number}" for number in range(n)]),
+    }
+    texts = {name: np.unique(column, return_inverse=True) for name, column in columns.items()}
+    log = replace(
+        LOG, further=np.column_stack([code.astype(float) for _, code in texts.values()]), further_names=tuple(texts),
+        further_texts={name: names.tolist() for name, (names, _) in texts.items()},
+    )  # fmt: skip
+    training = Training([log], HALVING)
+    assert {leak.name: leak.kind for leak in training.leaks} == {
+        "place": "position", "state": "outcome", "mostly": "outcome", "rate": "future", "token": "text",
+    }  # fmt: skip
+    frame = polars.concat(training.frames())
+    (known,) = History([log])
+    kept = np.isin(known.rows["position"], [1, 2, 4, 8, 10])
+    assert frame["colour"].to_list() == texts["colour"][0][known.rows["further"][kept, 0].astype(int)].tolist()
+    assert all((f"{leak.seemed:.3f}" in str(leak)) == (leak.kind != "text") for leak in training.leaks)
 
 
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
