@@ -24,6 +24,11 @@ from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.values import Weights, document_weights_of, numeric, query_weights_of
 
+CLICK_COLUMNS = ("ips", "snips", "dr", "examination", "share")
+"""Of Queries.clicks: the gain of each document by three estimates, in clicks a search at the first position; the
+examination of the k-th rank beside the k-th document of a query, since a column holds a number a document; and, the
+same for all documents of a query, its searches in the log relative to their mean, NaN where it has none."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries:
@@ -60,6 +65,8 @@ class Queries:
         feature has one.
     baseline : ndarray of shape (n_documents,) or None, default=None
         Scores of a ranking that models are compared with, NaN where it has none.
+    clicks : ndarray of shape (n_documents, 5) or None, default=None
+        What a click log tells of any ranking, with the columns CLICK_COLUMNS; None without one.
     features_checked : bool, default=False
         Whether the features are rows of features that were checked, so that their values are not looked at again.
 
@@ -91,6 +98,7 @@ class Queries:
     document_weights: Floats | None = None
     monotone: Ints | None = None
     baseline: Floats | None = None
+    clicks: Floats | None = None
     features_checked: InitVar[bool] = False
 
     def __post_init__(self, features_checked: bool) -> None:
@@ -264,7 +272,7 @@ class Queries:
         if self.is_sparse:  # the width of the index type says nothing about the data
             parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
             digest.update(f"{self.features.shape}".encode())
-        weights = [part for part in (self.query_weights, self.document_weights) if part is not None]
+        weights = [part for part in (self.query_weights, self.document_weights, self.clicks) if part is not None]
         for part in (*parts, self.grades, self.starts, *weights):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(np.ascontiguousarray(part).data)
@@ -281,7 +289,7 @@ class Queries:
 
     def part(self, queries: Ints | slice, documents: Ints | slice, starts: Ints, features: Features) -> Queries:
         """Return some of the queries, whose documents have the given starts and features, not looked at again."""
-        names = ("document_ids", "document_weights", "baseline")
+        names = ("document_ids", "document_weights", "baseline", "clicks")
         by_document = {name: values[documents] for name in names if (values := getattr(self, name)) is not None}
         return replace(
             self,
@@ -373,6 +381,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     weighted = any(part.query_weights is not None for part in parts)
     weights = np.concatenate([part.weight_of_query for part in parts]) if weighted else None
     known = [np.full(part.n_documents, np.nan) if part.baseline is None else part.baseline for part in parts]
+    logged = [part.clicks for part in parts if part.clicks is not None]
     return Queries(
         features,
         grades,
@@ -386,6 +395,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         document_weights=_joined_weights(parts),
         monotone=next((part.monotone for part in parts if part.monotone is not None), None),
         baseline=np.concatenate(known) if any(part.baseline is not None for part in parts) else None,
+        clicks=np.concatenate(logged) if len(logged) == len(parts) else None,
     )
 
 

@@ -1,7 +1,7 @@
 """Queries in a folder on disk, whose arrays are mapped rather than read.
 
 A folder holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array; grades.npy and starts.npy; where
-there are such, query_ids.npy, documents.npy (ids), weights.npy, document_weights.npy, baseline.npy and rows.npy; and
+there are such, query_ids.npy, documents.npy (ids), weights.npy, document_weights.npy, baseline.npy, clicks.npy and rows.npy; and
 queries.json: the version, type, byte order, shape and checksum of each array, ids that no array can hold, feature
 names, whether values are missing, how columns became features, and the source. Reading runs no code.
 
@@ -55,7 +55,7 @@ def _write(
     documents: bool = False,
     source: Json | None = None,
 ) -> None:
-    columns = {"document_weights": queries.document_weights, "baseline": queries.baseline}
+    columns = {"document_weights": queries.document_weights, "baseline": queries.baseline, "clicks": queries.clicks}
     given = {name: column for name, column in columns.items() if column is not None}
     writer.add(features, queries.grades, queries.document_ids if documents else None, given)
     writer.finish(
@@ -183,6 +183,7 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
         document_weights=arrays.get("document_weights"),
         monotone=None if signs is None else np.array(signs, dtype=np.int64),
         baseline=arrays.get("baseline"),
+        clicks=arrays.get("clicks"),
         features_checked=about.get("version", 1) > 1,
     )
 

@@ -77,12 +77,12 @@ class QueriesWriter:
         document_ids: Array | None = None,
         columns: Mapping[str, Floats] | None = None,
     ) -> None:
-        """Append documents, which need not be whole queries; columns have a number per document, in each block."""
+        """Append documents, which need not be whole queries; columns have a row per document, in each block."""
         if features is not None:
             self._add_features(features)
         self._arrays["grades"].append(grades)
         for name, values in (columns or {}).items():
-            self._array(name, np.float64).append(values)
+            self._array(name, np.float64, values.shape[1:]).append(values)
         self._documents.add(len(grades), document_ids)
         self.n_documents += len(grades)
 
