@@ -140,7 +140,10 @@ def _clipped(reward: Floats, weight: Floats, cluster: Ints, clip: float) -> tupl
 
 
 def ratio(top: Floats, bottom: Floats, cluster: Ints, about: _About) -> Estimate:
-    """Return sum(top) / sum(bottom) with its interval; about: clipped, mean_weight and effective. Source: Cochran 1977, Sampling Techniques, chapter 6."""
+    """Return sum(top) / sum(bottom) with its interval; about has clipped, mean_weight and effective.
+
+    Source: Cochran 1977, Sampling Techniques, chapter 6.
+    """
     total = float(bottom.sum())
     if not total > 0.0:
         raise DataError(

@@ -72,6 +72,9 @@ class Row:
         What the features of the model cost, None where the study gives no costs.
     needs_queries : bool
         Whether it compares the documents of a query, so that all of them are needed to score one.
+    beside : Interval or None
+        With a click log the mean on test of the first metric of clicks where judgments choose, or of judgments where
+        clicks choose; else None.
     """
 
     solver: str
@@ -92,6 +95,7 @@ class Row:
     is_served: bool = True
     cost: float | None = None
     needs_queries: bool = False
+    beside: Interval | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -191,6 +195,24 @@ class TuningGain:
 
 
 @dataclass(frozen=True)
+class Preference:
+    """What clicks would have chosen where judgments chose, or judgments where clicks did, on the test queries.
+
+    metric   the first metric beside the one that chose: of clicks, or of judgments
+    best     the row that it would choose; "" without test queries
+    beside   this row less the chosen one by that metric, paired by query; None where it is the chosen one
+    own      the same by the metric that chose
+    log      what the click log has and lacks
+    """
+
+    metric: str
+    best: str
+    beside: Interval | None
+    own: Interval | None
+    log: JsonView
+
+
+@dataclass(frozen=True)
 class Failure:
     """A failed trial and its error; number is None where the refit of a chosen configuration failed."""
 
@@ -287,6 +309,8 @@ class Result(SplitResult):
         What tuning gained over the solvers' defaults on the test queries; None without them.
     gain : Gain or None
         The chosen model against the baseline; None if none was given.
+    clicks : Preference or None
+        With a click log, what would have been chosen by clicks, or by judgments where clicks choose.
     monotone : mapping of str to int
         The monotone constraints that the chosen model keeps: sign by feature.
     stages : mapping of str to float
@@ -317,6 +341,7 @@ class Result(SplitResult):
     restriction: Restriction | None = None
     tuning: TuningGain | None = None
     gain: Gain | None = None
+    clicks: Preference | None = None
     monotone: Mapping[str, int] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
     left_out: tuple[LeftOut, ...] = ()

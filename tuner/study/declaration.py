@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ranktune.solvers.clicks.reading.roles import check_roles, named_columns
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.declared import Declared, declared, documented
@@ -17,6 +18,7 @@ from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
 from ranktune.solvers.data.monotone import constraints
 from ranktune.solvers.metrics.metrics import for_grades, parse_metric
+from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.names import current_names
 from ranktune.solvers.registry import (
     ALL,
@@ -82,7 +84,7 @@ class Study(Settings):
 
     def __post_init__(self) -> None:
         """Check every field and give names their standard form."""
-        self._normalise(monotone=constraints(self.monotone))
+        self._normalise(monotone=constraints(self.monotone), click_columns=named_columns(self.click_columns))
         for setting in declared(Settings):
             _check_type(setting, getattr(self, setting.name))
         if self.preset is not None:
@@ -109,9 +111,11 @@ class Study(Settings):
         metric, rules = spelling(self.metric, self.custom), POLICY.scoring
         also = dict.fromkeys(spelling(name, self.custom) for name in self.also)
         serve, needs = known_systems(self.serve), needs_of(self)
+        _check_clicks(self, (metric, *also))
         self._normalise(
             metric=metric,
-            also=tuple(name for name in also if name != metric),
+            also=tuple(name for name in (*also, *_beside(self, (metric, *also))) if name != metric),
+            clicks=tuple(self.clicks),
             acquisition=self.acquisition or MIXED,
             solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve, needs),
             serve=serve,
@@ -199,6 +203,12 @@ class Study(Settings):
         """The metric that is maximised, then the others."""
         return (self.metric, *self.also)
 
+    @property
+    def beside(self) -> str:
+        """The first metric of clicks where grades choose, of grades where clicks choose; "" without a click log."""
+        others = (name for name in self.also if is_of_clicks(name) != is_of_clicks(self.metric))
+        return next(others) if self.clicks else ""
+
     def for_grades(self, *grades: Floats) -> Self:
         """Return the study with metrics whose gain is the same for any part of these grades, each (n_documents,)."""
         metric, *also = (str(for_grades(parse_metric(name), *grades)) for name in self.metrics)
@@ -247,14 +257,45 @@ class Study(Settings):
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"{path} is not TOML: {error}.") from None
-        for name in ("data", "vali", "test", "qrels", "baseline"):
-            beside = path.parent / str(values.get(name, ""))
-            if values.get(name) and os.path.exists(beside):  # not Path.exists: it raises where a name is too long
-                values[name] = str(beside)
+        for name in ("data", "vali", "test", "qrels", "baseline", "propensities"):
+            if values.get(name):
+                values[name] = _near(path, values[name])
+        if isinstance(values.get("clicks"), list):
+            values["clicks"] = [_near(path, log) for log in values["clicks"]]
         try:
             return cls.from_dict({"name": path.stem} | values)
         except (ParameterError, TypeError) as error:
             raise ParameterError(f"{path}: {error}") from None
+
+
+def _near(path: Path, name: object) -> object:
+    """Return a name, as a path beside the file where there is such a file."""
+    beside = path.parent / str(name)
+    return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
+
+
+def _check_clicks(study: Study, metrics: Sequence[str]) -> None:
+    """Raise ParameterError if a metric, or an option, needs a click log that is not given."""
+    check_roles(study.click_columns, {})
+    if study.clicks:
+        return
+    if (name := next(filter(is_of_clicks, metrics), None)) is not None:
+        raise ParameterError(
+            f"metric '{name}' measures clicks, and there is no click log. Give it (clicks=), or take a metric of "
+            "grades, such as ndcg@10."
+        )
+    if study.click_columns or study.propensities is not None:
+        raise ParameterError(
+            "click_columns and propensities are about a click log, and there is none. Give it (clicks=), or leave them "
+            "out."
+        )
+
+
+def _beside(study: Study, metrics: Sequence[str]) -> tuple[str, ...]:
+    """Return the metric to add so that clicks and grades are both measured."""
+    if not study.clicks or len({is_of_clicks(name) for name in metrics}) > 1:
+        return ()
+    return ("ndcg@10" if is_of_clicks(metrics[0]) else "dr",)
 
 
 def _check_plan(study: Study) -> None:

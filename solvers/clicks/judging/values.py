@@ -18,7 +18,7 @@ from ranktune.solvers.metrics.presets import CLICK_METRICS
 def values_of(
     log: Iterable[Impressions], gains: ClickGains, queries: Queries, rankings: Sequence[Floats]
 ) -> list[Mapping[str, Estimate]]:
-    """Return by metric the clicks a search that the log expects of rankings, and then of their differences to the first.
+    """Return by metric the clicks a search that the log expects of rankings, and then of the first less each other.
 
     The searches are those of queries that are in the data. Sessions, or users where they stand in the log's column of
     sessions, are independent: the ratio of the sums of clicks and of searches is linearised between them.
@@ -37,7 +37,7 @@ def values_of(
     Returns
     -------
     list of dict of str to Estimate
-        One for each ranking, then one for each other ranking less the first.
+        One for each ranking, then one for the first less each other.
     """
     counts, n_pairs = gains.counts, gains.expected.shape[1]
     query, pair = gains.places_of(queries)
@@ -70,7 +70,7 @@ def values_of(
         }
 
     values = top[:, :, judging]
-    return [estimates(own) for own in (*values, *(values[1:] - values[0]))]
+    return [estimates(own) for own in (*values, *(values[0] - values[1:]))]
 
 
 def _examined(gains: ClickGains, queries: Queries, scores: Floats) -> Floats:

@@ -1,9 +1,9 @@
 """Queries in a folder on disk, whose arrays are mapped rather than read.
 
 A folder holds features.npy, or data.npy, indices.npy and indptr.npy of a CSR array; grades.npy and starts.npy; where
-there are such, query_ids.npy, documents.npy (ids), weights.npy, document_weights.npy, baseline.npy, clicks.npy and rows.npy; and
-queries.json: the version, type, byte order, shape and checksum of each array, ids that no array can hold, feature
-names, whether values are missing, how columns became features, and the source. Reading runs no code.
+there are such, query_ids.npy, documents.npy (ids), weights.npy, document_weights.npy, baseline.npy, clicks.npy and
+rows.npy; and queries.json: the version, type, byte order, shape and checksum of each array, ids that no array can hold,
+feature names, whether values are missing, how columns became features, and the source. Reading runs no code.
 
 The container is .npy because every kernel takes rows of a C-ordered array, or the three arrays of CSR, as they are: a
 mapped file is such an array. Arrow and Parquet hold columns, and zarr and HDF5 chunks, so that each would be copied
