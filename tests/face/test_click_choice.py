@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
+from ranktune.command_line.app import _readable, app
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.overview import panels
 from ranktune.solvers.clicks.counterfactual import ips, position
@@ -148,8 +149,9 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
 )
 def test_what_is_missing_is_named(files: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str) -> None:
     monkeypatch.chdir(files)
-    ended = run(*words)
-    assert ended.exit_code != 0 and message in " ".join(ended.output.split()), ended.output
+    monkeypatch.setattr(sys, "argv", ["ranktune", *words])
+    error = run(*words).exception
+    assert isinstance(error, DataError | ParameterError) and message in _readable(error)
 
 
 def test_a_log_of_other_documents_is_refused(files: Path) -> None:
