@@ -24,11 +24,6 @@ from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.values import Weights, document_weights_of, numeric, query_weights_of
 
-CLICK_COLUMNS = ("ips", "snips", "dr", "examination", "share")
-"""Of Queries.clicks: the gain of each document by three estimates, in clicks a search at the first position; the
-examination of the k-th rank beside the k-th document of a query, since a column holds a number a document; and, the
-same for all documents of a query, its searches in the log relative to their mean, NaN where it has none."""
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Queries:
@@ -66,7 +61,7 @@ class Queries:
     baseline : ndarray of shape (n_documents,) or None, default=None
         Scores of a ranking that models are compared with, NaN where it has none.
     clicks : ndarray of shape (n_documents, 5) or None, default=None
-        What a click log tells of any ranking, with the columns CLICK_COLUMNS; None without one.
+        What a click log tells of any ranking (metrics.presets.CLICK_COLUMNS); None without one.
     features_checked : bool, default=False
         Whether the features are rows of features that were checked, so that their values are not looked at again.
 
@@ -379,9 +374,6 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     if sparse.issparse(features):
         features = sparse.csr_array(features)
     weighted = any(part.query_weights is not None for part in parts)
-    weights = np.concatenate([part.weight_of_query for part in parts]) if weighted else None
-    known = [np.full(part.n_documents, np.nan) if part.baseline is None else part.baseline for part in parts]
-    logged = [part.clicks for part in parts if part.clicks is not None]
     return Queries(
         features,
         grades,
@@ -389,20 +381,20 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         query_ids,
         ids,
         parts[0].feature_names,
-        query_weights=weights,
+        query_weights=np.concatenate([part.weight_of_query for part in parts]) if weighted else None,
         has_missing=any(part.has_missing for part in parts),
         encoding=parts[0].encoding,
-        document_weights=_joined_weights(parts),
+        document_weights=_joined(parts, "document_weights", 1.0),
         monotone=next((part.monotone for part in parts if part.monotone is not None), None),
-        baseline=np.concatenate(known) if any(part.baseline is not None for part in parts) else None,
-        clicks=np.concatenate(logged) if len(logged) == len(parts) else None,
+        baseline=_joined(parts, "baseline", np.nan),
+        clicks=_joined(parts, "clicks", np.nan),  # of all parts or of none
     )
 
 
-def _joined_weights(parts: Sequence[Queries]) -> Floats | None:
-    """Return the weights of the documents of all parts, 1 in parts without; None where no part has any."""
-    if all(part.document_weights is None for part in parts):
+def _joined(parts: Sequence[Queries], name: str, missing: float) -> Floats | None:
+    """Return a column of the documents of all parts, missing in parts without; None where no part has it."""
+    columns: list[Floats | None] = [getattr(part, name) for part in parts]
+    if all(column is None for column in columns):
         return None
-    return np.concatenate(
-        [np.ones(part.n_documents) if part.document_weights is None else part.document_weights for part in parts]
-    )
+    both = zip(parts, columns, strict=True)
+    return np.concatenate([np.full(part.n_documents, missing) if column is None else column for part, column in both])

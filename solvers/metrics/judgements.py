@@ -11,9 +11,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Codes, Floats, Ints, as_floats, as_ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.grades import NO_COPIES, count_pairs, number_grades
-from ranktune.solvers.data.queries import CLICK_COLUMNS, Queries
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.gains import discounts, gains, stop_probabilities
 from ranktune.solvers.metrics.kernels import discounted_sums, rank
+from ranktune.solvers.metrics.presets import CLICK_COLUMNS
 
 T = TypeVar("T")
 

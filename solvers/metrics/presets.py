@@ -43,6 +43,10 @@ ALIASES = {"p": "precision", "prec": "precision", "r": "recall", "rr": "mrr", "a
 TREC_EVAL = {"p": "precision", "recall": "recall", "ndcg_cut": "ndcg", "map_cut": "map", "recip_rank": "mrr"}
 CLICK_METRICS = ("ips", "snips", "dr")
 """The measures of a click log, not of grades."""
+CLICK_COLUMNS = (*CLICK_METRICS, "examination", "share")
+"""Of Queries.clicks: the gain of each document by these, in clicks a search at the first position; the examination of
+the k-th rank beside the k-th document of a query, since a column holds a number a document; and, the same for all
+documents of a query, its searches in the log relative to their mean, NaN where it has none."""
 ERROR_RATES = {"domination-error": "domination", "all-pairs-error": "pairwise", "pairwise-error": "pairwise"}
 """Error rates, and the metrics that are 1 minus them."""
 

@@ -1,4 +1,4 @@
-"""Tuning and evaluation by a click log beside judgments that disagree with it: people judge by f0, users click by f1."""
+"""Tuning and evaluation by a click log beside judgments that disagree: people judge by f0, users click by f1."""
 
 from __future__ import annotations
 
@@ -157,10 +157,10 @@ def test_what_is_missing_is_named(files: Path, monkeypatch: pytest.MonkeyPatch, 
 def test_a_log_of_other_documents_is_refused(files: Path) -> None:
     judged, _, _ = given()
     others = judged.with_columns(docid=polars.col("docid") + "x")
-    with pytest.raises(DataError, match="has shown none of the documents.*must be the same text"):
+    with pytest.raises(DataError, match=r"has shown none of the documents.*must be the same text"):
         ranktune.tune(others, clicks=str(files / "log.csv"), click_columns={"document": "sku"}, home=files)
-    with pytest.raises(DataError, match='document="COLUMN"'):
+    with pytest.raises(DataError, match=r'document="COLUMN"'):
         ranktune.evaluate("column:f0", judged.drop("docid"), clicks=files / "log.csv", click_columns=["document=sku"])
     with pytest.raises(ParameterError, match="'documnt', which no column is"):
         Study(clicks=["log.csv"], click_columns={"documnt": "sku"})
-    assert not (files / "study").exists() and Study(clicks=["log.csv"], metric="DR@5").beside == "ndcg@10"
+    assert not (files / "study").exists() and Study(clicks=["log.csv"], metric="DR@5").also == ("ndcg@10",)

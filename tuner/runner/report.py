@@ -10,6 +10,7 @@ import numpy as np
 from ranktune.solvers.core.errors import LeftOut, or_left_out
 from ranktune.tuner.runner.final_stages import BASELINE, CONCLUDE, DEFAULT, ESTIMATE, SAVE
 from ranktune.tuner.runner.stage import Session, State
+from ranktune.tuner.selection.beside import preference, with_beside
 from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
 from ranktune.tuner.selection.leaderboard import (
     baseline_row,
@@ -19,7 +20,6 @@ from ranktune.tuner.selection.leaderboard import (
     tuning_gain,
     uncompared,
 )
-from ranktune.tuner.selection.preferences import preference, with_beside
 from ranktune.tuner.selection.results import Result, Row, SplitResult
 from ranktune.tuner.selection.serving import restriction
 from ranktune.tuner.splits.split import WHOLE

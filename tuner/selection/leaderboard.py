@@ -20,7 +20,8 @@ from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Entry, Scored
-from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row, TuningGain
+from ranktune.tuner.selection.preferences import TuningGain
+from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row
 from ranktune.tuner.statistics.comparisons import ALPHA, Comparison, compare_splits, holm
 from ranktune.tuner.statistics.intervals import Interval, stratified_interval
 from ranktune.tuner.study.abilities import can_load

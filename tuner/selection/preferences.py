@@ -1,69 +1,44 @@
-"""Where clicks and judgments disagree: the model that the metric beside the one that chooses would have chosen."""
+"""What the choice is compared with: the choice by the metric beside, and the best of the solvers' defaults."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-
-import numpy as np
+from dataclasses import dataclass
 
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.solvers.metrics.means import mean_of
-from ranktune.tuner.selection.finals import Entry, Scored
-from ranktune.tuner.selection.leaderboard import compared
-from ranktune.tuner.selection.results import BASELINE, CHOSEN, Preference, Row
-from ranktune.tuner.splits.sealing import read_sealed
-from ranktune.tuner.statistics.intervals import Interval, stratified_interval
-from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.statistics.intervals import Interval
 
 CLICKS = "clicks.json"
 """What the click log of a study has and lacks, in the folder of the study."""
 
 
-def with_beside(
-    rows: Sequence[Row], splits: Sequence[Sequence[Entry]], baselines: Sequence[Scored], study: Study
-) -> list[Row]:
-    """Return rows with their means on test by the metric beside the one that chooses."""
-    scored = {**_by_row(splits), BASELINE: baselines}
-    return [replace(row, beside=_mean(scored[row.solver], study)) for row in rows]
+@dataclass(frozen=True)
+class Preference:
+    """What clicks would have chosen where judgments chose, or judgments where clicks did, on the test queries.
+
+    metric   the first metric beside the one that chose: of clicks, or of judgments
+    best     the row that it would choose; "" without test queries
+    beside   this row less the chosen one by that metric, paired by query; None where it is the chosen one
+    own      the same by the metric that chose
+    log      what the click log has and lacks
+    """
+
+    metric: str
+    best: str
+    beside: Interval | None
+    own: Interval | None
+    log: JsonView
 
 
-def preference(study: Study, splits: Sequence[Sequence[Entry]], folder: Path) -> Preference:
-    """Return which row the metric beside would choose on test, and how that differs from the chosen one there."""
-    by_row = _by_row(splits)
-    chosen = [entries[0] for entries in splits]
-    log: JsonView = read_sealed(folder / CLICKS) or {}
-    if not all(entry.test for entry in chosen):
-        return Preference(study.beside, "", None, None, log)
-    means = {
-        name: float(np.mean([mean_of(each.test[study.beside], each.test_weights) for each in scored]))
-        for name, scored in by_row.items()
-    }
-    if np.isnan(list(means.values())).any():  # no test query is in the log
-        return Preference(study.beside, "", None, None, log)
-    best = max(means, key=lambda name: (means[name], by_row[name] is next(iter(by_row.values()))))
-    generator = _generator(study)
-    pairs = [compared(by_row[best], chosen, metric, generator) for metric in (study.beside, study.metric)]
-    beside, own = (None if pair is None else Interval(pair.difference, pair.low, pair.high) for pair in pairs)
-    return Preference(study.beside, best, beside, own, log)
+@dataclass(frozen=True)
+class TuningGain:
+    """What tuning gained: the delivered model against the best of the solvers' defaults, on the test queries.
 
+    default  the solver whose defaults are best by validation; over several splits that of most of them
+    gain     the metric of the delivered model less that of the default, paired by query, with its interval; None
+             where the delivered model is the default itself
+    p_value  two-sided, of that gain
+    """
 
-def _by_row(splits: Sequence[Sequence[Entry]]) -> dict[str, Sequence[Scored]]:
-    """Return the entries of each row of the leaderboard, one a split, the chosen ones first."""
-    by_solver = [{entry.candidate.solver: entry for entry in entries} for entries in splits]
-    rows: dict[str, Sequence[Scored]] = {CHOSEN: [entries[0] for entries in splits]} if len(splits) > 1 else {}
-    every = (name for name in by_solver[0] if all(name in entries for entries in by_solver))
-    return {**rows, **{name: [entries[name] for entries in by_solver] for name in every}}
-
-
-def _mean(scored: Sequence[Scored], study: Study) -> Interval | None:
-    known = [each.test[study.beside] for each in scored if each.test]
-    if not known or len(known) < len(scored):
-        return None
-    return stratified_interval(known, _generator(study), weights=[each.test_weights for each in scored])
-
-
-def _generator(study: Study) -> np.random.Generator:
-    """Return a generator that nothing else uses: a click log beside changes no other number of a study."""
-    return np.random.default_rng([study.seed, 11])
+    default: str
+    gain: Interval | None
+    p_value: float | None

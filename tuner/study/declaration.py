@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
-from ranktune.solvers.clicks.reading.roles import check_roles, named_columns
+from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.declared import Declared, declared, documented
@@ -18,7 +18,6 @@ from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
 from ranktune.solvers.data.monotone import constraints
 from ranktune.solvers.metrics.metrics import for_grades, parse_metric
-from ranktune.solvers.metrics.presets import is_of_clicks
 from ranktune.solvers.names import current_names
 from ranktune.solvers.registry import (
     ALL,
@@ -48,7 +47,7 @@ from ranktune.tuner.study.abilities import (
     known_systems,
     needs_of,
 )
-from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
+from ranktune.tuner.study.custom import declared_solvers, described_custom, metrics_of
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
 from ranktune.tuner.study.settings import MIXED, Settings, given_columns
 
@@ -108,13 +107,11 @@ class Study(Settings):
                 f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
                 "Choose thompson, or leave acquisition out."
             )
-        metric, rules = spelling(self.metric, self.custom), POLICY.scoring
-        also = dict.fromkeys(spelling(name, self.custom) for name in self.also)
+        (metric, *also), rules = metrics_of(self, self.custom), POLICY.scoring
         serve, needs = known_systems(self.serve), needs_of(self)
-        _check_clicks(self, (metric, *also))
         self._normalise(
             metric=metric,
-            also=tuple(name for name in (*also, *_beside(self, (metric, *also))) if name != metric),
+            also=tuple(also),
             clicks=tuple(self.clicks),
             acquisition=self.acquisition or MIXED,
             solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve, needs),
@@ -203,12 +200,6 @@ class Study(Settings):
         """The metric that is maximised, then the others."""
         return (self.metric, *self.also)
 
-    @property
-    def beside(self) -> str:
-        """The first metric of clicks where grades choose, of grades where clicks choose; "" without a click log."""
-        others = (name for name in self.also if is_of_clicks(name) != is_of_clicks(self.metric))
-        return next(others) if self.clicks else ""
-
     def for_grades(self, *grades: Floats) -> Self:
         """Return the study with metrics whose gain is the same for any part of these grades, each (n_documents,)."""
         metric, *also = (str(for_grades(parse_metric(name), *grades)) for name in self.metrics)
@@ -272,30 +263,6 @@ def _near(path: Path, name: object) -> object:
     """Return a name, as a path beside the file where there is such a file."""
     beside = path.parent / str(name)
     return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
-
-
-def _check_clicks(study: Study, metrics: Sequence[str]) -> None:
-    """Raise ParameterError if a metric, or an option, needs a click log that is not given."""
-    check_roles(study.click_columns, {})
-    if study.clicks:
-        return
-    if (name := next(filter(is_of_clicks, metrics), None)) is not None:
-        raise ParameterError(
-            f"metric '{name}' measures clicks, and there is no click log. Give it (clicks=), or take a metric of "
-            "grades, such as ndcg@10."
-        )
-    if study.click_columns or study.propensities is not None:
-        raise ParameterError(
-            "click_columns and propensities are about a click log, and there is none. Give it (clicks=), or leave them "
-            "out."
-        )
-
-
-def _beside(study: Study, metrics: Sequence[str]) -> tuple[str, ...]:
-    """Return the metric to add so that clicks and grades are both measured."""
-    if not study.clicks or len({is_of_clicks(name) for name in metrics}) > 1:
-        return ()
-    return ("ndcg@10" if is_of_clicks(metrics[0]) else "dr",)
 
 
 def _check_plan(study: Study) -> None:
@@ -402,13 +369,13 @@ def _check_type(setting: Declared, value: object) -> None:
     least = setting.setting.minimum
     is_texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
     is_whole = isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least)
+    table = f"a table of {setting.setting.content}", isinstance(value, Mapping)
     kinds: dict[object, tuple[str, bool]] = {
         str: ("text", isinstance(value, str)),
         bool: ("true or false", isinstance(value, bool)),
         Sequence[str]: ("a list of texts", is_texts),
         int: (f"a whole number of at least {least}", is_whole),
-        Mapping[str, int]: (f"a table of {setting.setting.content}", isinstance(value, Mapping)),
-        Mapping[str, Any]: (f"a table of {setting.setting.content}", isinstance(value, Mapping)),
+        **dict.fromkeys((Mapping[str, str], Mapping[str, int], Mapping[str, Any]), table),
     }
     expected, is_valid = kinds[setting.kind]
     if not is_valid:

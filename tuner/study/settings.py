@@ -138,7 +138,7 @@ class ClickSettings:
         ),
     ] = ()
     click_columns: Annotated[
-        Mapping[str, Any],
+        Mapping[str, str],
         Setting(
             "ROLE=NAME of a column of the log whose name is not recognised, such as document=sku. Repeatable.",
             python='A mapping: {"document": "sku"}.',

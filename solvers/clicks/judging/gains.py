@@ -31,9 +31,9 @@ from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, Mask, as_ints
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.queries import CLICK_COLUMNS, Queries
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
-from ranktune.solvers.metrics.presets import CLICK_METRICS
+from ranktune.solvers.metrics.presets import CLICK_COLUMNS, CLICK_METRICS
 
 CLIP = 10.0
 """The largest weight of a click."""
