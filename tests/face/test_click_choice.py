@@ -142,7 +142,10 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
         (["tune", "data.csv", "--metric", "dr"], "no click log. Give it (--clicks)"),
         (["tune", "data.csv", "--propensities", "p.csv"], "there is none. Give it (--clicks)"),
         (["tune", "data.csv", "--clicks", "log.csv"], "Name it: --click-column document=NAME"),
-        (["tune", "data.csv", "--clicks", "log.csv", "--click-column", "document"], "Write ROLE=NAME"),
+        (
+            ["tune", "data.csv", "--clicks", "log.csv", "--click-column", "document"],
+            "document: write pairs of ROLE=NAME",
+        ),
         (["evaluate", "column:f0", "data.csv", "--metric", "dr"], "Give --clicks LOG"),
         (["one-pass", "data.csv", "-o", "pass", "--metric", "snips"], "a single pass does not read"),
     ],

@@ -6,7 +6,6 @@ A column is taken by the name that the user gives, else by a name that is recogn
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 
@@ -55,11 +54,12 @@ def named_columns(given: object) -> dict[str, str]:
     """Return role -> column of a mapping, or of texts such as "document=sku". Raises ParameterError for others."""
     if isinstance(given, Mapping):
         return {str(role): str(column) for role, column in given.items()}
-    pairs = [str(text).split("=", 1) for text in ([given] if isinstance(given, str) else cast(Iterable[object], given))]
-    bad = next((pair[0] for pair in pairs if len(pair) < 2 or not all(pair)), None)
+    texts = [given] if isinstance(given, str) else given
+    pairs = [str(text).partition("=") for text in texts] if isinstance(texts, list | tuple) else [(str(given), "", "")]
+    bad = next((pair[0] for pair in pairs if not all(pair)), None)
     if bad is not None:
-        raise ParameterError(f"click_columns: {bad[:80]!r} is no pair. Write ROLE=NAME, such as document=sku.")
-    return dict(pairs)
+        raise ParameterError(f"click_columns={bad[:80]!r}: write pairs of ROLE=NAME, such as document=sku.")
+    return {role: column for role, _, column in pairs}
 
 
 def check_roles(columns: Mapping[str, str], weights: Mapping[str, float]) -> None:
