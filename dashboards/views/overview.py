@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
-from ranktune.dashboards.records.study import StudyData, duration
+from ranktune.dashboards.records.study import StudyData, clicks_and_judgments, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.views import delivered
 from ranktune.solvers.core.arrays import JsonView
@@ -105,7 +105,7 @@ def sentences(result: JsonView) -> str:
         solvers = Counter(fold["best"]["solver"] for fold in result["folds"])
         chosen = ", ".join(f"{name} on {n}" for name, n in solvers.items()) + f" of {len(result['folds'])} folds"
     text = f"{chosen} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
-    return joined(_gain(result), text)
+    return joined(_gain(result), text, clicks_and_judgments(result))
 
 
 def _gain(result: JsonView) -> str:
@@ -149,7 +149,8 @@ def _interval(interval: Sequence[float | None] | None) -> str:
 _COLUMNS = (
     ("model", "solver"), ("kind", "kind"), ("validation", "vali"), ("validation low", "vali_interval"),
     ("validation high", "vali_interval"), ("fresh folds", "again"), ("test", "test"), ("test low", "test_interval"),
-    ("test high", "test_interval"), ("difference", "difference"),
+    ("test high", "test_interval"), ("beside", "beside"), ("beside low", "beside_interval"),
+    ("beside high", "beside_interval"), ("difference", "difference"),
     ("difference low", "difference_interval"), ("difference high", "difference_interval"), ("p", "p_value"),
     ("p Holm", "p_holm"), ("verdict", "verdict"), ("weights", "nonzeros"), ("cost", "cost"), ("bytes", "bytes"),
     ("us a document", "microseconds"), ("fit seconds", "seconds"), ("trials", "trials"),
@@ -159,8 +160,15 @@ _COLUMNS = (
 def leaderboard_table(result: JsonView) -> Table:
     """Return every row of the leaderboard; columns without a value are left out."""
     rows = [[_cell(row, title, name) for title, name in _COLUMNS] for row in result["leaderboard"]]
+    names = _names(result)
     kept = [k for k in range(len(_COLUMNS)) if any(row[k] is not None for row in rows)]
-    return Table(tuple(_COLUMNS[k][0] for k in kept), [[row[k] for k in kept] for row in rows])
+    return Table(tuple(names[k] for k in kept), [[row[k] for k in kept] for row in rows])
+
+
+def _names(result: JsonView) -> list[str]:
+    """Return the titles of the columns, of which some say which metric of clicks or judgments is beside the choice."""
+    metric = (result.get("clicks") or {}).get("metric", "")
+    return [title.replace("beside", metric) if metric else title for title, _ in _COLUMNS]
 
 
 def _cell(row: JsonView, title: str, name: str) -> Cell:

@@ -154,7 +154,8 @@ def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> dict[str, A
     def values(part: Queries, rows: Ints | slice, name: str) -> Array:
         column: Array | None = getattr(part, name)
         if column is None:
-            column = np.broadcast_to(np.array(COLUMNS[name].absent, COLUMNS[name].dtype), part.n_documents)
+            known = COLUMNS[name]
+            column = np.broadcast_to(np.array(known.absent, known.dtype), (part.n_documents, *known.shape))
         return column[rows]
 
     had = [name for name in COLUMNS if any(getattr(part, name) is not None for part, _ in parts)]
