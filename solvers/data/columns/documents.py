@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ranktune.solvers.core.arrays import Array, Floats, Mask
+from ranktune.solvers.core.arrays import Array, Floats, Ints, Mask
 from ranktune.solvers.core.errors import DataError
 
 LAST_POSITION = 2**31 - 1
@@ -96,6 +97,15 @@ COLUMNS: Mapping[str, DocumentColumn] = {
     "clicks": DocumentColumn(np.nan, shape=(5,)),
 }
 """By the names of the fields of Queries."""
+
+
+class ByDocument(TypedDict, total=False):
+    """Some of the columns, (n_documents,) each, as fields of Queries."""
+
+    document_weights: Floats | None
+    positions: Ints | None
+    baseline: Floats | None
+
 
 DATA_COLUMNS: Mapping[str, DocumentColumn] = {name: column for name, column in COLUMNS.items() if column.option}
 """Those that tables have."""
