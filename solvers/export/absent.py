@@ -104,9 +104,13 @@ def unlike_training(source: Source, absent: str) -> list[str]:
     return [source.names[position] for position in sorted(left)]
 
 
-def warn_of_absent(source: Source, version: str | None, absent: str) -> None:
-    """Warn where the engine treats absent features otherwise than training did, and say the remedy."""
-    names = unlike_training(source, absent)
+def warn_of_absent(source: Source, version: str | None, absent: str, *, defined: bool = False) -> None:
+    """Warn where the engine treats absent features otherwise than training did, and say the remedy.
+
+    defined: features that no training document lacked have a value in every document, by their definitions.
+    """
+    zeros = dict(zip(source.names, source.is_zero_where_missing(), strict=True))
+    names = [name for name in unlike_training(source, absent) if not (defined and zeros[name])]
     if not names:
         return
     engine = f"{source.format} {version}" if version else source.format
@@ -116,7 +120,7 @@ def warn_of_absent(source: Source, version: str | None, absent: str) -> None:
         text = (
             f"{engine} sends a feature that a document lacks right in all splits, and the model does not for "
             f"{listed(names)}. {use}, or give these features a value in every document, as the definitions of "
-            "`ranktune ship` do for features that no training document lacked."
+            "`ranktune ship` do where no training document lacked them."
         )
     else:
         what = "a feature that a document lacks is 0" if absent == ZERO else "the score of a text is 0 without a match"
