@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from http.client import HTTPException
 from typing import Protocol, TypeAlias
 from urllib.error import HTTPError
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 from urllib.request import Request, urlopen
 
 from ranktune.solvers.core.arrays import Json
@@ -124,9 +124,8 @@ def _send(method: str, url: str, content: str, accepted: str = "") -> Json:
     shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     request = Request(shown, content.encode() or None, {"Content-Type": "application/json"}, method=method)
     if parts.username is not None:
-        request.add_header(
-            "Authorization", f"Basic {base64.b64encode(parts.netloc.rpartition('@')[0].encode()).decode()}"
-        )
+        user = unquote(parts.netloc.rpartition("@")[0])
+        request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
     try:
         with urlopen(request, timeout=TIMEOUT) as answer:
             result = json.loads(answer.read() or b"{}")

@@ -112,6 +112,20 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
     return lines
 
 
+def write_definitions(model: Model, format: str, name: str, store: str, folder: Path) -> list[str]:
+    """Write the definitions of a model's features into a folder; return lines on them.
+
+    Raises ParameterError for a format without definitions of its own.
+    """
+    source = source_of(model, format, name, store)
+    meanings = meanings_of(source)
+    files = definition_files(source, meanings)
+    if not files:
+        raise ParameterError(f"{format} has no definitions beside the model: leave --definitions out.")
+    write_files(folder, files)
+    return [*summary(meanings), f"Written into {folder}: {', '.join(files)}"]
+
+
 def _as_in_engine(source: Source, queries: Queries, defined: bool) -> Queries:
     """Return queries with the values that the engine has for the features of the model: in its precision.
 

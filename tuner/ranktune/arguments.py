@@ -285,6 +285,12 @@ class ExportArguments(EngineArguments):
     output: Annotated[Path | None, Setting("File to write. (default: standard output)", options=("--output", "-o"))] = (
         None
     )
+    definitions: Annotated[
+        Path | None,
+        Setting(
+            "Folder for definitions of the features, from the columns of the table (solr, elasticsearch, opensearch)."
+        ),
+    ] = None
     check: Annotated[
         str | None,
         Setting("Data on which to compare the export's ranking with the model's (engines, onnx, lightgbm, python)."),

@@ -63,6 +63,10 @@ def export(given: Given) -> None:
         raise typer.BadParameter("needs --two-stage DATA.", param_hint="--window, --within, --cost")
     if wanted.two_stage is not None and wanted.check is not None:
         raise typer.BadParameter("cannot check two stages: leave it out.", param_hint="--check")
+    of_one = (wanted.definitions, wanted.engine_version, wanted.absent)
+    if wanted.two_stage is not None and of_one != (None, None, None):
+        hint = "--definitions, --engine-version, --absent"
+        raise typer.BadParameter("is of one model, not of two stages: leave it out.", param_hint=hint)
     if wanted.distil is None and wanted.trees is not None:
         raise typer.BadParameter("needs --distil DATA.", param_hint="--trees")
     print(export_file(wanted), file=sys.stderr)
@@ -125,6 +129,10 @@ def export_file(wanted: ExportArguments) -> str:
             f"Checked: by {checked.evaluator} the order is the same on {checked.same} of {checked.queries} queries; "
             f"scores differ by at most {checked.difference:.1g} of the largest."
         )
+    if wanted.definitions is not None:
+        from ranktune.tuner.deployment.shipping import write_definitions
+
+        lines += write_definitions(model, name, wanted.model_name, wanted.store, wanted.definitions)
     write_output(content, wanted.output)
     if name == "solr" and len(content) > ZOOKEEPER:
         lines.append(
