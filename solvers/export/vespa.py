@@ -2,7 +2,7 @@
 
 Every feature is a function of the profile, so that its meaning can be changed in one place. A name that is a rank
 feature of Vespa with arguments, such as bm25(title), means that rank feature, and one that the columns of a table give
-is computed from its attribute. Any other means the attribute of that name, which is NaN where the document has no
+is computed from its attribute. All others mean the attribute of that name, which is NaN where the document has no
 value: missing. A feature that no training document lacked is 0 then.
 """
 

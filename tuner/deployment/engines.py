@@ -42,11 +42,11 @@ class Engine(Protocol):
 def engine_of(format: str, url: str, name: str, store: str) -> Engine:
     """Return the engine of a format at an address. Raises ParameterError for an address without an index."""
     if format not in ("solr", "elasticsearch", "opensearch"):
-        raise ParameterError(f"{format} has no interface that models are created by: write into a folder, -o FOLDER.")
+        raise ParameterError(f"{format} has no interface that models are created by: write into a folder.")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path.strip("/"):
         form = "http://HOST:8983/solr/COLLECTION" if format == "solr" else "http://HOST:9200/INDEX"
-        raise ParameterError(f"--to must be {form}: the replay reads documents of that index.")
+        raise ParameterError(f"to= must be {form}, since the replay reads documents of that index.")
     return _Solr(url, name, store) if format == "solr" else _Plugin(url, name)
 
 

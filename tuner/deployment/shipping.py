@@ -55,8 +55,8 @@ class Target:
     absent: str | None = None
 
 
-def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None = None, url: str = "") -> list[str]:
-    """Write a model and its definitions into a folder, create them in the engine at url, or both.
+def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None = None, to: str = "") -> list[str]:
+    """Write a model and its definitions into a folder, create them in a running engine, or both.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
         Logged queries, of which the first REPLAYED are scored. For a running engine they have the ids of its documents.
     folder : Path, optional
         A folder for the files.
-    url : str, optional
+    to : str, optional
         The address of a running engine, with its index.
 
     Returns
@@ -86,7 +86,7 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
     FORMATS.find(target.format)
     check_evaluator(target.format)
     source = source_of(model, target.format, target.name, target.store)
-    engine = engine_of(target.format, url, target.name, target.store) if url else None
+    engine = engine_of(target.format, to, target.name, target.store) if to else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankTuneWarning)  # definitions mend some of what it warns of
         content = export(model, **vars(target))
@@ -101,9 +101,7 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
         lines += summary(meanings)
     if engine is not None:
         if to_fill_in(meanings):
-            raise ParameterError(
-                f"{listed(to_fill_in(meanings))} must be defined by you: write into a folder, -o FOLDER."
-            )
+            raise ParameterError(f"{listed(to_fill_in(meanings))} must be defined by you: write into a folder.")
         engine.create({file: str(text) for file, text in files.items()})
         lines.append(_replayed_in(engine, source, part))
     if folder is not None:
@@ -121,7 +119,7 @@ def write_definitions(model: Model, format: str, name: str, store: str, folder: 
     meanings = meanings_of(source)
     files = definition_files(source, meanings)
     if not files:
-        raise ParameterError(f"{format} has no definitions beside the model: leave --definitions out.")
+        raise ParameterError(f"{format} has no definitions beside the model: leave definitions= out.")
     write_files(folder, files)
     return [*summary(meanings), f"Written into {folder}: {', '.join(files)}"]
 
@@ -149,7 +147,7 @@ def _replayed(model: Model, target: Target, content: str | bytes, queries: Queri
     if not checked.difference <= PRECISION:
         raise DataError(
             f"{said} That is more than {PRECISION:g}, so nothing was shipped. A feature that a document lacks is "
-            "something else to the engine than it was in training: see the warning, and --engine-version."
+            "something else to the engine than it was in training: see the warning, and engine_version=."
         )
     return said
 
@@ -187,7 +185,7 @@ def _values(engine: Engine, source: Source, queries: Queries) -> tuple[Mask, Mat
     Raises DataError where documents have no ids, or the index has none of them.
     """
     if queries.document_ids is None:
-        raise DataError("documents are looked up by their ids, and these have none. Name the column by --document.")
+        raise DataError("documents are looked up by their ids, and these have none. Name the column by document=.")
     ours = dense(queries.features).astype(np.float32)
     theirs, found = ours.copy(), np.zeros(len(ours), dtype=np.bool_)
     ids = [str(document) for document in queries.document_ids.tolist()]

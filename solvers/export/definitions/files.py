@@ -119,7 +119,7 @@ def _eland(source: Source, meanings: Sequence[Meaning]) -> str:
 
 
 def _written(value: object) -> str:
-    return json.dumps(value, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return json.dumps(value, indent=1, allow_nan=False) + "\n"
 
 
 WRITERS: Mapping[str, Mapping[str, Callable[[Source, Sequence[Meaning]], str]]] = {

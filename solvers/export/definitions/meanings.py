@@ -1,7 +1,8 @@
 """What a feature is in the documents of an engine, as far as the training table and its name tell.
 
 A category, a date and a missing value are known from the table. A name such as bm25(title) or bm25_title is a score of
-the query in a field. Any other name that can be that of a field is taken for it. What remains a person fills in.
+the query in a field. Every other name that can be that of a field is taken for it.
+What remains a person fills in.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def meanings_of(source: Source) -> list[Meaning]:
         elif not _IDENTIFIER.fullmatch(column) or source.model.feature_names is None:
             meaning = Meaning(name, UNKNOWN, name, is_zero)
         elif isinstance(kind, Category):
-            meaning = _of_category(name, column, is_zero)
+            meaning = _of_category(name, column, is_zero, source.format)
         elif isinstance(kind, Age):
             meaning = Meaning(name, AGE, column, is_zero, before=kind.microseconds)
         else:
@@ -71,10 +72,13 @@ def meanings_of(source: Source) -> list[Meaning]:
     return result
 
 
-def _of_category(name: str, column: str, is_zero: bool) -> Meaning:
-    """Return what a feature of a category is; engines would take {{ or ${ in a value for a parameter."""
+def _of_category(name: str, column: str, is_zero: bool, format: str) -> Meaning:
+    """Return what a feature of a category is.
+
+    Engines would take {{ or ${ in a value for a parameter, and Vespa has no test of a text that is not there.
+    """
     if name == f"{column}:missing":
-        return Meaning(name, MISSING, column, is_zero)
+        return Meaning(name, UNKNOWN if format == "vespa" else MISSING, column, is_zero)
     value = name.removeprefix(f"{column}=")
     return Meaning(name, UNKNOWN if "{{" in value or "${" in value else LEVEL, column, is_zero, value)
 

@@ -62,7 +62,7 @@ def test_an_engine_computes_the_features_of_the_table_by_the_definitions(format:
     known = {sku: documents[sku] for sku in list(documents)[30:]}  # the first queries are of documents that are gone
     with running(known) as server:
         url = server.url.replace("//", "//me:se%40cret@") + ENGINES[format]
-        said = ship(model, Target(format, "mine"), queries, url=url)
+        said = ship(model, Target(format, "mine"), queries, to=url)
         assert (
             list(server.models) == ["mine"] and "Replayed 370 of 400 documents by the values of the index" in said[-1]
         )
@@ -71,7 +71,7 @@ def test_an_engine_computes_the_features_of_the_table_by_the_definitions(format:
         assert by_column >= 3 and f"features: {by_column} by the columns of the table" in said[1]
         if format != "solr":
             with pytest.raises(ParameterError, match=r"answered 400: .*\[mine\] already exists") as caught:
-                ship(model, Target(format, "mine"), queries, url=url)
+                ship(model, Target(format, "mine"), queries, to=url)
             assert "cret" not in str(caught.value) and list(server.models) == ["mine"]
 
 
@@ -82,16 +82,16 @@ def test_an_index_with_other_values_is_refused_and_the_model_deleted(format: str
     other = {"brand": "Elm", "listed_on": None, "rating": 5.0}[field]
     with running({sku: row | {field: other} for sku, row in documents.items()}) as server:
         with pytest.raises(DataError, match=f"more than 0.001, so that the model was deleted.*differs: {field}"):
-            ship(model, Target(format), queries, url=server.url + ENGINES[format])
+            ship(model, Target(format), queries, to=server.url + ENGINES[format])
         assert server.models == {} and server.features
     with running({}) as server:
         with pytest.raises(DataError, match="the index has none of the documents"):
-            ship(model, Target(format), queries, url=server.url + ENGINES[format])
-        with pytest.raises(DataError, match="Name the column by --document"):
-            ship(model, Target(format), replace(queries, document_ids=None), url=server.url + ENGINES[format])
+            ship(model, Target(format), queries, to=server.url + ENGINES[format])
+        with pytest.raises(DataError, match="Name the column by document="):
+            ship(model, Target(format), replace(queries, document_ids=None), to=server.url + ENGINES[format])
         assert server.models == {}
     with pytest.raises(ParameterError, match="Is the engine running there"):
-        ship(model, Target(format), queries, url=server.url + ENGINES[format])
+        ship(model, Target(format), queries, to=server.url + ENGINES[format])
 
 
 def spoiled(content: str) -> str:
@@ -108,7 +108,7 @@ def test_scores_that_differ_are_refused_before_anything_is_written(
     monkeypatch.setattr(shipping, "export", lambda *args, **options: spoiled(str(export(*args, **options))))
     with running({}) as server:
         with pytest.raises(DataError, match=r"more than 1e-05, so nothing was shipped"):
-            ship(model, Target(format), queries, folder=tmp_path / "shipped", url=server.url + ENGINES[format])
+            ship(model, Target(format), queries, folder=tmp_path / "shipped", to=server.url + ENGINES[format])
         assert server.asked == [] and not (tmp_path / "shipped").exists()
 
 
@@ -117,7 +117,7 @@ def test_definitions_mend_what_a_version_does_with_absent_features(shop: Any) ->
     _, model, queries, documents = shop
     with pytest.warns(RankTuneWarning, match=r"opensearch 3\.5 .* the model does not for rating\. "), running({}):
         with pytest.raises(DataError, match="nothing was shipped"):
-            ship(model, Target("opensearch", engine_version="3.5"), queries, url="http://127.0.0.1:1/products")
+            ship(model, Target("opensearch", engine_version="3.5"), queries, to="http://127.0.0.1:1/products")
     whole = queries.with_features(np.nan_to_num(queries.features))
     complete = replace(whole, has_missing=False)
     fitted = make("LambdaMART", {"trees": 5, "min_documents": 5}, 0).fit(complete)
@@ -125,7 +125,7 @@ def test_definitions_mend_what_a_version_does_with_absent_features(shop: Any) ->
     full = {sku: row | {"rating": row["rating"] or 0.0} for sku, row in documents.items()}
     with running(full) as server:
         target = Target("opensearch", engine_version="3.5")
-        assert "400 of 400" in ship(plain, target, queries, url=f"{server.url}/products")[-1]
+        assert "400 of 400" in ship(plain, target, queries, to=f"{server.url}/products")[-1]
 
 
 @engines
@@ -139,7 +139,7 @@ def test_what_a_person_must_define_is_marked_counted_and_kept_from_an_engine(for
     for name in WRITERS[format]:
         assert (tmp_path / name).read_text().count("FILL_IN") == 3 + negative
     with pytest.raises(ParameterError, match="must be defined by you"):
-        ship(trees(), Target(format), queries, url="http://127.0.0.1:1/solr/x")
+        ship(trees(), Target(format), queries, to="http://127.0.0.1:1/solr/x")
 
 
 def test_every_format_that_can_be_scored_goes_into_a_folder(tmp_path: Path) -> None:
@@ -152,11 +152,11 @@ def test_every_format_that_can_be_scored_goes_into_a_folder(tmp_path: Path) -> N
     assert "# FILL_IN: what the feature is" in (tmp_path / "vespa" / "rank-profile.sd").read_text()
     for format, url, message in (
         ("vespa", "http://127.0.0.1:1/x", "has no interface that models are created by"),
-        ("solr", "http://127.0.0.1:1", r"--to must be http://HOST:8983/solr/COLLECTION"),
+        ("solr", "http://127.0.0.1:1", r"to= must be http://HOST:8983/solr/COLLECTION"),
         ("pmml", "", "nothing here can score pmml"),
     ):
         with pytest.raises(ParameterError, match=message):
-            ship(model, Target(format), queries, folder=tmp_path, url=url)
+            ship(model, Target(format), queries, folder=tmp_path, to=url)
 
 
 def test_the_code_for_eland_has_the_queries_of_the_feature_set(shop: Any, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def ship(given: Given) -> None:
     model = load_model(wanted.model)
     target = Target(wanted.format, wanted.model_name, wanted.store, wanted.engine_version, wanted.absent)
     queries = _read(model, wanted.replay, wanted, graded=False)
-    print("\n".join(ship_model(model, target, queries, folder=wanted.output, url=wanted.to or "")))
+    print("\n".join(ship_model(model, target, queries, folder=wanted.output, to=wanted.to or "")))
 
 
 def export_file(wanted: ExportArguments) -> str:
