@@ -92,6 +92,8 @@ def _era(format: str, version: str | None) -> Era:
 
 def unlike_training(source: Source, absent: str) -> list[str]:
     """Return the features whose absence in the engine is something else to the model than it was in training."""
+    if source.format not in ERAS:
+        return []
     zeros = source.is_zero_where_missing()
     if absent == ZERO:
         return [name for name, is_zero in zip(source.names, zeros, strict=True) if not is_zero]
@@ -109,13 +111,17 @@ def warn_of_absent(source: Source, version: str | None, absent: str, *, defined:
 
     defined: features that no training document lacked have a value in every document, by their definitions.
     """
-    zeros = dict(zip(source.names, source.is_zero_where_missing(), strict=True))
-    names = [name for name in unlike_training(source, absent) if not (defined and zeros[name])]
+    names = unlike_training(source, absent)
+    if names and defined:
+        zeros = dict(zip(source.names, source.is_zero_where_missing(), strict=True))
+        names = [name for name in names if not zeros[name]]
     if not names:
         return
     engine = f"{source.format} {version}" if version else source.format
     newer = [".".join(map(str, era.since)) for era in ERAS[source.format] if era.absent == NAN and era.since > (0,)]
     use = f"Use {newer[0]} or later" if newer else "Export to another format"
+    if absent == ZERO and _era(source.format, version).absent == NAN:
+        use = "Leave absent='zero' out, if the engine gives no value"
     if absent == RIGHT:
         text = (
             f"{engine} sends a feature that a document lacks right in all splits, and the model does not for "

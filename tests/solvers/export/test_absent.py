@@ -78,7 +78,7 @@ def test_what_is_said_of_absent_features_replaces_the_version() -> None:
     source = source_of(model, "elasticsearch", "x", "x")
     assert arrival(source, None, None).absent == arrival(source, "8.9", "nan").absent == NAN
     assert arrival(source, "8.9", None).absent == arrival(source, None, "zero").absent == ZERO
-    with pytest.warns(RankTuneWarning, match=r"in elasticsearch a feature that a document lacks is 0.*missing='zero'"):
+    with pytest.warns(RankTuneWarning, match=r"in elasticsearch a feature .* is 0.*Leave absent='zero' out"):
         export(model, "elasticsearch", absent="zero")
     opensearch = source_of(trees(), "opensearch", "x", "x")
     assert arrival(opensearch, "3.7.1", "nan").absent == RIGHT  # NaN it is, and where it goes is not up to the model
