@@ -37,7 +37,7 @@ Examples:
   ranktune export model.json --format onnx -o model.onnx --check test.txt
   ranktune export model.json --format vespa --two-stage train.txt -o two-stage
 """
-SHIP_HELP = f"""Give an engine MODEL and the definitions of its features, after a replay of logged queries.
+SHIP_HELP = f"""Give an engine MODEL and the definitions of its features.
 
 The definitions come from the columns of the training table: numbers, values of categories, dates, and scores such as
 bm25(title). What you must define is counted, and marked FILL_IN. Documents of --replay are scored by a reader of what
@@ -49,9 +49,9 @@ model, nothing is shipped.
 
 \b
 Examples:
-  ranktune ship model.json --format solr --name mine --replay log.csv -o shipped
-  ranktune ship model.json --format elasticsearch --name mine --replay log.csv \\
-    --document sku --to http://localhost:9200/products
+  ranktune ship model.json --format solr --name mine --replay log.csv -o out
+  ranktune ship model.json --format elasticsearch --name mine \\
+    --replay log.csv --document sku --to http://localhost:9200/products
 """
 
 
