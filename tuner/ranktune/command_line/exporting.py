@@ -41,8 +41,8 @@ SHIP_HELP = f"""Give an engine MODEL and the definitions of its features.
 
 The definitions come from the columns of the training table: numbers, values of categories, dates, and scores such as
 bm25(title). What you must define is counted, and marked FILL_IN. Documents of --replay are scored by a reader of what
-was exported. With --to the engine is also asked for the values of their features. If scores differ from those of the
-model, nothing is shipped.
+was exported. With --to the engine is also asked for the values of their features. If scores differ from those of
+the model, it is not shipped: in a running engine it is deleted, and the definitions stay.
 
 \b
 {_FORMATS}
