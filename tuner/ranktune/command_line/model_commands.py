@@ -214,6 +214,7 @@ def explain(
 
 
 commands.command(help=exporting.HELP)(exporting.export)
+commands.command(help=exporting.SHIP_HELP)(exporting.ship)
 
 
 @commands.command("data", help=DATA_HELP)
