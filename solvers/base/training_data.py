@@ -12,6 +12,7 @@ from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.grouping import MANY_ROWS
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
@@ -86,7 +87,8 @@ class QueryEstimator(Estimator):
         self._check_supported(queries)
         if queries.document_weights is not None and (queries.document_weights == 1.0).all():
             queries = replace(queries, document_weights=None, features_checked=True)
-        self._knows_queries = queries.n_queries > 1 or (self._knows_queries and not reset)
+        alone = reset and not isinstance(X, Queries) and queries.n_queries == 1 and queries.n_documents <= MANY_ROWS
+        self._one_query = queries.fingerprint if alone else None
         if reset:
             self.monotone_ = queries.monotone
             learns = queries.has_missing and not self.takes_missing
