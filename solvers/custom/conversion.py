@@ -20,7 +20,7 @@ from ranktune.solvers.data.missing import features_with_missing
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import base as models
 from ranktune.solvers.models.base import CUSTOM, TREES, Model, Origin
-from ranktune.solvers.models.custom import estimator_scores
+from ranktune.solvers.models.custom import estimator_scores, takes_frame
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.other_libraries.lightgbm import trees_of as trees_of_lightgbm
 from ranktune.solvers.models.other_libraries.xgboost import trees_of as trees_of_xgboost
@@ -71,12 +71,14 @@ def converted(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
         predicted = predicted if sample.rows is None else predicted[sample.rows]
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, RankTuneError):  # an unusual estimator
         return None
-    expected = estimator_scores(estimator, sample.features, sample)
+    expected = estimator_scores(estimator, sample)
     difference = predicted - expected
     return model if np.ptp(difference) <= TOLERANCE * max(np.ptp(expected), np.abs(expected).max(initial=0.0)) else None
 
 
 def _conversion(estimator: Any) -> Callable[[Any, Queries, Origin], Model | None] | None:
+    if takes_frame(estimator):  # what it learns from is not the features of the model
+        return None
     kind = _kind(estimator)
     if kind.library == "lightgbm" and kind.name in ("LGBMRanker", "LGBMRegressor"):
         return _of_lightgbm

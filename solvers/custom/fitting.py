@@ -2,7 +2,7 @@
 
 fit(X, y) gets the query of each row, or the lengths of the queries, under the name by which it takes them: qid, group
 (LightGBM) or group_id (CatBoost), and the signs of monotone constraints as monotone where there are any. In a pipeline
-the last step gets them.
+the last step gets them. X is an array, or a data frame where the estimator chooses columns by name.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.custom import inputs_of
 
 
 def fitted(estimator: Any, queries: Queries) -> Any:
@@ -28,7 +29,7 @@ def fitted(estimator: Any, queries: Queries) -> Any:
         more[prefix + taken] = queries.lengths if taken == "group" else queries.query_of_document
     if queries.monotone is not None:
         more[f"{prefix}monotone"] = queries.monotone
-    estimator.fit(queries.features, queries.grades, **more)
+    estimator.fit(inputs_of(estimator, queries), queries.grades, **more)
     return estimator
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.data.queries import Queries
@@ -103,7 +103,8 @@ class CustomModel(Model):
         return replace(self, factor=self.factor * factor)
 
     def _scores(self, queries: Queries) -> Floats:
-        return self.factor * estimator_scores(self.estimator, queries.with_columns(self.inputs).features, queries)
+        named = replace(queries, feature_names=self.feature_names, encoding=self.encoding, features_checked=True)
+        return self.factor * estimator_scores(self.estimator, named.with_columns(self.inputs))
 
     def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Fields:
         return {"columns": n_features, "inputs": columns if self.inputs is None else columns[self.inputs]}
@@ -228,8 +229,27 @@ def takes_queries(estimator: Any) -> bool:
         return False
 
 
-def estimator_scores(estimator: Any, X: Features, queries: Queries) -> Floats:
-    """Return the scores that an estimator gives the rows of X, (n_documents,). Raises DataError for anything else."""
+def takes_frame(estimator: Any) -> bool:
+    """Return whether an estimator, or a step of it, chooses columns by name, or says so: takes_frame = True."""
+    deep = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+    parts = [part for part in (estimator, *deep) if not isinstance(part, type)]
+    chosen = [columns for part in parts for *_, columns in getattr(part, "transformers", ())]
+    by_name = any(callable(columns) or isinstance(next(iter(columns), None), str) for columns in chosen)
+    return by_name or any(getattr(part, "takes_frame", False) is True for part in parts)
+
+
+def inputs_of(estimator: Any, queries: Queries) -> Any:
+    """Return what an estimator is given of queries: an array, or a data frame of the columns of their table."""
+    if not takes_frame(estimator):
+        return queries.features
+    from ranktune.solvers.data.columns.decoding import frame_of
+
+    return frame_of(queries)
+
+
+def estimator_scores(estimator: Any, queries: Queries) -> Floats:
+    """Return the scores that an estimator gives queries, (n_documents,). Raises DataError for anything else."""
+    X = inputs_of(estimator, queries)
     more = {"qid": queries.query_of_document} if takes_queries(estimator) else {}
     predicted = np.asarray(estimator.predict(X, **more))
     if predicted.dtype.kind not in "fiub" or predicted.size != queries.n_documents:

@@ -81,7 +81,9 @@ def register_solver(
 
     The ranker follows scikit-learn's conventions: fit(X, y) and predict(X), where X is an array of shape (n_documents,
     n_features), or a scipy.sparse.csr_array, y are the grades, and a higher prediction ranks first. A fit that takes
-    qid, group or group_id gets the query of each row (group: the number of rows of each query).
+    qid, group or group_id gets the query of each row (group: the number of rows of each query). Where a step chooses
+    columns by name, as a ColumnTransformer does, or the ranker has the attribute takes_frame = True, X is a
+    pandas.DataFrame of the columns of the table: categories as such, dates as ages in days, missing values as NaN.
 
     Parameters
     ----------
