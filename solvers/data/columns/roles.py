@@ -13,11 +13,18 @@ from typing import NamedTuple, Self, TypeAlias
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
 
-GRADES = ("grade", "label", "relevance", "rel", "y")
-QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
+GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
+RATING = "rating"
+"""The grade, in tables of judgments, where nothing else fits; beside a named grade it is a feature, as of a product."""
+QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id", "search_id", "session_id")
 DOCUMENT_WEIGHT = "document_weight"
 """The column of weights in training tables of click logs."""
-DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id")
+DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id", "product_id")
+UNSEEN: Mapping[str, str] = {
+    DOCUMENT_WEIGHT: "weights of clicked documents tell what was clicked",
+    "position": "the place where a document was shown repeats the ranking of that day",
+}
+"""Columns that are no feature unless they are named so, and why."""
 
 
 class Role(NamedTuple):
@@ -163,11 +170,8 @@ def roles(
     if assigned["grade"] is not None:
         exact = exact_names(wanted.features) | set(known_features or ())
         _check_one_grade(assigned["grade"], [name for name in features if name not in exact])
-    if DOCUMENT_WEIGHT in features and DOCUMENT_WEIGHT not in exact_names(wanted.features) | set(known_features or ()):
-        raise DataError(
-            f"{DOCUMENT_WEIGHT!r} would become a feature, and weights of clicked documents tell what was clicked. Name "
-            f'its role: document_weight="{DOCUMENT_WEIGHT}", or leave it out: drop="{DOCUMENT_WEIGHT}".'
-        )
+    _check_unseen([name for name in features if name not in exact_names(wanted.features) | set(known_features or ())])
+    _check_one_document(assigned["document"], wanted.document, features)
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
@@ -189,6 +193,27 @@ def _check_one_grade(grade: str, unnamed: Sequence[str]) -> None:
             f"beside the grade {grade!r} the frame has {listed(map(repr, others))}, called as grades are, which would "
             f'become a feature. Leave it out: drop="{",".join(map(str, others))}". If it is known when documents are '
             f'ranked, name it: features="*,{",".join(map(str, others))}".'
+        )
+
+
+def _check_unseen(unnamed: Sequence[str]) -> None:
+    """Raise DataError for a feature, not named by the user, that says what is not known when documents are ranked."""
+    name = next((name for name in unnamed if str(name).lower() in UNSEEN), None)
+    if name is not None:
+        role = f'Name its role: document_weight="{name}", or leave' if str(name).lower() == DOCUMENT_WEIGHT else "Leave"
+        raise DataError(
+            f'{name!r} would become a feature, and {UNSEEN[str(name).lower()]}. {role} it out: drop="{name}". If it is '
+            f'known when documents are ranked, name it: features="*,{name}".'
+        )
+
+
+def _check_one_document(document: str | None, given: str | None, features: Sequence[str]) -> None:
+    """Raise DataError where the document is not named, and another column that may be one would become a feature."""
+    others = [name for name in features if str(name).lower() in DOCUMENTS]
+    if document is not None and given is None and others:
+        raise DataError(
+            f"several columns may be the document id ({', '.join(map(str, [document, *others]))}). Name it: "
+            f'document="COLUMN", and leave the others out: drop="COLUMN".'
         )
 
 
@@ -219,6 +244,7 @@ def _column(left: Columns, free: Sequence[str], given: str, known: tuple[str, ..
         return given
     if given != default:
         raise DataError(f"the frame has no column {given!r} for {what}. {nearest(given, map(str, left))}")
+    known += (RATING,) * (known is GRADES)
     candidates = [name for name in free if str(name).lower() in known]
     if len(candidates) == 1:
         return candidates[0]
