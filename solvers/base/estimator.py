@@ -18,7 +18,7 @@ import numpy as np
 from ranktune.solvers.base.routing import Routed
 from ranktune.solvers.core.arrays import Features, Floats, Ids, Sizes
 from ranktune.solvers.core.declared import Former
-from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import Weights
 
@@ -218,6 +218,8 @@ class Estimator(Routed):
         """
         from sklearn.utils.validation import validate_data
 
+        if hasattr(X, "columns"):
+            self._check_numeric(X)
         options: dict[str, object] = {
             "accept_sparse": "csr",
             "dtype": [np.float64, np.float32],
@@ -227,6 +229,22 @@ class Estimator(Routed):
         if y is None and not reset:
             return validate_data(self, X, ensure_all_finite="allow-nan" if allow_missing else True, **options)
         return validate_data(self, X, y, y_numeric=True, ensure_all_finite=False, **options)
+
+    def _check_numeric(self, frame: object) -> None:
+        """Raise DataError for columns of a data frame that are text, categories or dates."""
+        import narwhals as nw
+
+        from ranktune.solvers.data.columns.values import is_numeric
+
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+        columns = table.iter_columns() if isinstance(table, nw.DataFrame) else ()
+        names = [repr(column.name) for column in columns if not is_numeric(column)]
+        if names:
+            raise DataError(
+                f"the columns {listed(names)} are not numbers, and {type(self).__name__} learns from numbers. "
+                "ranktune.read(frame) makes features of them; in a pipeline, a ColumnTransformer with a OneHotEncoder "
+                "does."
+            )
 
     def _check_fitted(self, attribute: str) -> None:
         """Raise scikit-learn's NotFittedError if the attribute is missing."""

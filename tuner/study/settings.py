@@ -266,7 +266,8 @@ class Settings(ColumnSettings):
         Mapping[str, Any],
         Setting(
             'Configurations that are tried first, by solver: {"RankSVM": {"C": 2.0}}, or a list of several. Parameters '
-            "that are left out have their defaults.",
+            "that are left out have their defaults. Also an estimator of another library, whose parameters are taken: "
+            '{"LambdaMART": LGBMRanker(num_leaves=15)}.',
             python_only=True,
             content="configurations",
         ),

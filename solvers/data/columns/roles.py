@@ -150,7 +150,7 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     named = set(_as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in named]
-    assigned = {"grade": _grade(left, free, wanted.grade, qrels), "query": _query(left, free, wanted.qid, grouped)}
+    assigned = {"query": _query(left, free, wanted.qid, grouped), "grade": _grade(left, free, wanted.grade, qrels)}
     assigned["document"] = _first(free, DOCUMENTS)
     for role in ("document", "weight", "document_weight", "time"):
         given = getattr(wanted, ROLES[role].option)
