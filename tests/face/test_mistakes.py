@@ -23,6 +23,7 @@ TABLE = pd.DataFrame({
     "search": QID, "sku": [f"p{k}" for k in range(60)], "price": X[:, 0], "bm25": X[:, 1],
     "brand": np.where(X[:, 1] > 0.5, "Elm", "Fir"), "bought": (X[:, 0] > 0.6).astype(int),
 })  # fmt: skip
+OTHER = TABLE.assign(search=QID + 100)
 SHOP = ("--qid", "search", "--grade", "bought", "--drop", "sku")
 
 
@@ -52,7 +53,7 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", "--qid", "search"): "no column for the grades. Name it: --grade COLUMN.",
     ("tune", "shop.csv", "--qid", "serach"): "no column 'serach' for the query ids. Did you mean 'search'?",
     ("tune", "shop.csv", *SHOP[:4]): "no feature can be made of 'sku' (text, 60 different values)",
-    ("tune", "shop.csv", *SHOP[:2], "--grade", "brand"): "the grade column 'brand' holds",
+    ("tune", "shop.csv", *SHOP[:2], "--grade", "brand", "--drop", "sku"): "the grade column 'brand' holds",
     ("tune", "shop.csv", *SHOP, "--metric", "ndgc@10"): "metric 'ndgc@10' is unknown. Did you mean 'ndcg'?",
     ("tune", "shop.csv", *SHOP, "--solver", "LightGBM"): "no solver 'LightGBM'. Here it is called 'LambdaMART'.",
     ("tune", "shop.csv", *SHOP, "--within", "features=3"): "'features=3' is not a limit: write a cost, <= and",
@@ -97,7 +98,7 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     "register_solver.'Mine', estimator, space.": lambda: tune(solvers=[Ridge()]),
     "no solver 'xgboost'. Here it is called 'XGBoostRanker'": lambda: tune(solvers="xgboost"),
     "trials='10': it must be a whole number": lambda: tune(trials="10"),
-    "the predict of Ridge failed .* Give a model that": lambda: tune(baseline=Ridge()),
+    "the predict of Ridge failed .* Give a model that": lambda: tune(baseline=Ridge(), test=OTHER),
     "first: a Ridge shares no parameter with LambdaMART": lambda: tune(first={"LambdaMART": Ridge()}),
     "is not a RankTune model.* the model comes first": lambda: ranktune.predict("shop.csv", "model.json"),
     "a DataFrame is no model.* the model comes first": lambda: ranktune.predict(TABLE, "model.json"),  # type: ignore[arg-type]
@@ -107,7 +108,6 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     "columns 'sku' and 'brand' are not numbers.*OneHotEncoder": lambda: ranktune.RankSVM().fit(TABLE, X[:, 0], qid=QID),
     "Here it is called 'leaves'": lambda: ranktune.LambdaMART(num_leaves=3),  # type: ignore[call-arg]
     "has no parameter 'c'.*Did you mean 'C'": lambda: ranktune.RankSVM(c=1.0),  # type: ignore[call-arg]
-    "module 'ranktune' has no attribute 'RankSVMM'. Did you mean 'RankSVM'": lambda: ranktune.RankSVMM,  # type: ignore[attr-defined]
     "no study 'mine'": lambda: ranktune.resume("mine"),
 }
 
@@ -123,10 +123,8 @@ def test_a_model_of_another_library_is_where_a_study_begins() -> None:
     theirs = lightgbm.LGBMRanker(num_leaves=15, reg_lambda=0.0, n_estimators=5000, colsample_bytree=0.5)
     study = ranktune.Study(solvers=["LambdaMART", "RankSVM"], first={"lambdamart": [theirs, {"leaves": 7}]})
     begun, own = study.first["LambdaMART"]
-    low, high = (
-        {p.name: getattr(p, end) for p in ranktune.LambdaMART.space if hasattr(p, end)} for end in ("low", "high")
-    )
+    space: dict[str, Any] = {parameter.name: parameter for parameter in ranktune.LambdaMART.space}
     assert {name: begun[name] for name in ("leaves", "l2", "trees", "feature_share", "learning_rate")} == {
-        "leaves": 15, "l2": low["l2"], "trees": high["trees"], "feature_share": 0.5, "learning_rate": 0.1,
+        "leaves": 15, "l2": space["l2"].low, "trees": space["trees"].high, "feature_share": 0.5, "learning_rate": 0.1,
     }  # fmt: skip
     assert own == {"leaves": 7}

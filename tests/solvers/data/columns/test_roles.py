@@ -77,7 +77,7 @@ def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
         (Wanted(features="bn25_title"), "Did you mean 'bm25_title'"),
         (Wanted(features="x*"), "features='x\\*' matches no column"),
         (Wanted(drop="x*"), "drop='x\\*' matches no column"),
-        (Wanted(drop="*[a-z]*,*5*,a*,w*,qid"), "no column for the grades"),
+        (Wanted(drop="*[a-z]*,*5*,a*,w*,qid"), "no column for the query ids"),
         (Wanted(features="clicks", drop="clicks"), "no feature columns"),
     ],
 )
