@@ -71,6 +71,14 @@ class WorkerRuntime:
     progress: Annotated[
         "Progress | None", Setting("Display of the progress. (default: on a terminal, a bar)", python_only=True)
     ] = None
+    verbose: Annotated[
+        bool | None,
+        Setting(
+            "True: progress in lines on standard error, one every few seconds, as for logs. False: none. None: a bar "
+            "on a terminal and in a notebook, none elsewhere.",
+            python_only=True,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,7 +176,7 @@ def takes(
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
-                if "missing" in str(error):
+                if str(error).startswith("missing a required"):
                     raise TypeError(f"{function.__name__}() {error}.") from None
                 raise TypeError(f"{function.__name__}() {error}{_remedy(signature, kwargs)}") from None
             return function(declaration(*args, **kwargs))

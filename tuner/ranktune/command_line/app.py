@@ -19,6 +19,7 @@ import typer
 
 from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
 from ranktune.command_line.messages import Command, Commands, as_options
+from ranktune.command_line.options import with_format
 
 app = typer.Typer(
     name="ranktune",
@@ -35,7 +36,9 @@ app = typer.Typer(
 for group in (study_commands, pass_commands, click_commands, model_commands, docs_command):
     for command in group.commands.registered_commands:
         assert command.callback is not None
-        command.callback = crashes.handled(command.callback)  # before Typer, to which EOFError is a user's "no"
+        command.callback = crashes.handled(
+            with_format(command.callback)
+        )  # before Typer, to which EOFError is a user's "no"
         command.cls = Command
         app.registered_commands.append(command)
 
