@@ -17,6 +17,8 @@ import ranktune
 from ranktune.solvers.core.errors import RankTuneError
 from tests.support.commands import ended
 
+untyped: Any = ranktune
+"""The calls below are wrong on purpose."""
 QID = np.repeat(np.arange(12), 5)
 X = np.random.default_rng(0).random((60, 2))
 TABLE = pd.DataFrame({
@@ -88,11 +90,11 @@ def success(grades: np.ndarray) -> float:
 
 
 IN_PYTHON: dict[str, Callable[[], object]] = {
-    r"tune\(\) too many .* arrays are one argument, as in tune\(\(X, y, qid\)\)": lambda: ranktune.tune(X, QID),
-    "argument 'label'. Here it is called 'grade'": lambda: ranktune.tune(TABLE, label="bought"),
-    "argument 'n_trials'. Here it is called 'trials'": lambda: ranktune.tune(TABLE, n_trials=3),
-    "argument 'random_state'. Here it is called 'seed'": lambda: ranktune.tune(TABLE, random_state=3),
-    "argument 'trails'. Did you mean 'trials'": lambda: ranktune.tune(TABLE, trails=3),
+    r"tune\(\) too many .* arrays are one argument, as in tune\(\(X, y, qid\)\)": lambda: untyped.tune(X, QID),
+    "argument 'label'. Here it is called 'grade'": lambda: untyped.tune(TABLE, label="bought"),
+    "argument 'n_trials'. Here it is called 'trials'": lambda: untyped.tune(TABLE, n_trials=3),
+    "argument 'random_state'. Here it is called 'seed'": lambda: untyped.tune(TABLE, random_state=3),
+    "argument 'trails'. Did you mean 'trials'": lambda: untyped.tune(TABLE, trails=3),
     r"register_metric\('success', success\), and then metric='success'": lambda: tune(metric=success),
     r"Give its name: solvers=\['RankSVM'\]": lambda: tune(solvers=[ranktune.RankSVM()]),
     "register_solver.'Mine', estimator, space.": lambda: tune(solvers=[Ridge()]),
@@ -100,15 +102,15 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     "trials='10': it must be a whole number": lambda: tune(trials="10"),
     "the predict of Ridge failed .* Give a model that": lambda: tune(baseline=Ridge(), test=OTHER),
     "first: a Ridge shares no parameter with LambdaMART": lambda: tune(first={"LambdaMART": Ridge()}),
-    "is not a RankTune model.* the model comes first": lambda: ranktune.predict("shop.csv", "model.json"),
-    "a DataFrame is no model.* the model comes first": lambda: ranktune.predict(TABLE, "model.json"),  # type: ignore[arg-type]
-    r"a RankSVM is no model.* Call its as_model\(\)": lambda: ranktune.predict(ranktune.RankSVM(), TABLE),  # type: ignore[arg-type]
-    "shop.xls is a spreadsheet.*pandas.read_excel": lambda: ranktune.read("shop.xls"),
-    "no column 'serach' .* Did you mean 'search'": lambda: ranktune.read(TABLE, qid="serach"),
-    "columns 'sku' and 'brand' are not numbers.*OneHotEncoder": lambda: ranktune.RankSVM().fit(TABLE, X[:, 0], qid=QID),
-    "Here it is called 'leaves'": lambda: ranktune.LambdaMART(num_leaves=3),  # type: ignore[call-arg]
-    "has no parameter 'c'.*Did you mean 'C'": lambda: ranktune.RankSVM(c=1.0),  # type: ignore[call-arg]
-    "no study 'mine'": lambda: ranktune.resume("mine"),
+    "is not a RankTune model.* the model comes first": lambda: untyped.predict("shop.csv", "model.json"),
+    "a DataFrame is no model.* the model comes first": lambda: untyped.predict(TABLE, "model.json"),
+    r"a RankSVM is no model.* Call its as_model\(\)": lambda: untyped.predict(ranktune.RankSVM(), TABLE),
+    "shop.xls is a spreadsheet.*pandas.read_excel": lambda: untyped.read("shop.xls"),
+    "no column 'serach' .* Did you mean 'search'": lambda: untyped.read(TABLE, qid="serach"),
+    "columns 'sku' and 'brand' are not numbers.*OneHotEncoder": lambda: untyped.RankSVM().fit(TABLE, X[:, 0], qid=QID),
+    "Here it is called 'leaves'": lambda: untyped.LambdaMART(num_leaves=3),
+    "has no parameter 'c'.*Did you mean 'C'": lambda: untyped.RankSVM(c=1.0),
+    "no study 'mine'": lambda: untyped.resume("mine"),
 }
 
 
