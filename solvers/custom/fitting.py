@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.custom import inputs_of
+from ranktune.solvers.models.custom import Estimator, inputs_of
 
 
-def fitted(estimator: Any, queries: Queries) -> Any:
+def fitted(estimator: Estimator, queries: Queries) -> Estimator:
     """Fit an estimator to queries, and return it."""
     step, prefix = estimator, ""
     steps = getattr(estimator, "steps", None)
@@ -24,7 +24,7 @@ def fitted(estimator: Any, queries: Queries) -> Any:
         if hasattr(last, "fit"):  # else it is "passthrough"
             step, prefix = last, f"{name}__"
     taken = next((name for name in ("qid", "group_id", "group") if name in _arguments(step.fit)), None)
-    more = {}
+    more: dict[str, object] = {}
     if taken is not None:
         more[prefix + taken] = queries.lengths if taken == "group" else queries.query_of_document
     if queries.monotone is not None:

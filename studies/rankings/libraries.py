@@ -18,9 +18,8 @@ import numpy as np
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError
-from ranktune.solvers.data.columns.decoding import frame_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.custom import takes_frame
+from ranktune.solvers.models.custom import inputs_of, takes_frame
 from ranktune.solvers.models.other_libraries.base import LibraryModel
 from ranktune.solvers.models.other_libraries.lightgbm import read_lightgbm
 from ranktune.solvers.models.other_libraries.xgboost import read_xgboost
@@ -98,7 +97,7 @@ def of_object(model: Any, name: str) -> FeatureRanking | None:
     if not callable(getattr(model, "predict", None)):
         return None
 
-    def predicted(X: Any) -> Floats:
+    def predicted(X: object) -> Floats:
         try:
             return np.asarray(model.predict(X))
         except Exception as error:  # it is the user's
@@ -109,7 +108,7 @@ def of_object(model: Any, name: str) -> FeatureRanking | None:
             ) from error
 
     if takes_frame(model):
-        return FeatureRanking(name, Wanted(), lambda queries: predicted(frame_of(queries)))
+        return FeatureRanking(name, Wanted(), lambda queries: predicted(inputs_of(model, queries)))
     names = getattr(model, "feature_names_in_", None)
     count = getattr(model, "n_features_in_", None)
     wanted = Wanted(None if names is None else tuple(map(str, names)), count)

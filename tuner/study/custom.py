@@ -68,6 +68,20 @@ def _name_of(metric: str) -> str:
     return str(metric).partition(":")[0].partition("@")[0]
 
 
+def named_first(name: str, value: object) -> str:
+    """Return what to give in place of a function or an estimator, which a study knows by name."""
+    if name in ("metric", "also") and callable(value):
+        called = str(getattr(value, "__name__", "mine")).strip("<>")
+        return f" Give it a name: ranktune.register_metric('{called}', {called}), and then {name}='{called}'."
+    if name != "solvers":
+        return ""
+    kinds = [each if isinstance(each, type) else type(each) for each in (value if isinstance(value, list) else [value])]
+    ours = [kind.__name__ for kind in kinds if kind.__name__ in NAMES]
+    if ours:
+        return f" Give its name: solvers={ours}; a fixed parameter goes into space={{'{ours[0]}.NAME': value}}."
+    return " Give it a name: ranktune.register_solver('Mine', estimator, space), and then solvers=['Mine']."
+
+
 def register_solver(
     name: str,
     make: Any,

@@ -46,7 +46,7 @@ from ranktune.tuner.study.abilities import (
     known_systems,
     needs_of,
 )
-from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
+from ranktune.tuner.study.custom import declared_solvers, described_custom, named_first, spelling
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
 from ranktune.tuner.study.settings import MIXED, Settings, given_columns
 
@@ -371,23 +371,9 @@ def _check_type(setting: Declared, value: object) -> None:
     }
     expected, is_valid = kinds[setting.kind]
     if not is_valid:
-        raise ParameterError(f"{setting.name}={value!r}: it must be {expected}.{_remedy(setting.name, value)}")
+        raise ParameterError(f"{setting.name}={value!r}: it must be {expected}.{named_first(setting.name, value)}")
     if setting.setting.choices:
         _check_known(setting.name, str(value), setting.setting.choices)
-
-
-def _remedy(name: str, value: object) -> str:
-    """Return what to give in place of a function or an estimator, which a study knows by name."""
-    if name in ("metric", "also") and callable(value):
-        called = str(getattr(value, "__name__", "mine")).strip("<>")
-        return f" Give it a name: ranktune.register_metric('{called}', {called}), and then {name}='{called}'."
-    if name != "solvers":
-        return ""
-    kinds = [each if isinstance(each, type) else type(each) for each in (value if isinstance(value, list) else [value])]
-    ours = [kind.__name__ for kind in kinds if kind.__name__ in NAMES]
-    if ours:
-        return f" Give its name: solvers={ours}; a fixed parameter goes into space={{'{ours[0]}.NAME': value}}."
-    return " Give it a name: ranktune.register_solver('Mine', estimator, space), and then solvers=['Mine']."
 
 
 def _check_known(name: str, value: str, known: Collection[str]) -> None:

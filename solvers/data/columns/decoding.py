@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import dense
+from ranktune.solvers.core.arrays import Features, dense
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.columns.encoding import Category, Encoding
-from ranktune.solvers.data.queries import Queries
 
 
-def frame_of(queries: Queries) -> Any:
-    """Return the features of queries as a pandas.DataFrame of the columns of their table.
+def frame_of(features: Features, feature_names: Sequence[str] | None, encoding: Encoding | None) -> object:
+    """Return features, (n_documents, n_features), as a pandas.DataFrame of the columns of their table.
 
     A category is one column again, of the type category; values that are none of its levels are missing. Dates are
     their ages in days.
@@ -29,14 +28,14 @@ def frame_of(queries: Queries) -> Any:
         import pandas as pd
     except ImportError:
         raise ParameterError("a solver that chooses columns by name needs pandas: pip install pandas.") from None
-    if queries.feature_names is None:
+    if feature_names is None:
         raise DataError(
             "the solver chooses columns by name, and the features have none: give a table, or feature_names=."
         )
-    where = {name: k for k, name in enumerate(queries.feature_names)}
-    X, columns = dense(queries.features), {}
-    encoding = queries.encoding or Encoding()
-    for name, column in encoding.sources(queries.feature_names).items():
+    where = {name: k for k, name in enumerate(feature_names)}
+    X, columns = dense(features), {}
+    encoding = encoding or Encoding()
+    for name, column in encoding.sources(feature_names).items():
         kind = encoding.columns.get(column)
         if not isinstance(kind, Category):
             columns[column] = X[:, where[name]]

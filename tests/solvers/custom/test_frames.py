@@ -63,7 +63,7 @@ def test_a_pipeline_that_chooses_columns_by_name_gets_the_table(columns: Any, tm
 
 
 def test_an_estimator_that_says_so_gets_categories_and_missing_values() -> None:
-    class Native(LGBMRegressor):  # type: ignore[misc]
+    class Native(LGBMRegressor):
         takes_frame = True
 
     table = shop()
