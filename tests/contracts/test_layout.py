@@ -93,7 +93,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 26850, "tuner": 17898, "studies": 8431, "dashboards": 5453, "tests": 46966}
+BUDGET = {"solvers": 26850, "tuner": 17898, "studies": 8431, "dashboards": 5453, "tests": 46967}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
