@@ -23,6 +23,18 @@ STANDARD_NAME = "standard"
 """What names the solvers that compete by default."""
 
 
+ELSEWHERE = {
+    "LambdaMART": ("lightgbm", "lgbm", "lgbmranker", "mart", "gbm", "gbdt"),
+    "XGBoostRanker": ("xgboost", "xgb", "xgbranker"),
+    "CatBoostRanker": ("catboost",),
+    "RankSVM": ("svm", "svmrank", "svm-rank", "linearsvc"),
+    "RidgeRanker": ("linearregression", "ols", "linear"),
+    "LogisticRanker": ("logisticregression",),
+    "LambdaRank": ("ranknet",),
+}
+"""Solvers, and names in lower case of what is like them elsewhere."""
+
+
 def solver_class(name: str) -> type[BaseRanker]:
     """Return the class of the solver called name, whatever the case of its letters.
 
@@ -35,7 +47,9 @@ def solver_class(name: str) -> type[BaseRanker]:
         return _by_path(str(name))
     registration = find(str(name))
     if registration is None:
-        raise ParameterError(f"there is no solver '{name}'. {SOLVERS.hint(str(name), *REGISTERED.names)}")
+        here = next((ours for ours, theirs in ELSEWHERE.items() if str(name).lower() in theirs), None)
+        hint = SOLVERS.hint(str(name), *REGISTERED.names) if here is None else f"Here it is called '{here}'."
+        raise ParameterError(f"there is no solver '{name}'. {hint}")
     from ranktune.solvers.custom.ranker import class_of  # with it come the tree libraries' solvers
 
     return class_of(registration)

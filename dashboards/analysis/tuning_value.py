@@ -22,7 +22,8 @@ import numpy as np
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace
-from ranktune.dashboards.records.study import SplitData, StudyData, tuning_gained
+from ranktune.dashboards.records.choice import tuning_gained
+from ranktune.dashboards.records.study import SplitData, StudyData
 from ranktune.dashboards.records.trial import Trial, best_so_far
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.policy.policy import POLICY

@@ -170,22 +170,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
 
 
-def tuning_gained(result: JsonView) -> str:
-    """Return what tuning gained on the test queries over the best of the solvers' defaults; "" if that is not known."""
-    tuning = result.get("tuning")
-    if tuning is None:
-        return ""
-    if tuning["gain_interval"] is None:
-        return f"Gain of tuning: none, the model is the best of the solvers' defaults ({tuning['default']})."
-    low, high = tuning["gain_interval"]
-    if low is None:
-        return "Gain of tuning: not known, the metric is defined on no test query."
-    return (
-        f"Gain of tuning on test: {tuning['gain']:+.4f} ({low:+.4f} to {high:+.4f}) over the best of the solvers' "
-        f"defaults ({tuning['default']})."
-    )
-
-
 def clicks_and_judgments(result: JsonView) -> str:
     """Return where clicks and judgments disagree, and what the click log has; "" without one."""
     found = result.get("clicks")

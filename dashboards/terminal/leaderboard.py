@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ranktune.dashboards.records.study import clicks_and_judgments, tuning_gained
+from ranktune.dashboards.records.choice import chosen_because, tuning_gained
+from ranktune.dashboards.records.study import clicks_and_judgments
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed
@@ -77,7 +78,7 @@ def fold_table(result: JsonView) -> Table:
 def conclusion(result: JsonView) -> str:
     """Return which model was chosen, its scores, the models without a significant difference, and its file."""
     best = result["best"]
-    lines = [f"Chosen by validation: {_chosen(result)}."]
+    lines = [f"Chosen by validation: {_chosen(result)}.", *filter(None, [chosen_because(result)])]
     low, high = result["estimate_interval"]
     limits = "" if low is None else f" ({low:.3f} to {high:.3f})"
     estimate = f"{_number(result['estimate'])}{limits}"

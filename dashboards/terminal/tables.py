@@ -10,6 +10,7 @@ from shutil import get_terminal_size
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -24,11 +25,18 @@ def table(left: Collection[str], right: Collection[str] = ()) -> Table:
     return rows
 
 
+MARK = ">"
+"""What stands before the row that is chosen."""
+FIRST_ROW = 3
+"""The line of the first row: below an empty line, the names of the columns and a rule."""
+
+
 @dataclass(frozen=True)
 class FittedTable:
     """A table that leaves out columns where the terminal is too narrow for all of them.
 
     left and right map names of columns to cells of text and of numbers; optional columns are left out in their order.
+    With bold_first the first row is the chosen one, which is marked.
     """
 
     left: Mapping[str, Sequence[str]]
@@ -48,7 +56,12 @@ class FittedTable:
         """Yield the table with as many of the columns as fit."""
         tables = [self.without(self.optional[:k]) for k in range(len(self.optional) + 1)]
         widths = [console.measure(each, options=options.update(width=1000)).maximum for each in tables]
-        yield next((each for each, width in zip(tables, widths, strict=True) if width <= options.max_width), tables[-1])
+        fitting = (each for each, width in zip(tables, widths, strict=True) if width <= options.max_width)
+        lines = console.render_lines(next(fitting, tables[-1]), options, pad=False)
+        if self.bold_first and len(lines) > FIRST_ROW:
+            lines[FIRST_ROW][0] = Segment(MARK, lines[FIRST_ROW][0].style)  # the edge, a space
+        for line in lines:
+            yield from (*line, Segment.line())
 
 
 def titled(title: str, below: RenderableType) -> Group:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
+from ranktune.dashboards.records.choice import chosen_because
 from ranktune.dashboards.records.study import StudyData, clicks_and_judgments, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.views import delivered
@@ -105,7 +106,7 @@ def sentences(result: JsonView) -> str:
         solvers = Counter(fold["best"]["solver"] for fold in result["folds"])
         chosen = ", ".join(f"{name} on {n}" for name, n in solvers.items()) + f" of {len(result['folds'])} folds"
     text = f"{chosen} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
-    return joined(_gain(result), text, clicks_and_judgments(result))
+    return joined(_gain(result), text, chosen_because(result), clicks_and_judgments(result))
 
 
 def _gain(result: JsonView) -> str:

@@ -79,7 +79,7 @@ def fit_blocks(ranker: R, data: Source | Sequence[Source], workers: BlockWorkers
     workers.open([data] if isinstance(data, Queries | str | Path) else list(data))
     extent = _checked(ranker, workers.map(_overview))
     ranker.n_features_in_, ranker.imputation_, ranker.monotone_ = extent.n_features, None, None
-    ranker._knows_queries = extent.longest < extent.n_documents
+    ranker._one_query = None
     ranker._fit_blocks(BlockedQueries(workers, extent))
     return ranker
 

@@ -11,15 +11,16 @@ import inspect
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
-from typing import Any, ClassVar, Final, Self, TypeAlias
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ids, Sizes
+from ranktune.solvers.base.routing import Routed
+from ranktune.solvers.core.arrays import Features, Floats, Ids, Sizes
 from ranktune.solvers.core.declared import Former
-from ranktune.solvers.core.errors import DataError, ParameterError, nearest
-from ranktune.solvers.data.grouping import MANY_ROWS
+from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.values import Weights
 
 SAME_AS = {
     "trees": ("n_estimators", "num_iterations", "num_boost_round", "iterations", "num_trees"),
@@ -43,12 +44,6 @@ SAME_AS = {
 }
 """Parameters, and what LightGBM, XGBoost, CatBoost and scikit-learn call them."""
 
-Request: TypeAlias = bool | str | None
-"""Whether scikit-learn passes metadata on, or the name under which it gets them; None where they must not be given."""
-
-UNCHANGED: Final = "$UNCHANGED$"
-"""A request that stays as it is; the value is scikit-learn's."""
-
 
 class _OfInit:
     """The signature of a class: that of its __init__, not that of __new__, which older Pythons show for subclasses."""
@@ -63,13 +58,12 @@ def _signature(owner: type) -> inspect.Signature:
     return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
-class Estimator:
+class Estimator(Routed):
     """Base of estimators: the arguments of __init__ are the parameters, kept as attributes of the same names."""
 
     n_features_in_: int
-    _knows_queries: bool = False
+    _one_query: str | None = None
     former: ClassVar[Former] = Former()
-    _metadata_request: Any
     __signature__ = _OfInit()
 
     def __new__(cls, *_: object, **parameters: object) -> Self:
@@ -136,6 +130,7 @@ class Estimator:
         *,
         qid: Ids | None = None,
         group: Sizes | None = None,
+        query_weights: Weights | None = None,
         metric: str = "ndcg@10",
     ) -> float:
         """Return the mean of a metric over the queries of documents with grades.
@@ -147,8 +142,10 @@ class Estimator:
         y : array-like of shape (n_documents,)
             The grades.
         qid, group : array-like, optional
-            Which rows are a query, as in fit. With neither, all rows are one query: that is an error where the ranker
-            learned from several queries, or there are more than 1,000 rows. For one query give group=[n_documents].
+            Which rows are a query, as in fit. With neither, it is an error, unless the rows are those that fit took as
+            one query. For one query give group=[n_documents].
+        query_weights : array-like of shape (n_queries,) or mapping, optional
+            How much each query counts in the mean, as in fit.
         metric : str, default="ndcg@10"
             The metric. Queries that it skips do not count.
 
@@ -180,21 +177,20 @@ class Estimator:
         if not isinstance(X, Queries):
             documents, grades = self._validated(X, y, reset=False)
             if qid is None and group is None:
-                self._check_one_query(documents.shape[0])
+                group = self._rows_of_fit(documents, grades)
             X = Queries.from_arrays(documents, grades, qid=qid, group=group)
-        queries = replace(X, rows=None)
+        queries = replace(X if query_weights is None else X.weighted_by(query_weights), rows=None)
         return mean_of(parse_metric(metric).per_query(self.predict(queries), queries), queries.query_weights)
 
-    def _check_one_query(self, n_rows: int) -> None:
-        """Raise DataError where rows without query ids are unlikely to be a single query."""
-        if n_rows <= MANY_ROWS and not self._knows_queries:
-            return
-        why = "this ranker learned from several queries" if self._knows_queries else "so many are hardly of one query"
+    def _rows_of_fit(self, documents: Features, grades: Floats) -> Sizes:
+        """Return the size of the one query that these rows are. Raises DataError unless fit took them as a query."""
+        size = [documents.shape[0]]
+        if self._one_query == Queries.from_arrays(documents, grades, group=size).fingerprint:
+            return size
         raise DataError(
-            f"score was given {n_rows} rows and not which of them are a query, and {why}. Pass qid=, the query of each "
-            f"row, or group=[{n_rows}] if they are one query. For cross_val_score, GridSearchCV and pipelines of "
-            "scikit-learn: sklearn.set_config(enable_metadata_routing=True), and qid among the params that they get; "
-            "set_fit_request(qid=True) and set_score_request(qid=True) are the default."
+            f"score was given {size[0]} rows and not which of them are a query. Pass qid=, the query of each row, or "
+            f"group={size} if they are one query. For cross_val_score, GridSearchCV and pipelines of scikit-learn: "
+            "sklearn.set_config(enable_metadata_routing=True), and qid among the params that they get."
         )
 
     def _repr_html_(self) -> str:
@@ -207,62 +203,6 @@ class Estimator:
             for name, value in self.get_params().items()
         )
         return f"<details><summary><code>{escape(repr(self))}</code></summary><table>{rows}</table></details>"
-
-    def get_metadata_routing(self) -> Any:
-        """Return what scikit-learn routes here where metadata routing is enabled: qid and group, unless set otherwise.
-
-        Returns
-        -------
-        MetadataRequest
-        """
-        if hasattr(self, "_metadata_request"):
-            return self._metadata_request
-        from sklearn.utils.metadata_routing import MetadataRequest
-
-        request = MetadataRequest(owner=type(self).__name__)
-        for method in (request.fit, request.score, request.predict):
-            for name in ("qid", "group"):
-                method.add_request(param=name, alias=True)
-        request.score.add_request(param="sample_weight", alias=None)  # a pipeline asks for it, with None
-        return request
-
-    def set_fit_request(self, *, qid: Request = UNCHANGED, group: Request = UNCHANGED) -> Self:
-        """Say what scikit-learn passes to fit where metadata routing is enabled.
-
-        Parameters
-        ----------
-        qid, group : bool, str or None, optional
-            True passes it, which is the default, False does not, a name passes the metadata of that name, and with
-            None it must not be given.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from ranktune import RankSVM
-        >>> RankSVM().set_fit_request(qid="query").get_metadata_routing().fit.requests["qid"]
-        'query'
-        """
-        return self._requesting("fit", qid=qid, group=group)
-
-    def set_score_request(self, *, qid: Request = UNCHANGED, group: Request = UNCHANGED) -> Self:
-        """Say what scikit-learn passes to score where metadata routing is enabled, as set_fit_request does for fit."""
-        return self._requesting("score", qid=qid, group=group)
-
-    def set_predict_request(self, *, qid: Request = UNCHANGED, group: Request = UNCHANGED) -> Self:
-        """Say what scikit-learn passes to predict where routing is enabled, as set_fit_request does for fit."""
-        return self._requesting("predict", qid=qid, group=group)
-
-    def _requesting(self, method: str, **requests: Request) -> Self:
-        """Set what is passed to a method; a clone of the estimator requests the same."""
-        request = self.get_metadata_routing()
-        for name, alias in requests.items():
-            if alias != UNCHANGED:
-                getattr(request, method).add_request(param=name, alias=alias)
-        self._metadata_request = request
-        return self
 
     def __sklearn_tags__(self) -> object:
         """Return tags for scikit-learn: sparse X and missing values (NaN) are accepted, y is required."""
@@ -278,6 +218,8 @@ class Estimator:
         """
         from sklearn.utils.validation import validate_data
 
+        if hasattr(X, "columns"):
+            self._check_numeric(X)
         options: dict[str, object] = {
             "accept_sparse": "csr",
             "dtype": [np.float64, np.float32],
@@ -287,6 +229,22 @@ class Estimator:
         if y is None and not reset:
             return validate_data(self, X, ensure_all_finite="allow-nan" if allow_missing else True, **options)
         return validate_data(self, X, y, y_numeric=True, ensure_all_finite=False, **options)
+
+    def _check_numeric(self, frame: object) -> None:
+        """Raise DataError for columns of a data frame that are text, categories or dates."""
+        import narwhals as nw
+
+        from ranktune.solvers.data.columns.values import is_numeric
+
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+        columns = table.iter_columns() if isinstance(table, nw.DataFrame) else ()
+        names = [repr(column.name) for column in columns if not is_numeric(column)]
+        if names:
+            raise DataError(
+                f"the columns {listed(names)} are not numbers, and {type(self).__name__} learns from numbers. "
+                "ranktune.read(frame) makes features of them; in a pipeline, a ColumnTransformer with a OneHotEncoder "
+                "does."
+            )
 
     def _check_fitted(self, attribute: str) -> None:
         """Raise scikit-learn's NotFittedError if the attribute is missing."""

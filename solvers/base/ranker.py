@@ -117,7 +117,8 @@ class BaseRanker(QueryEstimator):
         group : array-like of int of shape (n_queries,), optional
             The number of rows of each query, in place of qid.
         query_weights : array-like of shape (n_queries,) or mapping, optional
-            How often each query counts, in the order of the queries' first rows, or by query id.
+            How often each query counts, in the order of the queries' first rows, or by query id; or (n_documents,),
+            the weight of the query of each row, which scikit-learn can divide into folds.
         document_weights : array-like of shape (n_documents,), optional
             How often each document counts, besides the weight of its query.
         positions : array-like of shape (n_documents,), optional

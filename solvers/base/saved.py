@@ -43,8 +43,6 @@ class SavedRanker(Estimator):
     (1, 1.0)
     """
 
-    _knows_queries = True
-
     def __init__(self, model: str | os.PathLike[str] | Model) -> None:
         self.model = model
 

@@ -13,6 +13,7 @@ from ranktune.solvers.core.arrays import Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
+from ranktune.solvers.data.grouping import MANY_ROWS
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
@@ -87,7 +88,8 @@ class QueryEstimator(Estimator):
         queries = self._as_queries(X, y, qid, group, about, reset=reset)
         self._check_supported(queries)
         queries = queries.without_void_columns()
-        self._knows_queries = queries.n_queries > 1 or (self._knows_queries and not reset)
+        alone = reset and not isinstance(X, Queries) and queries.n_queries == 1 and queries.n_documents <= MANY_ROWS
+        self._one_query = queries.fingerprint if alone else None
         if reset:
             self.monotone_ = queries.monotone
             learns = queries.has_missing and not self.takes_missing

@@ -10,7 +10,7 @@ single precision, the same way (see models.trees.last_below).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from ranktune.solvers.data.missing import features_with_missing
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import base as models
 from ranktune.solvers.models.base import CUSTOM, TREES, Model, Origin
-from ranktune.solvers.models.custom import estimator_scores
+from ranktune.solvers.models.custom import Estimator, estimator_scores, takes_frame
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.other_libraries.lightgbm import trees_of as trees_of_lightgbm
 from ranktune.solvers.models.other_libraries.xgboost import trees_of as trees_of_xgboost
@@ -47,18 +47,18 @@ class _Kind(NamedTuple):
     name: str
 
 
-def is_convertible(estimator: Any) -> bool:
+def is_convertible(estimator: Estimator) -> bool:
     """Return whether a fitted estimator of that kind can probably be converted."""
     return _conversion(estimator) is not None
 
 
-def part_of(estimator: Any) -> str:
+def part_of(estimator: Estimator) -> str:
     """Return the kind of model that an estimator of that kind is likely to become."""
     convert = _conversion(estimator)
     return CUSTOM if convert is None else models.LINEAR if convert is _of_linear else TREES
 
 
-def converted(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
+def converted(estimator: Estimator, sample: Queries, origin: Origin) -> Model | None:
     """Return a fitted estimator as a model, None where it is of another kind, or the model would score differently."""
     convert = _conversion(estimator)
     if convert is None:
@@ -71,12 +71,14 @@ def converted(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
         predicted = predicted if sample.rows is None else predicted[sample.rows]
     except (AttributeError, KeyError, TypeError, ValueError, IndexError, RankTuneError):  # an unusual estimator
         return None
-    expected = estimator_scores(estimator, sample.features, sample)
+    expected = estimator_scores(estimator, sample)
     difference = predicted - expected
     return model if np.ptp(difference) <= TOLERANCE * max(np.ptp(expected), np.abs(expected).max(initial=0.0)) else None
 
 
-def _conversion(estimator: Any) -> Callable[[Any, Queries, Origin], Model | None] | None:
+def _conversion(estimator: Estimator) -> Callable[[Estimator, Queries, Origin], Model | None] | None:
+    if takes_frame(estimator):  # what it learns from is not the features of the model
+        return None
     kind = _kind(estimator)
     if kind.library == "lightgbm" and kind.name in ("LGBMRanker", "LGBMRegressor"):
         return _of_lightgbm
@@ -93,15 +95,15 @@ def _conversion(estimator: Any) -> Callable[[Any, Queries, Origin], Model | None
     return _of_linear if _is_linear(estimator) else None
 
 
-def _kind(estimator: Any) -> _Kind:
+def _kind(estimator: Estimator) -> _Kind:
     return _Kind(type(estimator).__module__.partition(".")[0], type(estimator).__name__)
 
 
-def _is_linear(estimator: Any) -> bool:
+def _is_linear(estimator: Estimator) -> bool:
     return _kind(estimator) in {("sklearn", name) for name in LINEAR}
 
 
-def _of_linear(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
+def _of_linear(estimator: Estimator, sample: Queries, origin: Origin) -> Model | None:
     """Return the weights of a linear estimator, behind scalers, computed from what these make of 0 and 1.
 
     None where values are missing: what they add is not known.
@@ -117,17 +119,17 @@ def _of_linear(estimator: Any, sample: Queries, origin: Origin) -> Model | None:
     return LinearModel(weights, **origin)
 
 
-def _of_lightgbm(estimator: Any, sample: Queries, origin: Origin) -> Model:
+def _of_lightgbm(estimator: Estimator, sample: Queries, origin: Origin) -> Model:
     trees = trees_of_lightgbm(estimator.booster_.model_to_string(), sample.has_missing)
     return TreeModel(trees, sample.n_features, **origin)
 
 
-def _of_xgboost(estimator: Any, sample: Queries, origin: Origin) -> Model:
+def _of_xgboost(estimator: Estimator, sample: Queries, origin: Origin) -> Model:
     trees = trees_of_xgboost(estimator.get_booster().save_raw("json"), features_with_missing(sample))
     return TreeModel(trees, sample.n_features, **origin)
 
 
-def _of_trees(estimator: Any, sample: Queries, origin: Origin) -> Model:
+def _of_trees(estimator: Estimator, sample: Queries, origin: Origin) -> Model:
     """Return the trees of scikit-learn, whose values are averaged, or multiplied by the learning rate."""
     if _kind(estimator).name in SINGLE_TREES:
         trees, factor = [estimator], 1.0
@@ -138,7 +140,7 @@ def _of_trees(estimator: Any, sample: Queries, origin: Origin) -> Model:
     return TreeModel(copies, sample.n_features, **origin)
 
 
-def _tree(tree: Any) -> Trees:
+def _tree(tree: Estimator) -> Trees:
     """Return one tree of scikit-learn: a node without a left child is a leaf; nodes stand in preorder."""
     inner = np.flatnonzero(tree.children_left >= 0)
     leaves = np.flatnonzero(tree.children_left < 0)

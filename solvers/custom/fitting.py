@@ -2,7 +2,7 @@
 
 fit(X, y) gets the query of each row, or the lengths of the queries, under the name by which it takes them: qid, group
 (LightGBM) or group_id (CatBoost), and the signs of monotone constraints as monotone where there are any. In a pipeline
-the last step gets them.
+the last step gets them. X is an array, or a data frame where the estimator chooses columns by name.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.custom import Estimator, inputs_of
 
 
-def fitted(estimator: Any, queries: Queries) -> Any:
+def fitted(estimator: Estimator, queries: Queries) -> Estimator:
     """Fit an estimator to queries, and return it."""
     step, prefix = estimator, ""
     steps = getattr(estimator, "steps", None)
@@ -23,12 +24,12 @@ def fitted(estimator: Any, queries: Queries) -> Any:
         if hasattr(last, "fit"):  # else it is "passthrough"
             step, prefix = last, f"{name}__"
     taken = next((name for name in ("qid", "group_id", "group") if name in _arguments(step.fit)), None)
-    more = {}
+    more: dict[str, object] = {}
     if taken is not None:
         more[prefix + taken] = queries.lengths if taken == "group" else queries.query_of_document
     if queries.monotone is not None:
         more[f"{prefix}monotone"] = queries.monotone
-    estimator.fit(queries.features, queries.grades, **more)
+    estimator.fit(inputs_of(estimator, queries), queries.grades, **more)
     return estimator
 
 

@@ -71,7 +71,7 @@ class CustomRanker(BaseRanker):
         self._check_fitted("estimator_")
         if not isinstance(X, Queries):
             return self.as_model().predict(X, qid=qid, group=group)
-        return X.in_caller_order(estimator_scores(self.estimator_, X.features, X))
+        return X.in_caller_order(estimator_scores(self.estimator_, X))
 
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("estimator_")

@@ -321,8 +321,17 @@ class Queries:
         return back
 
     def weighted_by(self, query_weights: Weights) -> Queries:
-        """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight."""
-        return replace(self, query_weights=query_weights_of(query_weights, self.query_ids), features_checked=True)
+        """Return the same queries with other weights: an array (n_queries,), or a mapping from query id to weight.
+
+        An array (n_documents,) has the weight of the query of each of the caller's rows, as scikit-learn divides it.
+        """
+        weights = query_weights_of(query_weights, self.query_ids)
+        if weights.shape == (self.n_documents,) != (self.n_queries,):
+            rows = weights if self.rows is None else weights[self.rows]
+            weights = rows[self.starts[:-1]]
+            if (rows != np.repeat(weights, self.lengths)).any():
+                raise DataError("query_weights has one weight a row, and they differ within a query: give it one.")
+        return replace(self, query_weights=weights, features_checked=True)
 
     def with_documents(self, columns: Mapping[str, ArrayLike | None]) -> Queries:
         """Return the same queries with other `COLUMNS`, (n_documents,) in the caller's order; None leaves one."""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.core.registrations import Registration, find
 from ranktune.solvers.data.queries import Queries
@@ -27,6 +27,8 @@ from ranktune.solvers.models.base import Blobs, Fields, Model, Origin
 from ranktune.solvers.models.files import SAVE_AGAIN, Content, field_of, read_blob
 from ranktune.solvers.models.skops import files as skops_files
 
+Estimator: TypeAlias = Any
+"""A ranker of any library, by the conventions of scikit-learn."""
 File: TypeAlias = bytes
 """What the save of a solver writes."""
 
@@ -34,8 +36,8 @@ File: TypeAlias = bytes
 class Persistence(NamedTuple):
     """save(estimator, path) writes a fitted estimator to a file, and load(path) reads it."""
 
-    save: Callable[[Any, Path], object]
-    load: Callable[[Path], Any]
+    save: Callable[[Estimator, Path], object]
+    load: Callable[[Path], Estimator]
 
 
 def persistence(registration: Registration) -> Persistence | None:
@@ -48,7 +50,7 @@ def persistence(registration: Registration) -> Persistence | None:
     return Persistence(save, load) if callable(save) and callable(load) else None
 
 
-def _save_itself(estimator: Any, path: Path) -> None:
+def _save_itself(estimator: Estimator, path: Path) -> None:
     estimator.save(path)
 
 
@@ -60,7 +62,7 @@ class CustomModel(Model):
     the estimator takes, ascending, None for all. The other fields are those of Model.
     """
 
-    estimator: Any
+    estimator: Estimator
     columns: int
     owner: str
     solver: str
@@ -103,7 +105,8 @@ class CustomModel(Model):
         return replace(self, factor=self.factor * factor)
 
     def _scores(self, queries: Queries) -> Floats:
-        return self.factor * estimator_scores(self.estimator, queries.with_columns(self.inputs).features, queries)
+        named = replace(queries, feature_names=self.feature_names, encoding=self.encoding, features_checked=True)
+        return self.factor * estimator_scores(self.estimator, named.with_columns(self.inputs))
 
     def _spread(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Fields:
         return {"columns": n_features, "inputs": columns if self.inputs is None else columns[self.inputs]}
@@ -198,7 +201,7 @@ def _inputs(path: Path, content: Content, count: int, n_features: int) -> list[I
     return [None if columns is None else np.array(columns, dtype=np.int64) for columns in inputs]
 
 
-def _loaded(path: Path, owner: str, data: bytes, trust: Sequence[str]) -> Any:
+def _loaded(path: Path, owner: str, data: bytes, trust: Sequence[str]) -> Estimator:
     """Return the estimator in data, as its solver's load reads it."""
     _, load = _persistence(owner, trust)
     with tempfile.TemporaryDirectory(prefix="ranktune-") as folder:
@@ -229,7 +232,7 @@ def _persistence(owner: str, trust: Sequence[str] = ()) -> Persistence:
     return rule
 
 
-def takes_queries(estimator: Any) -> bool:
+def takes_queries(estimator: Estimator) -> bool:
     """Return whether the predict of an estimator takes qid, the query of each row."""
     try:
         return "qid" in inspect.signature(estimator.predict).parameters
@@ -237,8 +240,27 @@ def takes_queries(estimator: Any) -> bool:
         return False
 
 
-def estimator_scores(estimator: Any, X: Features, queries: Queries) -> Floats:
-    """Return the scores that an estimator gives the rows of X, (n_documents,). Raises DataError for anything else."""
+def takes_frame(estimator: Estimator) -> bool:
+    """Return whether an estimator, or a step of it, chooses columns by name, or says so: takes_frame = True."""
+    deep = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
+    parts = [part for part in (estimator, *deep) if not isinstance(part, type)]
+    chosen = [columns for part in parts for *_, columns in getattr(part, "transformers", ())]
+    by_name = any(callable(columns) or isinstance(next(iter(columns), None), str) for columns in chosen)
+    return by_name or any(getattr(part, "takes_frame", False) is True for part in parts)
+
+
+def inputs_of(estimator: Estimator, queries: Queries) -> object:
+    """Return what an estimator is given of queries: an array, or a data frame of the columns of their table."""
+    if not takes_frame(estimator):
+        return queries.features
+    from ranktune.solvers.data.columns.decoding import frame_of
+
+    return frame_of(queries.features, queries.feature_names, queries.encoding)
+
+
+def estimator_scores(estimator: Estimator, queries: Queries) -> Floats:
+    """Return the scores that an estimator gives queries, (n_documents,). Raises DataError for anything else."""
+    X = inputs_of(estimator, queries)
     more = {"qid": queries.query_of_document} if takes_queries(estimator) else {}
     predicted = np.asarray(estimator.predict(X, **more))
     if predicted.dtype.kind not in "fiub" or predicted.size != queries.n_documents:

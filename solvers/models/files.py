@@ -130,6 +130,11 @@ def read_manifest(path: Path) -> dict[str, object]:
     except RecursionError:
         raise ModelFormatError(f"{path} is nested too deeply to be a model. {AGAIN}") from None
     except ValueError as error:
+        if raw.strip() and not raw.lstrip().startswith(b"{"):
+            raise ModelFormatError(
+                f"{path} is not a RankTune model, which is JSON. Give a model.json; where a model and data are given, "
+                "the model comes first."
+            ) from None
         raise ModelFormatError(f"{path} is not a whole JSON file ({str(error)[:200]}). {AGAIN}") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ModelFormatError(

@@ -1,4 +1,4 @@
-"""What a paper says in words, and whether our figures agree: yes, or NO with the reason."""
+"""What a paper says in words, and whether our figures agree: yes, refuted or cannot be checked, with the reason."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Figures = Mapping[tuple[str, str, str], float | None]
 
 @dataclass(frozen=True)
 class Verdict:
-    """A printed figure or a claim, with yes or NO.
+    """A printed figure or a claim, with one of three verdicts.
 
     source  where it is printed: "Figure 2", "Table 5", "section 4.5"
-    holds   None where the data it speaks of were not given
-    reason  what was measured; for a NO also why
+    holds   None where it cannot be checked: its data were not published or not given, or a system did not run
+    reason  what was measured, and why it is not yes
     """
 
     source: str
@@ -29,7 +29,7 @@ class Verdict:
     @property
     def word(self) -> str:
         """The verdict as it is printed."""
-        return {None: "not checked", True: "yes", False: "NO"}[self.holds]
+        return {None: "cannot be checked", True: "yes", False: "refuted"}[self.holds]
 
     def as_dict(self) -> Json:
         """Return the fields as JSON values."""
@@ -45,7 +45,7 @@ class _Case:
 
 
 def verdict_from(source: str, claim: str, holds: bool | None, measured: str, why: str = "") -> Verdict:
-    """Return a verdict by what was measured; why explains a NO."""
+    """Return a verdict by what was measured; why explains what is not yes."""
     known = None if holds is None else bool(holds)
     return Verdict(source, claim, known, measured if holds else " ".join(filter(None, (measured, why))))
 
@@ -53,7 +53,7 @@ def verdict_from(source: str, claim: str, holds: bool | None, measured: str, why
 def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]) -> Verdict:
     """Return the verdict on a claim about the systems of a table, by our figures on datasets."""
     if not claim.measures:
-        return Verdict(source, claim.text, False, claim.reason)
+        return Verdict(source, claim.text, None, claim.reason)
     known = (*datasets, MEAN_RANK)
     names = [name for name in known if name == claim.dataset] if claim.dataset else list(datasets)
     if not names:
@@ -66,7 +66,7 @@ def verdict_on(source: str, claim: Claim, ours: Figures, datasets: Sequence[str]
             for lower in claim.lower:
                 high, low = ours.get((name, claim.higher, measure)), ours.get((name, lower, measure))
                 if high is None or low is None:
-                    return Verdict(source, claim.text, False, f"{claim.higher} or {lower} could not run on {name}.")
+                    return Verdict(source, claim.text, None, f"{claim.higher} or {lower} could not run on {name}.")
                 cases.append(_Case(name, lower, measure, low - high if name == MEAN_RANK else high - low))
     held = [case for case in cases if case.difference >= claim.by]
     holds = len(held) >= claim.share * len(cases)
@@ -83,6 +83,8 @@ def _no_winner(source: str, claim: Claim, ours: Figures, names: Sequence[str]) -
             figures = {system: value for system, value in known.items() if value is not None}
             if figures:
                 best.append((f"{name}, {measure}", max(figures, key=lambda system: figures[system])))
+    if not best:
+        return Verdict(source, claim.text, None, "None of the systems could run.")
     shown = "; ".join(f"{case}: {system}" for case, system in best)
     return Verdict(source, claim.text, len({system for _, system in best}) > 1, f"Best: {shown}.")
 
@@ -100,7 +102,7 @@ def _counted(claim: Claim, cases: Sequence[_Case], held: Sequence[_Case]) -> str
 
 
 def counted(verdicts: Sequence[Verdict]) -> str:
-    """Return how many verdicts are yes, NO and not checked."""
-    numbers = {word: sum(verdict.word == word for verdict in verdicts) for word in ("yes", "NO", "not checked")}
-    rest = f", {numbers['not checked']} not checked" if numbers["not checked"] else ""
-    return f"{len(verdicts)} printed figures and claims: {numbers['yes']} yes, {numbers['NO']} NO{rest}."
+    """Return how many verdicts are yes, refuted, and cannot be checked."""
+    yes, refuted, unknown = (sum(verdict.holds is holds for verdict in verdicts) for holds in (True, False, None))
+    rest = f", {unknown} cannot be checked" if unknown else ""
+    return f"{len(verdicts)} printed figures and claims: {yes} yes, {refuted} refuted{rest}."

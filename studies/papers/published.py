@@ -29,7 +29,7 @@ prints (ndcg@1) and the metric that is computed here under that name (ndcg@1:let
     caption = "..."
     printed = "..."                                    # what there is to see, in words
     [figures.claims]                                   # by names under which the code that draws it measures them
-    ahead = { text = "A outperforms {rival}", reason = "why not, for the line that says NO" }
+    ahead = { text = "A outperforms {rival}", reason = "why not, for the line that says refuted" }
 
 metrics, choose, parameters, grid, copies and evaluations of an entry take precedence over those of its table.
 """
@@ -136,7 +136,7 @@ class Claim:
     by        the least difference for a case to hold; below 0 for "about as good as"
     share     the least share of the cases (data set, measure, other system) that must hold
     source    where it is printed, "" for the table's own place
-    reason    why it does not hold, for the line that says NO
+    reason    why it does not hold, or cannot be checked
     """
 
     text: str

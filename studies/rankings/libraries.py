@@ -17,8 +17,9 @@ import numpy as np
 
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
-from ranktune.solvers.core.errors import ModelFormatError
+from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.custom import inputs_of, takes_frame
 from ranktune.solvers.models.other_libraries.base import LibraryModel
 from ranktune.studies.rankings.base import FeatureRanking, Wanted
 
@@ -84,10 +85,23 @@ def of_object(model: Any, name: str) -> FeatureRanking | None:
             return make(model, name)
     if not callable(getattr(model, "predict", None)):
         return None
+
+    def predicted(X: object) -> Floats:
+        try:
+            return np.asarray(model.predict(X))
+        except Exception as error:  # it is the user's
+            cause = f"{type(error).__name__}: {_last_line(error)}"
+            raise DataError(
+                f"the predict of {name} failed on the data: {cause} "
+                "Give a model that learned from features such as these, or the scores that it gives."
+            ) from error
+
+    if takes_frame(model):
+        return FeatureRanking(name, Wanted(), lambda queries: predicted(inputs_of(model, queries)))
     names = getattr(model, "feature_names_in_", None)
     count = getattr(model, "n_features_in_", None)
     wanted = Wanted(None if names is None else tuple(map(str, names)), count)
-    return FeatureRanking(name, wanted, _in_blocks(lambda X: np.asarray(model.predict(X))))
+    return FeatureRanking(name, wanted, _in_blocks(predicted))
 
 
 def _in_blocks(score: Callable[[Matrix], Floats]) -> Callable[[Queries], Floats]:

@@ -94,6 +94,9 @@ def of_column(name: str, source: object = None) -> FeatureRanking:
     named = catalogue.is_table(source) or (isinstance(source, Queries) and source.feature_names is not None)
     if not named and not name.isdecimal():
         raise DataError(f"{COLUMN}{name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
+    columns = _columns_of(source)
+    if named and columns and name not in columns:
+        raise DataError(f"{COLUMN}{name}: there is no such column of the data. {nearest(name, columns)}")
     names = (name,) if named else (f"f{name}",)
     return FeatureRanking(f"{COLUMN}{name}", Wanted(names, 1), _first_column)
 

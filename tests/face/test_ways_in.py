@@ -177,7 +177,8 @@ def test_errors_about_columns_name_options(tmp_path: Path, monkeypatch: pytest.M
     def refused(*words: str) -> str:
         return command.ranktune(*words, cwd=tmp_path, check=2).stderr
 
-    assert "Name it: --grade COLUMN. Recognised names are grade, label" in refused("data", "shop.csv")
+    unnamed = refused("data", "shop.csv", "--qid", "session")
+    assert "Name it: --grade COLUMN. Recognised names are grade, label" in unnamed
     assert "Did you mean 'session'" in refused("tune", "shop.csv", "--grade", "bought", "--qid", "sesion")
     words = ("data", "shop.csv", "--grade", "bought", "--qid", "session", "--json")
     columns = json.loads(command.ranktune(*words, cwd=tmp_path, check=0).stdout)["columns"]

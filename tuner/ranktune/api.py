@@ -170,7 +170,7 @@ def resume(given: ResumeArguments) -> StudyResult:
     """
     folder = find_folder(home_folder(given.home), given.name)
     locations = Locations.load(folder.path, given.storage)
-    with running(folder, _workforce(given), locations, given.progress) as session:
+    with running(folder, _workforce(given), locations, given.progress or display(given.verbose)) as session:
         restore_custom(given.name, folder.study().custom)
         study = folder.study() if given.extend else folder.as_it_began()
         if given.trials is not None:
@@ -197,7 +197,7 @@ def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadl
     if given.like is not None:
         study = replace(study, first=known_first(study, find_folder(home, given.like)))
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
-    with running(folder, force, locations, given.progress) as session:
+    with running(folder, force, locations, given.progress or display(given.verbose)) as session:
         study = folder.check_settings(study, extend=given.extend)
         locations.save(folder.path)
         problems = session.prepare(study, sources, given.extend)
@@ -230,7 +230,7 @@ def work(given: WorkArguments) -> int:
     >>> from ranktune import api
     >>> api.work("mine", storage="postgresql://me@host/runs", jobs=8)  # doctest: +SKIP
     """
-    progress = given.progress or display()
+    progress = given.progress or display(given.verbose)
     with closing(progress), closing(_joinable(given)) as joinable:
         force = Workforce(given.jobs, given.trial_timeout, given.trial_memory, memory=given.memory)
         with with_custom(force.assembled(apart=True)) as workers:

@@ -71,6 +71,14 @@ class WorkerRuntime:
     progress: Annotated[
         "Progress | None", Setting("Display of the progress. (default: on a terminal, a bar)", python_only=True)
     ] = None
+    verbose: Annotated[
+        bool | None,
+        Setting(
+            "True: progress in lines on standard error, one every few seconds, as for logs. False: none. None: a bar "
+            "on a terminal and in a notebook, none elsewhere.",
+            python_only=True,
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +176,8 @@ def takes(
             try:
                 signature.bind(*args, **kwargs)
             except TypeError as error:
+                if str(error).startswith("missing a required"):
+                    raise TypeError(f"{function.__name__}() {error}.") from None
                 raise TypeError(f"{function.__name__}() {error}{_remedy(signature, kwargs)}") from None
             return function(declaration(*args, **kwargs))
 
@@ -177,11 +187,36 @@ def takes(
     return decorate
 
 
+ELSEWHERE: Mapping[str, str] = {
+    **dict.fromkeys(("label", "labels", "target", "relevance", "judgment", "rating", "y"), "grade"),
+    **dict.fromkeys(("query", "query_id", "group", "groups", "session", "session_id", "search_id"), "qid"),
+    **dict.fromkeys(("doc", "docid", "doc_id", "product_id", "id"), "document"),
+    **dict.fromkeys(("n_trials", "n_iter", "max_trials", "budget"), "trials"),
+    **dict.fromkeys(("scoring", "eval_metric", "objective"), "metric"),
+    **dict.fromkeys(("solver", "estimator", "estimators", "model", "models", "algorithm"), "solvers"),
+    **dict.fromkeys(("cv", "n_folds", "n_splits"), "folds"),
+    **dict.fromkeys(("random_state", "random_seed"), "seed"),
+    **dict.fromkeys(("n_jobs", "threads", "processes", "workers"), "jobs"),
+    **dict.fromkeys(("time", "time_limit", "time_budget", "max_time", "seconds"), "timeout"),
+    **dict.fromkeys(("train", "X", "df", "frame"), "data"),
+    **dict.fromkeys(("valid", "validation", "eval_set", "dev"), "vali"),
+    **dict.fromkeys(("sample_weight", "weights"), "document_weight"),
+    **dict.fromkeys(("exclude", "ignore", "skip"), "drop"),
+    **dict.fromkeys(("constraints", "monotone_constraints"), "monotone"),
+    **dict.fromkeys(("limits", "limit", "constraint"), "within"),
+    **dict.fromkeys(("output", "folder", "directory"), "home"),
+}
+"""Words of other tools and of the field, and what they are called here."""
+
+
 def _remedy(signature: inspect.Signature, given: Mapping[str, object]) -> str:
     """Return what to write instead of the first argument that a function does not take."""
     unknown = next((name for name in given if name not in signature.parameters), None)
     if unknown is None:
-        return ""
+        arrays = ": arrays are one argument, as in tune((X, y, qid))" if "data" in signature.parameters else ""
+        return f". Only the first is given without its name{arrays}."
+    if ELSEWHERE.get(unknown) in signature.parameters:
+        return f". Here it is called '{ELSEWHERE[unknown]}'."
     from ranktune.solvers.core.errors import nearest
     from ranktune.solvers.data.readers.parsing.options import LoadOptions
 

@@ -48,6 +48,10 @@ class StudyResult(Result):
 
         return frame(leaderboard_columns(self.as_dict()))
 
+    def to_frame(self) -> Any:
+        """Return the leaderboard as a data frame, as leaderboard_frame does."""
+        return self.leaderboard_frame()
+
     def trials_frame(self) -> Any:
         """Return the finished trials as a data frame, a row a trial, in their order.
 

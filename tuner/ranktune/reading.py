@@ -175,4 +175,11 @@ def score_lines(model: Model | str | Path, data: object, **options: Unpack[ReadO
 
 def model_of(model: Model | str | Path) -> Model:
     """Return a model as it is, or load it from its file."""
-    return model if isinstance(model, Model) else load_model(model)
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | Path):
+        return load_model(model)
+    fitted = (
+        " Call its as_model()." if hasattr(model, "as_model") else " Where data are given too, the model comes first."
+    )
+    raise ParameterError(f"a {type(model).__name__} is no model: give a Model, or the path of a model.json.{fitted}")

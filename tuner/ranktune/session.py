@@ -76,9 +76,9 @@ class Session:
 
 
 @contextmanager
-def running(folder: StudyFolder, force: Workforce, locations: Locations, given: Progress | None) -> Iterator[Session]:
+def running(folder: StudyFolder, force: Workforce, locations: Locations, progress: Progress) -> Iterator[Session]:
     """Hold a study and its workers; a signal to end becomes Interrupted."""
-    progress, url = given or display(), locations.storage
+    url = locations.storage
     try:
         with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
             owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
@@ -120,8 +120,10 @@ def _is_file(source: object) -> bool:
     return source is None or (isinstance(source, str | Path) and source != API_SEARCH)
 
 
-def display() -> Progress:
-    """Return a display of the progress on a terminal or in a notebook."""
-    from ranktune.terminal import in_notebook, watcher
+def display(verbose: bool | None = None) -> Progress:
+    """Return a display of the progress: lines, none, or by default one on a terminal or in a notebook."""
+    from ranktune.terminal import Lines, in_notebook, watcher
 
-    return watcher() if sys.stderr.isatty() or in_notebook() else Silent()
+    if verbose is None:
+        return watcher() if sys.stderr.isatty() or in_notebook() else Silent()
+    return Lines() if verbose else Silent()

@@ -12,6 +12,7 @@ from ranktune.tuner.runner.final_stages import BASELINE, CONCLUDE, DEFAULT, ESTI
 from ranktune.tuner.runner.stage import Session, State
 from ranktune.tuner.selection.beside import preference, with_beside
 from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
+from ranktune.tuner.selection.finished_trials import set_aside
 from ranktune.tuner.selection.leaderboard import (
     baseline_row,
     gain_over,
@@ -73,6 +74,7 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
         trials=sum(fold.trials for fold in folds),
         failures=tuple(failure for fold in folds for failure in fold.failures),
         stopped=sum(fold.stopped for fold in folds),
+        set_aside=folds[0].set_aside if len(folds) == 1 else "",
         seconds=round(seconds, 3),
         model=(folds[-1] if nested else max(folds, key=lambda fold: fold.estimate.mean)).model,
         folder=str(folder.resolve()),
@@ -116,5 +118,8 @@ def _of_split(study: Study, state: State, rows: Sequence[Row], left_out: list[Le
         trials=conclusion.trials,
         failures=conclusion.failures,
         stopped=conclusion.stopped,
+        set_aside=set_aside(
+            state.record, study.union_space(), study.limits, [entry.candidate for entry in state[SAVE].entries]
+        ),
         model=str((state.session.folder.split(state.problem.name) / "model.json").resolve()),
     )

@@ -20,6 +20,7 @@ from ranktune.solvers.core.space import SOLVER as SOLVER
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
 from ranktune.solvers.core.space import conditions as own_conditions
 from ranktune.solvers.registry import SOLVERS
+from ranktune.tuner.samplers.foreign_models import configuration_of
 
 First: TypeAlias = Mapping[str, Sequence[Mapping[str, Value]]]
 """Configurations to try first, by solver: the values of parameters that are not the defaults."""
@@ -131,11 +132,16 @@ class UnionSpace:
 
 
 def listed(first: Mapping[str, object]) -> dict[str, list[object]]:
-    """Return the configurations of each solver, by the standard form of its name, as a list."""
-    return {
-        SOLVERS.spelling(solver) or solver: list(known) if isinstance(known, list | tuple) else [known]
-        for solver, known in first.items()
-    }
+    """Return the configurations of each solver, by the standard form of its name, as a list.
+
+    An estimator of another library gives the parameters that the solver shares with it.
+    """
+    result: dict[str, list[object]] = {}
+    for given, known in first.items():
+        solver = SOLVERS.spelling(given) or given
+        each = list(known) if isinstance(known, list | tuple) else [known]
+        result[solver] = [configuration_of(solver, one) if hasattr(one, "get_params") else one for one in each]
+    return result
 
 
 def check_first(first: Mapping[str, Sequence[object]], space: UnionSpace) -> None:

@@ -170,6 +170,34 @@ def best_default(record: Trials, space: UnionSpace) -> Candidate | None:
     return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)
 
 
+def set_aside(record: Trials, space: UnionSpace, limits: Mapping[str, float], entries: Sequence[Candidate]) -> str:
+    """Return why the best trial is in no row of the leaderboard, the first of whose entries is delivered; "" if it is.
+
+    Progress shows the value of that trial as the best.
+    """
+    complete = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
+    best = max(complete, key=lambda trial: (trial.value or 0.0, -number_of(trial)))
+    shown = [part for entry in entries for part in (entry, *entry.members)]
+    solver, _ = space.split(best.params)
+    row = next((entry for entry in shown if entry.solver == solver), None)
+    if (
+        number_of(best) in {part.number for part in shown}
+        or row is None
+        or round((best.value or 0.0) - row.value, 4) <= 0
+    ):
+        return ""
+    if not within_limits(best.user_attrs, limits):
+        reason = "it does not keep the limits of the study"
+    elif row.rescored is not None:
+        reason = "on fresh folds it is not better"
+    else:
+        reason = "it leads by less than its standard error, which the best of many trials does by luck"
+    return (
+        f"The best trial, {solver} with {best.value:.4f}, was set aside for the {solver} that scored {row.value:.4f}: "
+        f"{reason}."
+    )
+
+
 def failures(record: Trials, space: UnionSpace, split: str) -> list[Failure]:
     """Return the trials that failed, by their number, and why."""
     return [

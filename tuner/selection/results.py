@@ -221,6 +221,8 @@ class SplitResult:
         trained on all queries.
     stopped : int
         Trials that were stopped early.
+    set_aside : str
+        Why the best trial is in no row of the leaderboard, empty if it is in one.
     """
 
     name: str = ""
@@ -232,6 +234,7 @@ class SplitResult:
     failures: tuple[Failure, ...]
     model: str
     stopped: int = 0
+    set_aside: str = ""
 
     @property
     def best(self) -> Row:

@@ -94,6 +94,20 @@ def _name_of(metric: str) -> str:
     return str(metric).partition(":")[0].partition("@")[0]
 
 
+def named_first(name: str, value: object) -> str:
+    """Return what to give in place of a function or an estimator, which a study knows by name."""
+    if name in ("metric", "also") and callable(value):
+        called = str(getattr(value, "__name__", "mine")).strip("<>")
+        return f" Give it a name: ranktune.register_metric('{called}', {called}), and then {name}='{called}'."
+    if name != "solvers":
+        return ""
+    kinds = [each if isinstance(each, type) else type(each) for each in (value if isinstance(value, list) else [value])]
+    ours = [kind.__name__ for kind in kinds if kind.__name__ in NAMES]
+    if ours:
+        return f" Give its name: solvers={ours}; a fixed parameter goes into space={{'{ours[0]}.NAME': value}}."
+    return " Give it a name: ranktune.register_solver('Mine', estimator, space), and then solvers=['Mine']."
+
+
 def register_solver(
     name: str,
     make: Any,
@@ -107,7 +121,9 @@ def register_solver(
 
     The ranker follows scikit-learn's conventions: fit(X, y) and predict(X), where X is an array of shape (n_documents,
     n_features), or a scipy.sparse.csr_array, y are the grades, and a higher prediction ranks first. A fit that takes
-    qid, group or group_id gets the query of each row (group: the number of rows of each query).
+    qid, group or group_id gets the query of each row (group: the number of rows of each query). Where a step chooses
+    columns by name, as a ColumnTransformer does, or the ranker has the attribute takes_frame = True, X is a
+    pandas.DataFrame of the columns of the table: categories as such, dates as ages in days, missing values as NaN.
 
     Parameters
     ----------

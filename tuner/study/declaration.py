@@ -47,7 +47,7 @@ from ranktune.tuner.study.abilities import (
     known_systems,
     needs_of,
 )
-from ranktune.tuner.study.custom import declared_solvers, described_custom, metrics_of
+from ranktune.tuner.study.custom import declared_solvers, described_custom, metrics_of, named_first
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
 from ranktune.tuner.study.settings import MIXED, Settings, given_columns
 
@@ -379,7 +379,7 @@ def _check_type(setting: Declared, value: object) -> None:
     }
     expected, is_valid = kinds[setting.kind]
     if not is_valid:
-        raise ParameterError(f"{setting.name}={value!r}: it must be {expected}.")
+        raise ParameterError(f"{setting.name}={value!r}: it must be {expected}.{named_first(setting.name, value)}")
     if setting.setting.choices:
         _check_known(setting.name, str(value), setting.setting.choices)
 

@@ -67,14 +67,21 @@ class ColumnSettings:
 
     qid: Annotated[
         str | None,
-        Setting("Column of query ids. (default: qid, query, query_id, queryid, group or group_id)", panel=_COLUMNS),
+        Setting(
+            "Column of query ids. (default: qid, query, query_id, queryid, group, group_id, search_id or session_id)",
+            panel=_COLUMNS,
+        ),
     ] = None
     grade: Annotated[
-        str | None, Setting("Column of grades. (default: grade, label, relevance, rel or y)", panel=_COLUMNS)
+        str | None,
+        Setting("Column of grades. (default: grade, label, relevance, rel, y, judgment or rating)", panel=_COLUMNS),
     ] = None
     document: Annotated[
         str | None,
-        Setting("Column of document ids. (default: document, docid, doc_id, document_id, _id or id)", panel=_COLUMNS),
+        Setting(
+            "Column of document ids. (default: document, docid, doc_id, document_id, _id, id or product_id)",
+            panel=_COLUMNS,
+        ),
     ] = None
     features: Annotated[
         Sequence[str],
@@ -302,7 +309,8 @@ class Settings(ColumnSettings, ClickSettings):
         Mapping[str, Any],
         Setting(
             'Configurations that are tried first, by solver: {"RankSVM": {"C": 2.0}}, or a list of several. Parameters '
-            "that are left out have their defaults.",
+            "that are left out have their defaults. Also an estimator of another library, whose parameters are taken: "
+            '{"LambdaMART": LGBMRanker(num_leaves=15)}.',
             python_only=True,
             content="configurations",
         ),

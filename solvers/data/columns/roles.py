@@ -14,12 +14,14 @@ from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 
-GRADES = ("grade", "label", "relevance", "rel", "y")
-QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id")
+GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
+RATING = "rating"
+"""The grade, in tables of judgments, where nothing else fits; beside a named grade it is a feature, as of a product."""
+QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id", "search_id", "session_id")
 DOCUMENT_WEIGHT, POSITION = "document_weight", "position"
 """The columns of training tables of click logs that are no features."""
 _LEAKS = {DOCUMENT_WEIGHT: "weights of clicked documents tell what was clicked", POSITION: "it tells the old ranking"}
-DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id")
+DOCUMENTS = ("document", "docid", "doc_id", "document_id", "_id", "id", "product_id")
 
 
 class Role(NamedTuple):
@@ -146,7 +148,7 @@ def roles(
     left = {name: None for name in columns if name not in dropped}
     named = set(_as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
     free = [name for name in left if name not in named]
-    assigned = {"grade": _grade(left, free, wanted.grade, qrels), "query": _query(left, free, wanted.qid, grouped)}
+    assigned = {"query": _query(left, free, wanted.qid, grouped), "grade": _grade(left, free, wanted.grade, qrels)}
     assigned["document"] = _first(free, DOCUMENTS)
     for role, about in ROLES.items():
         given = getattr(wanted, about.option)
@@ -167,6 +169,7 @@ def roles(
         exact = exact_names(wanted.features) | set(known_features or ())
         _check_one_grade(assigned["grade"], [name for name in features if name not in exact])
     _check_leaks(set(features) - exact_names(wanted.features) - set(known_features or ()))
+    _check_one_document(assigned["document"], wanted.document, features)
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
@@ -176,11 +179,12 @@ def roles(
 
 def _check_leaks(unnamed: Set[str]) -> None:
     """Raise DataError for a feature that is called as a column of a click log, unless features names it."""
-    for name, why in _LEAKS.items():
-        if name in unnamed:
+    for name in sorted(unnamed):
+        role = name.lower()
+        if role in _LEAKS:
             raise DataError(
-                f'{name!r} would become a feature, and {why}. Name its role: {name}="{name}", or leave it out: '
-                f'drop="{name}". If it is known when documents are ranked, name it: features="*,{name}".'
+                f'{name!r} would become a feature, and {_LEAKS[role]}. Name its role: {role}="{name}", or leave '
+                f'it out: drop="{name}". If it is known when documents are ranked, name it: features="*,{name}".'
             )
 
 
@@ -198,6 +202,16 @@ def _check_one_grade(grade: str, unnamed: Sequence[str]) -> None:
             f"beside the grade {grade!r} the frame has {listed(map(repr, others))}, called as grades are, which would "
             f'become a feature. Leave it out: drop="{",".join(map(str, others))}". If it is known when documents are '
             f'ranked, name it: features="*,{",".join(map(str, others))}".'
+        )
+
+
+def _check_one_document(document: str | None, given: str | None, features: Sequence[str]) -> None:
+    """Raise DataError where the document is not named, and another column that may be one would become a feature."""
+    others = [name for name in features if str(name).lower() in DOCUMENTS]
+    if document is not None and given is None and others:
+        raise DataError(
+            f"several columns may be the document id ({', '.join(map(str, [document, *others]))}). Name it: "
+            f'document="COLUMN", and leave the others out: drop="COLUMN".'
         )
 
 
@@ -228,6 +242,7 @@ def _column(left: Columns, free: Sequence[str], given: str, known: tuple[str, ..
         return given
     if given != default:
         raise DataError(f"the frame has no column {given!r} for {what}. {nearest(given, map(str, left))}")
+    known += (RATING,) * (known is GRADES)
     candidates = [name for name in free if str(name).lower() in known]
     if len(candidates) == 1:
         return candidates[0]

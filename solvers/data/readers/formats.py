@@ -6,9 +6,11 @@ Reading, conversion, the checks of options, messages, help and completion come f
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, get_type_hints
 
@@ -217,14 +219,31 @@ def _holds(place: str, value: object) -> bool:
     return bool(named(place)(value))
 
 
+def _beside(path: Path) -> str:
+    """Return a sentence that names the file of the same folder whose name is nearest to that of path, if any is."""
+    try:
+        close = get_close_matches(path.name, os.listdir(path.parent), n=1)
+    except (OSError, ValueError):
+        return ""
+    return f" Did you mean '{path.with_name(close[0])}'?" if close else ""
+
+
+WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods")
+"""Endings of spreadsheets, which are not read."""
+
+
 def reader_of(source: object) -> Reader:
     """Return the reader of a source. Raises DataError where there is none, or no such file."""
+    if isinstance(source, str | Path) and Path(source).suffix.lower() in WORKBOOKS:
+        raise DataError(
+            f"{source} is a spreadsheet: save its sheet as .csv, or give pandas.read_excel({str(source)!r})."
+        )
     reader = find_reader(source)
     if reader is None:
         raise DataError(f"cannot read data from {type(source).__name__}. {give()}.")
     if isinstance(source, str | Path) and not reader.is_named and not Path(source).exists():
         bare = isinstance(source, str) and Path(source).name == source and not Path(source).suffix
-        hint = f" {nearest(str(source), named_sources())}" if bare else ""
+        hint = f" {nearest(str(source), named_sources())}" if bare else _beside(Path(source))
         raise DataError(f"{source}: there is no such file, folder or name.{hint} {give()}.")
     return reader
 

@@ -70,13 +70,14 @@ def from_frame(
     frame : data frame
         pandas, polars, pyarrow or another frame that narwhals supports, one row per document. A lazy one is collected.
     grade : str or None, default="grade"
-        Column of the grades. Without a column of the default name, the one called label, relevance, rel or y is used.
-        With None, all grades are 0.
+        Column of the grades. Without a column of the default name, the one called label, relevance, rel, y, judgment or
+        rating is used; where several are, it is an error. With None, all grades are 0.
     qid : str, default="qid"
         Column of the query ids, numbers or text, in any order. Without a column of the default name, the one called
-        query, query_id, queryid, group or group_id is used.
+        query, query_id, queryid, group, group_id, search_id or session_id is used.
     document : str, optional
-        Column of the document ids. By default the one called document, docid, doc_id or document_id, if there is one.
+        Column of the document ids. By default the one called document, docid, doc_id, document_id, _id, id or
+        product_id, if there is one.
     features : str or sequence of str, optional
         The feature columns: names, globs such as "bm25*", or both separated by commas. By default all other columns.
         Numbers and truth values are features as they are. Dates, also ISO 8601 text, become ages: the days before the

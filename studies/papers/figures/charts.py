@@ -89,7 +89,7 @@ class PrintedFigure:
         """Whether ours shows what the printed figure does: drawn, and all its claims hold."""
         claim, printed = f"the figure: {self.declared.caption}", f"Printed: {self.declared.printed}"
         if self.declared.missing:
-            return Verdict(self.source, claim, False, self.declared.missing)
+            return Verdict(self.source, claim, None, self.declared.missing)
         failed = [claim.claim for claim in self.claims if claim.holds is False]
         if failed:
             return Verdict(self.source, claim, False, f"drawn on our data, but not: {'; '.join(failed)}. {printed}")

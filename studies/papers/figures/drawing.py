@@ -38,9 +38,9 @@ h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2.2rem 0 .3rem; }
 table { border-collapse: collapse; margin: .5rem 0; } th { text-align: left; }
 td, th { padding: .25rem .7rem .25rem 0; vertical-align: top; border-top: 1px solid #8884; }
 td:first-child { white-space: nowrap; }
-.yes { color: #00795a; font-weight: 600; } .NO { color: #c04400; font-weight: 600; } .not { color: #777; }
+.yes { color: #00795a; font-weight: 600; } .refuted { color: #c04400; font-weight: 600; } .cannot { color: #777; }
 @media (prefers-color-scheme: dark) { td:first-child { white-space: nowrap; }
-.yes { color: #2fc79a; } .NO { color: #ff8a4c; } }
+.yes { color: #2fc79a; } .refuted { color: #ff8a4c; } }
 """
 
 

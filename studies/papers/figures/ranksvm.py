@@ -242,7 +242,7 @@ def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFig
         measured = f"L2 less L1: NDCG {gaps[0]:+.4f}, pairwise accuracy {gaps[1]:+.4f}."
         figure.say("losses", max(map(abs, gaps)) <= 2 * STABLE, measured, name=name)
         _say_which_is_faster(figure, name, methods)
-    figure.say("others", False)
+    figure.say("others", None)
     return figure
 
 
@@ -276,7 +276,7 @@ def _many_grades(figure: PrintedFigure, curves: Mapping[str, Methods]) -> Printe
         title = f"{name}, grades by rank: pairwise accuracy"
         figure.draw(title, "CPU seconds", "pairwise accuracy, test", lines, log_x=True)
         _say_which_is_faster(figure, name, methods)
-    figure.say("others", False)
+    figure.say("others", None)
     return figure
 
 

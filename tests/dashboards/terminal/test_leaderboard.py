@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ranktune.dashboards.records.choice import tuning_gained
 from ranktune.dashboards.terminal.leaderboard import compositions, report
 from tests.support.commands import printed
 
@@ -43,8 +44,33 @@ def test_rows_intervals_and_conclusion() -> None:
     assert "Expected ndcg@10 by validation, corrected for selection: 0.5200 (0.420 to 0.620)." in text
     assert "the interval expected by validation" not in text
     assert "30 trials in 1 min 15 s. Model: runs/s/model.json" in text
-    first_words = [line.split()[0] for line in text.splitlines() if line.endswith("5  ")]
+    first_words = [line.strip("> ").split()[0] for line in text.splitlines() if line.endswith("5  ")]
     assert first_words == ["RankSVM", "RidgeRanker", "BestFeature"]
+
+
+def test_the_chosen_row_is_marked_and_a_higher_number_is_explained() -> None:
+    assert [line[0] for line in shown(result()).splitlines()[4:7]] == [">", " ", " "]
+    assert "was not chosen" not in shown(result()) and "Higher on test" not in shown(result())
+    blend, better = row("Blend", 0.6, None), row("LambdaMART", 0.61, 0.4, test=0.52)
+    text = " ".join(shown(result(leaderboard=[blend, better], set_aside="The best was set aside.")).split())
+    assert "LambdaMART has a higher vali (0.6100 against 0.6000), and was not chosen: cross-validation does not" in text
+    assert "Higher on test, which takes no part in the choice: LambdaMART. The best was set aside." in text
+    again = [row("RankSVM", 0.6, None, again=0.55), row("ListNet", 0.61, 0.4, again=0.54)]
+    assert "ListNet has a higher vali, and was not chosen: again decides" in shown(result(leaderboard=again), 200)
+    unserved = [row("RankSVM", 0.6, None), row("ListNet", 0.61, 0.4, is_served=False)]
+    assert "not chosen: a system that the study serves cannot load it" in shown(result(leaderboard=unserved), 200)
+    assert "each fold chose by its own" in shown(
+        result(leaderboard=[blend, better], folds=[{"name": "f", "best": blend}])
+    )
+
+
+def test_a_negative_gain_of_tuning_is_explained() -> None:
+    def said(gain: float, low: float, high: float) -> str:
+        return tuning_gained({"tuning": {"default": "RankSVM", "gain": gain, "gain_interval": [low, high]}})
+
+    assert "did not help" not in said(0.01, -0.01, 0.03)
+    assert "the interval holds 0, the defaults are as good; what validation chose" in said(-0.01, -0.03, 0.01)
+    assert "on these test queries the defaults are better; what validation chose" in said(-0.02, -0.03, -0.01)
 
 
 def test_a_narrow_terminal_gets_the_columns_that_fit() -> None:

@@ -13,6 +13,7 @@ from sklearn.metrics import ndcg_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.tests.metadata_routing_common import assert_request_equal
 
 from ranktune.solvers.base.blocks import fit_blocks
 from ranktune.solvers.base.saved import SavedRanker
@@ -27,6 +28,7 @@ from tests.support.commands import output_of
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(60, 3))
 Y = (X[:, 0] > 0.3).astype(float)
+ABOUT_DATA = ("qid", "group", "query_weights", "document_weights", "monotone", "vali")
 
 
 def test_parameters_are_read_set_and_shown() -> None:
@@ -108,17 +110,24 @@ def test_rows_without_their_queries_are_not_scored_as_a_single_query() -> None:
         SavedRanker(RankSVM().fit(queries).as_model()),
         online,
     ):
-        with pytest.raises(
-            DataError, match=r"given 60 rows and not which .* learned from several.* Pass qid=.*group=\[60\]"
-        ):
+        with pytest.raises(DataError, match=r"given 60 rows and not which .* Pass qid=.*group=\[60\]"):
             ranker.score(X, Y)
         assert 0.0 < ranker.score(X, Y, qid=qid) <= 1.0 and ranker.score(X, Y, group=[60]) <= 1.0
-    alone = RankSVM().fit(X, Y)  # one query, as its data
+    alone = RankSVM().fit(X, Y)  # these rows are one query, as fit took them; other rows are not
     assert alone.score(X, Y) == alone.score(X, Y, group=[60])
-    many = np.tile(X, (20, 1)), np.tile(Y, 20)
-    with pytest.raises(DataError, match=r"given 1200 rows .* so many are hardly of one query"):
-        alone.score(*many)
-    assert alone.score(*many, group=[1200]) == 1.0
+    for other in ((X[:30], Y[:30]), (X[::-1], Y[::-1]), (np.tile(X, (20, 1)), np.tile(Y, 20))):
+        with pytest.raises(DataError, match=rf"given {len(other[1])} rows and not which"):
+            alone.score(*other)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+@pytest.mark.parametrize("estimator", [RankSVM(), make_pipeline(StandardScaler(), RankSVM())], ids=["solver", "steps"])
+def test_folds_without_queries_have_no_score(estimator: object, routing: bool) -> None:
+    with config_context(enable_metadata_routing=routing):
+        with pytest.raises(DataError, match=r"Pass qid=.*enable_metadata_routing=True"):
+            cross_val_score(estimator, X, Y, cv=2, error_score="raise")
+        with pytest.warns(UserWarning, match=r"enable_metadata_routing=True"):
+            assert np.isnan(cross_val_score(estimator, X, Y, cv=2)).all()
 
 
 def test_cross_validation_without_routing_says_what_to_do() -> None:
@@ -130,13 +139,13 @@ def test_cross_validation_without_routing_says_what_to_do() -> None:
         assert np.isnan(cross_val_score(RankSVM(), X, Y, **given)).all()
 
 
-def by_hand(C: float, qid: np.ndarray) -> list[float]:
+def by_hand(C: float, qid: np.ndarray, k: int = 10) -> list[float]:
     """The score of each fold of a pipeline of a scaler and RankSVM."""
     result = []
     for a, b in GroupKFold(3).split(X, Y, qid):
         scaler = StandardScaler().fit(X[a])
         ranker = RankSVM(C=C).fit(scaler.transform(X[a]), Y[a], qid=qid[a])
-        values = [ndcg_score([Y[b][qid[b] == q]], [ranker.predict(scaler.transform(X[b]))[qid[b] == q]], k=10)
+        values = [ndcg_score([Y[b][qid[b] == q]], [ranker.predict(scaler.transform(X[b]))[qid[b] == q]], k=k)
                for q in np.unique(qid[b]) if Y[b][qid[b] == q].any()]  # fmt: skip
         result.append(float(np.mean(values)))
     return result
@@ -149,27 +158,54 @@ def test_pipelines_are_cross_validated_query_by_query() -> None:
         pipeline = Pipeline([("scale", StandardScaler()), ("rank", ranker)])
         params = {"qid": qid, "groups": qid}
         scores = cross_val_score(pipeline, X, Y, params=params, cv=GroupKFold(3))
+        at_3 = cross_val_score(pipeline, X, Y, params=params | {"metric": "ndcg@3"}, cv=GroupKFold(3))
         grid = GridSearchCV(pipeline, {"rank__C": [1e-6, 0.01]}, cv=GroupKFold(3)).fit(X, Y, **params)
-    assert scores == pytest.approx(by_hand(0.01, qid)) and (scores < 1.0).any()
+    np.testing.assert_allclose(scores, by_hand(0.01, qid), rtol=0.0, atol=1e-12)
+    np.testing.assert_allclose(at_3, by_hand(0.01, qid, 3), rtol=0.0, atol=1e-12)
+    assert (scores < 1.0).any() and (at_3 != scores).any()
     expected = [np.mean(by_hand(C, qid)) for C in (1e-6, 0.01)]
-    assert grid.cv_results_["mean_test_score"] == pytest.approx(expected)
+    np.testing.assert_allclose(grid.cv_results_["mean_test_score"], expected, rtol=0.0, atol=1e-12)
+
+
+def test_weights_are_divided_into_folds_with_the_rows() -> None:
+    generator = np.random.default_rng(2)
+    qid, documents = generator.permutation(60) // 5, generator.integers(1, 4, 60).astype(float)
+    queries = 1.0 + qid % 3  # of the query of each row
+    params = {"qid": qid, "groups": qid, "query_weights": queries, "document_weights": documents}
+    with config_context(enable_metadata_routing=True):
+        scores = cross_val_score(RankSVM(C=0.01), X, Y, params=params, cv=GroupKFold(3))
+    expected = []
+    for a, b in GroupKFold(3).split(X, Y, qid):
+        by_id = [dict(zip(qid[rows].tolist(), queries[rows].tolist(), strict=True)) for rows in (a, b)]
+        ranker = RankSVM(C=0.01).fit(X[a], Y[a], qid=qid[a], query_weights=by_id[0], document_weights=documents[a])
+        graded = [q for q in np.unique(qid[b]).tolist() if Y[b][qid[b] == q].any()]
+        values = [ranker.score(X[b][qid[b] == q], Y[b][qid[b] == q], group=[(qid[b] == q).sum()]) for q in graded]
+        expected.append(np.average(values, weights=[by_id[1][q] for q in graded]))
+    np.testing.assert_allclose(scores, expected, rtol=0.0, atol=1e-12)
+    with pytest.raises(DataError, match="differ within a query"):
+        RankSVM().fit(X, Y, qid=qid, query_weights=documents)
 
 
 def test_requests_of_metadata_are_set_and_cloned() -> None:
     ranker = RankSVM().set_fit_request(qid="query", group=False).set_predict_request(qid=None)
     for estimator in (ranker, clone(ranker), pickle.loads(pickle.dumps(ranker))):
         routing = estimator.get_metadata_routing()
-        assert routing.fit.requests == {"qid": "query", "group": False}
-        assert routing.score.requests == {"qid": True, "group": True, "sample_weight": None}
-        assert routing.predict.requests == {"qid": None, "group": True}
-    assert RankSVM().get_metadata_routing().fit.requests == {"qid": True, "group": True}
+        assert_request_equal(
+            routing,
+            {
+                "fit": dict.fromkeys(ABOUT_DATA, True) | {"qid": "query", "group": False},
+                "score": dict.fromkeys(("qid", "group", "query_weights", "metric"), True) | {"sample_weight": None},
+                "predict": {"qid": None, "group": True},
+            },
+        )
+    assert RankSVM().get_metadata_routing().fit.requests == dict.fromkeys(ABOUT_DATA, True)
     with config_context(enable_metadata_routing=True):
         qid = np.arange(60) // 5
         pipeline = make_pipeline(StandardScaler(), RankSVM().set_fit_request(qid="query")).fit(X, Y, query=qid)
     direct = RankSVM().fit(StandardScaler().fit_transform(X), Y, qid=qid)
     np.testing.assert_array_equal(pipeline[-1].coef_, direct.coef_)
-    with pytest.raises(TypeError, match="weights"):
-        ranker.set_fit_request(weights=True)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"'sample_weight', and fit of RankSVM takes .* document_weights \(one a row\)"):
+        ranker.set_fit_request(sample_weight=True)
 
 
 def test_scikit_learn_routes_the_queries() -> None:

@@ -21,7 +21,7 @@ def test_a_claim_holds_where_all_of_its_cases_do() -> None:
     verdict = verdict_on("Table 1", replace(CLAIM, dataset="a"), OURS, ["a", "b"])
     assert verdict.holds is True and "1 of 1 cases; the least is +0.1 (a, ndcg, B)" in verdict.reason
     both = verdict_on("Table 1", replace(CLAIM, reason="Noise."), OURS, ["a", "b"])
-    assert both.holds is False and both.word == "NO"
+    assert both.holds is False and both.word == "refuted"
     assert "1 of 2 cases; the least is -0.01 (b, ndcg, B). Noise." in both.reason
 
 
@@ -42,11 +42,11 @@ def test_less_is_better_of_mean_ranks() -> None:
 
 def test_a_claim_that_cannot_be_checked_says_why() -> None:
     absent = verdict_on("Table 1", replace(CLAIM, dataset="c"), OURS, ["a", "b"])
-    assert absent.holds is None and absent.word == "not checked" and absent.reason == "c was not given."
+    assert absent.holds is None and absent.word == "cannot be checked" and absent.reason == "c was not given."
     failed = verdict_on("Table 1", replace(CLAIM, lower=("C",)), OURS, ["b"])
-    assert failed.holds is False and failed.reason == "A or C could not run on b."
+    assert failed.holds is None and failed.reason == "A or C could not run on b."
     private = verdict_on("Table 1", Claim("on images", reason="Never published."), OURS, ["a"])
-    assert (private.holds, private.reason) == (False, "Never published.")
+    assert (private.holds, private.reason) == (None, "Never published.")
 
 
 def test_no_system_is_best_everywhere() -> None:
@@ -54,9 +54,11 @@ def test_no_system_is_best_everywhere() -> None:
     assert verdict_on("Table 1", claim, OURS, ["a", "b"]).holds is True
     alone = verdict_on("Table 1", claim, OURS, ["a"])
     assert alone.holds is False and alone.reason == "Best: a, ndcg: A."
+    nobody = verdict_on("Table 1", replace(claim, lower=("C",)), OURS, ["b"])
+    assert nobody.holds is None and nobody.reason == "None of the systems could run."
 
 
 def test_verdicts_are_counted() -> None:
     every = [Verdict("s", "c", holds, "r") for holds in (True, True, False, None)]
-    assert counted(every) == "4 printed figures and claims: 2 yes, 1 NO, 1 not checked."
-    assert counted(every[:3]) == "3 printed figures and claims: 2 yes, 1 NO."
+    assert counted(every) == "4 printed figures and claims: 2 yes, 1 refuted, 1 cannot be checked."
+    assert counted(every[:3]) == "3 printed figures and claims: 2 yes, 1 refuted."

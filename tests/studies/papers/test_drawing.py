@@ -75,7 +75,7 @@ def test_a_paper_is_drawn(name: str, tmp_path: Path) -> None:
             assert chart.series and all(len(series.x) == len(series.y) > 0 for series in chart.series)
     for verdict in drawn.verdicts:
         assert verdict.reason and verdict.claim
-        assert verdict.word in ("yes", "NO", "not checked")
+        assert verdict.word in ("yes", "refuted", "cannot be checked")
     text = write_figures(tmp_path, paper.name, paper.title, drawn).read_text()
     assert text.count("<svg ") == sum(len(figure.charts) for figure in drawn.figures)
     assert not re.search(r"\bnan\b", text)

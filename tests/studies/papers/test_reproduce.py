@@ -346,8 +346,8 @@ def test_the_summary_counts_what_holds() -> None:
     text = captured.get()
     lines = [line.split() for line in text.splitlines()]
     assert ["Figure", "1", "A", "is", "best", "yes", "By", "0.1."] in lines
-    assert ["Table", "2", "[B]", "is", "worst", "NO", "By", "luck."] in lines
-    assert "2 printed figures and claims: 1 yes, 1 NO." in text and "Figures: out/tiny.html" in text
+    assert ["Table", "2", "[B]", "is", "worst", "refuted", "By", "luck."] in lines
+    assert "2 printed figures and claims: 1 yes, 1 refuted." in text and "Figures: out/tiny.html" in text
 
 
 def test_a_claim_of_a_table_is_checked_by_its_figures(tiny: Dataset) -> None:

@@ -14,7 +14,7 @@ from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.trials import finalists
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver
-from ranktune.tuner.selection.finished_trials import best_candidates
+from ranktune.tuner.selection.finished_trials import best_candidates, set_aside
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 
@@ -58,7 +58,12 @@ def test_with_few_queries_what_beats_the_defaults_by_noise_does_not_replace_them
             record.append(number, params, space.distributions, Outcome({STUDY.metric: own}))
         assert best_candidates(record, space)[0].number != 0
         result = sorted(best_candidates(record, space, believed=True), key=lambda candidate: candidate.place)
+        said = set_aside(record, space, {}, result[:1])
+        fresh = set_aside(record, space, {}, [replace(result[0], number=-1, value=0.3, rescored=defaults)])
         record.close()
+        assert said == "" if beyond == "it" else f"{solver} with 0.5050, was set aside for the {solver}" in said
+        assert beyond == "it" or "scored 0.5000: it leads by less than its standard error" in said
+        assert fresh.endswith("on fresh folds it is not better.")
         # Linear models that are close to the best are averaged with it, of equal ones the first.
         averaged = [1] if solver == "RankSVM" else []
         assert [c.number for c in result] == ([0, *averaged] if beyond == "noise" else [2, 0])

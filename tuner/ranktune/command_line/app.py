@@ -18,10 +18,12 @@ from typing import Annotated, Any
 import typer
 
 from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
-from ranktune.command_line.messages import as_options
+from ranktune.command_line.messages import Command, Commands, as_options
+from ranktune.command_line.options import with_format
 
 app = typer.Typer(
     name="ranktune",
+    cls=Commands,
     help="Tune, select and ship ranking models.\n\n"
     "Input: documents grouped by query, with grades. Output: a chosen model, with confidence intervals, saved.\n\n"
     "Start here:  ranktune tune   (embedded example data)\n\n"
@@ -34,7 +36,10 @@ app = typer.Typer(
 for group in (study_commands, pass_commands, click_commands, model_commands, docs_command):
     for command in group.commands.registered_commands:
         assert command.callback is not None
-        command.callback = crashes.handled(command.callback)  # before Typer, to which EOFError is a user's "no"
+        command.callback = crashes.handled(
+            with_format(command.callback)
+        )  # before Typer, to which EOFError is a user's "no"
+        command.cls = Command
         app.registered_commands.append(command)
 
 

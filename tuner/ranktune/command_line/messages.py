@@ -1,4 +1,4 @@
-"""Messages of Python as the command line shows them: with options in place of arguments."""
+"""Messages at the command line: those of Python with options in place of arguments, and remedies of wrong usage."""
 
 from __future__ import annotations
 
@@ -6,6 +6,19 @@ import re
 import sys
 from typing import Any
 
+from typer.core import TyperCommand, TyperGroup
+
+from ranktune.arguments import ELSEWHERE
+
+COMMANDS_ELSEWHERE = {
+    "compare": "evaluate A DATA --against B",
+    **dict.fromkeys(("train", "fit", "search", "optimize", "optimise"), "tune"),
+    **dict.fromkeys(("score", "rank"), "predict"),
+    **dict.fromkeys(("test", "eval"), "evaluate"),
+    **dict.fromkeys(("ls", "studies"), "list"),
+}
+"""Words for commands, and what does that here."""
+_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _EQUIVALENTS = {
     "one_based=False": "--zero-based",
     "ranktune.register_metric": "--metric module:name",
@@ -17,7 +30,7 @@ _EQUIVALENTS = {
 """What does at the command line what an argument or a function does in Python, where their names differ."""
 _ITEM = re.compile(r"""(?<![\w.-])(?P<name>[a-z_]+)=\{'(?P<key>\w+)': '?(?P<value>[^'}]+)'?\}""")
 """An argument whose value is a dictionary of one item (columns={'click': 'NAME'})."""
-_ARGUMENT = re.compile(r"""(?<![\w.-])(?P<name>[a-z_]+)=(?:(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)|(?=[\s.,:;)]|$))""")
+_ARGUMENT = re.compile(r"""(?<![\w.'-])(?P<name>[a-z_]+)=(?:(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)|(?=[\s.,:;)]|$))""")
 """An argument in a message, with a value (missing='zero') or without (name=)."""
 
 
@@ -52,3 +65,50 @@ def as_options(message: str, root: Any) -> str:
         return match[0] if parameter is None else f"{parameter.opts[0]} {match['key']}={match['value']}"
 
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
+
+
+class Command(TyperCommand):
+    """A command whose errors of usage say what was given, and what it is called here."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words after the command."""
+        given = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # the classes of usage errors differ between versions of Typer
+            if hasattr(error, "format_message"):
+                _amend(error, self.params, given)
+            raise
+
+
+class Commands(TyperGroup):
+    """The commands; an unknown one is answered with what does that here."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command of the first word."""
+        word = args[0] if args else ""
+        try:
+            return super().resolve_command(ctx, args)
+        except Exception as error:
+            if word in COMMANDS_ELSEWHERE and hasattr(error, "message"):
+                error.message = f"No such command '{word}'. Here it is: ranktune {COMMANDS_ELSEWHERE[word]}."
+            raise
+
+
+def _amend(error: Any, parameters: list[Any], given: list[str]) -> None:
+    """Add to an error of usage what was given and the remedy."""
+    by_name = {parameter.name: parameter.opts[0] for parameter in parameters if parameter.opts[0].startswith("--")}
+    unknown = getattr(error, "option_name", None)
+    option = by_name.get(ELSEWHERE.get(str(unknown).lstrip("-").replace("-", "_"), ""))
+    if option is not None:
+        error.message, error.possibilities = f"No such option: {unknown}. Here it is called {option}.", []
+    elif "extra argument" in error.message and "test" in by_name:
+        error.message += ". One argument is the training data: further data go into --test or --vali."
+    opts = getattr(getattr(error, "param", None), "opts", ())
+    place = next((k for k, word in enumerate(given[:-1]) if word in opts), None)
+    if place is not None and "Input should" in error.message:
+        value = given[place + 1]
+        error.message = f"{value!r} was given. {error.message}."
+        time = re.fullmatch(r"(\d+(?:\.\d+)?) ?([a-z]+)", value)
+        if time is not None and time[2] in _SECONDS:
+            error.message += f" In seconds it is {float(time[1]) * _SECONDS[time[2]]:g}."

@@ -348,7 +348,7 @@ def reproduce(
     """Compare published figures of a PAPER with those of RankTune. Both are of the same data.
 
     Every system is trained as in the paper: validation queries choose its parameters, test queries give the figure.
-    For each statement of the paper, yes or NO is printed, with the measured values.
+    Each statement of the paper has a verdict, yes, refuted or cannot be checked, with the reason.
 
     For data without published figures, only those of RankTune are printed. On two cores MQ2008 and OHSUMED together
     take up to three minutes, figures included.

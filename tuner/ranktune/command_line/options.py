@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ranktune.solvers.data.readers.parsing.options import ReadOptions
     from ranktune.solvers.models.base import Model
 
+FORMATS_OF_TABLES = ("csv", "latex", "markdown")
 NOT_BETTER = 4
 """Exit code of --fail-unless-better where the gain is not above 0 for sure."""
 
@@ -212,6 +213,37 @@ def to_error(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
+_FORM: list[str] = []
+"""The format of tables that the current command was given, if any."""
+
+
+def with_format(command: Callable[..., None]) -> Callable[..., None]:
+    """Return a command that prints tables with an option --format for them; one that prints no JSON stays as it is."""
+    signature = inspect.signature(command, eval_str=True)
+    if "format" in signature.parameters or "as_json" not in signature.parameters:
+        return command
+
+    @wraps(command)
+    def call(*args: object, table_format: str | None = None, **given: object) -> None:
+        from ranktune.solvers.core.checks import check_choice
+
+        if table_format is not None:
+            check_choice("format", table_format, FORMATS_OF_TABLES)
+            _FORM.append(table_format)
+        try:
+            command(*args, **given)
+        finally:
+            _FORM.clear()
+
+    option = typer.Option("--format", help=f"Print tables as {', '.join(FORMATS_OF_TABLES)}, with all columns.")
+    added = inspect.Parameter(
+        "table_format", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
+    )
+    parameters = [*signature.parameters.values(), added]
+    call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return call
+
+
 def print_json(value: object) -> None:
     """Print value as JSON on standard output."""
     print(json.dumps(value, indent=1))
@@ -221,6 +253,15 @@ def console(wide: bool = False) -> Console:
     """Return a console as wide as the terminal, with longer lines if the output is a file, with --wide as they are."""
     from rich.console import Console
 
+    if _FORM:
+        from ranktune.dashboards.terminal.formats import formatted
+
+        class Formatted(Console):
+            def print(self, *objects: Any, **_: Any) -> None:
+                for each in objects:
+                    sys.stdout.write(formatted(each, _FORM[0]))
+
+        return Formatted()
     if wide:
         return Console(width=1000)
     return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=120)

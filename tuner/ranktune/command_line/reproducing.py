@@ -87,7 +87,7 @@ def summary(outcome: Outcome) -> RenderableType:
 
 
 def _verdicts(verdicts: Sequence[Verdict]) -> RichTable:
-    shown = table(("source", "claim", "holds", "measured here"), ())
+    shown = table(("source", "claim", "verdict", "measured here"), ())
     for verdict in verdicts:
         shown.add_row(escape(verdict.source), escape(verdict.claim), verdict.word, escape(verdict.reason))
     return shown

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, Roles, Wanted, roles
+from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, RATING, Roles, Wanted, roles
 from ranktune.solvers.data.readers.frames import from_frame
 from ranktune.solvers.data.sources import catalogue
 
@@ -28,13 +28,14 @@ def test_names_of_queries_are_recognised(name: str) -> None:
     assert roles([name, "grade", "f"], Wanted())["query"] == name
 
 
-@pytest.mark.parametrize("name", GRADES)
+@pytest.mark.parametrize("name", [*GRADES, RATING])
 def test_names_of_grades_are_recognised(name: str) -> None:
     assert roles(["qid", name, "f"], Wanted())["grade"] == name
 
 
-def test_of_several_names_of_documents_the_first_known_is_taken() -> None:
-    assert roles(["qid", "grade", *reversed(DOCUMENTS), "f"], Wanted())["document"] == DOCUMENTS[0]
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_names_of_documents_are_recognised(name: str) -> None:
+    assert roles(["qid", "grade", name, "f"], Wanted())["document"] == name
 
 
 @pytest.mark.parametrize(
@@ -76,7 +77,7 @@ def test_a_column_that_is_called_by_name_is_not_dropped() -> None:
         (Wanted(features="bn25_title"), "Did you mean 'bm25_title'"),
         (Wanted(features="x*"), "features='x\\*' matches no column"),
         (Wanted(drop="x*"), "drop='x\\*' matches no column"),
-        (Wanted(drop="*[a-z]*,*5*,a*,w*,qid"), "no column for the grades"),
+        (Wanted(drop="*[a-z]*,*5*,a*,w*,qid"), "no column for the query ids"),
         (Wanted(features="clicks", drop="clicks"), "no feature columns"),
     ],
 )
@@ -85,9 +86,24 @@ def test_columns_that_are_not_there_are_named(wanted: Wanted, words: str) -> Non
         roles(COLUMNS, wanted)
 
 
-def test_several_recognised_names_are_a_question() -> None:
-    with pytest.raises(DataError, match=r'query ids \(query, group\).*qid="COLUMN"'):
-        roles(["query", "group", "y", "f"], Wanted())
+@pytest.mark.parametrize(
+    ("columns", "words", "answer"),
+    [
+        (["query", "session_id", "y", "f"], r'query ids \(query, session_id\).*qid="COLUMN"', {"qid": "query"}),
+        (["qid", "label", "rating", "f"], r'grades \(label, rating\).*grade="COLUMN"', {"grade": "label"}),
+        (["qid", "y", "_id", "product_id", "f"], r'\(_id, product_id\).*document="COLUMN"', {"document": "_id"}),
+        (["qid", "y", "Position", "f"], r"the ranking of that day.*drop=\"Position\"", {"drop": "Position"}),
+        (["qid", "y", "Position", "f"], r'features="\*,Position"', {"features": "*,Position"}),
+    ],
+)
+def test_a_column_that_may_be_two_things_is_a_question_that_names_the_option(
+    columns: list[str], words: str, answer: dict[str, Any]
+) -> None:
+    with pytest.raises(DataError, match=words):
+        roles(columns, Wanted())
+    result = roles(columns, Wanted(**answer))
+    assert all(result[role] == answer[role] for role in ("grade", "document") if role in answer)
+    assert ("Position" in result.features) == (answer.get("features") is not None)
 
 
 FRAME: dict[str, list[Any]] = {

@@ -1,0 +1,132 @@
+"""Mistakes that people make, at the command line and in Python, and the sentence that each is answered with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightgbm
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import Ridge
+
+import ranktune
+from ranktune.solvers.core.errors import RankTuneError
+from tests.support.commands import ended
+
+untyped: Any = ranktune
+"""The calls below are wrong on purpose."""
+QID = np.repeat(np.arange(12), 5)
+X = np.random.default_rng(0).random((60, 2))
+TABLE = pd.DataFrame({
+    "search": QID, "sku": [f"p{k}" for k in range(60)], "price": X[:, 0], "bm25": X[:, 1],
+    "brand": np.where(X[:, 1] > 0.5, "Elm", "Fir"), "bought": (X[:, 0] > 0.6).astype(int),
+})  # fmt: skip
+OTHER = TABLE.assign(search=QID + 100)
+SHOP = ("--qid", "search", "--grade", "bought", "--drop", "sku")
+
+
+@pytest.fixture(autouse=True)
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "1000")
+    TABLE.to_csv("shop.csv", index=False)
+    numbers = TABLE[["price", "bm25"]]
+    ranktune.RankSVM().fit(numbers, TABLE["bought"], qid=QID).as_model().save("model.json")
+
+
+AT_THE_COMMAND_LINE = {
+    ("tunne", "shop.csv"): "No such command 'tunne'. Did you mean 'tune'?",
+    ("compare", "model.json", "shop.csv"): "Here it is: ranktune evaluate A DATA --against B.",
+    ("fit", "shop.csv"): "No such command 'fit'. Here it is: ranktune tune.",
+    ("tune", "shop.csv", "--label", "bought"): "No such option: --label. Here it is called --grade.",
+    ("tune", "shop.csv", "--n-trials", "5"): "No such option: --n-trials. Here it is called --trials.",
+    ("tune", "shop.csv", "new.csv"): "extra argument(s) (new.csv). One argument is the training data: further data go",
+    ("tune", "shop.csv", "--trials", "many"): "Invalid value for '--trials': 'many' was given.",
+    ("tune", "shop.csv", "--trials", "0"): "'0' was given. Input should be greater than or equal to 1",
+    ("tune", "shop.csv", "--timeout", "10m"): "'10m' was given.",
+    ("tune", "shop.csv", "--timeout", "2h"): "In seconds it is 7200.",
+    ("tune", "shpo.csv"): "shpo.csv: there is no such file, folder or name. Did you mean 'shop.csv'?",
+    ("tune", "shop.xlsx"): "shop.xlsx is a spreadsheet: save its sheet as .csv",
+    ("tune", "shop.csv"): "no column for the query ids. Name it: --qid COLUMN.",
+    ("tune", "shop.csv", "--qid", "search"): "no column for the grades. Name it: --grade COLUMN.",
+    ("tune", "shop.csv", "--qid", "serach"): "no column 'serach' for the query ids. Did you mean 'search'?",
+    ("tune", "shop.csv", *SHOP[:4]): "no feature can be made of 'sku' (text, 60 different values)",
+    ("tune", "shop.csv", *SHOP[:2], "--grade", "brand", "--drop", "sku"): "the grade column 'brand' holds",
+    ("tune", "shop.csv", *SHOP, "--metric", "ndgc@10"): "metric 'ndgc@10' is unknown. Did you mean 'ndcg'?",
+    ("tune", "shop.csv", *SHOP, "--solver", "LightGBM"): "no solver 'LightGBM'. Here it is called 'LambdaMART'.",
+    ("tune", "shop.csv", *SHOP, "--within", "features=3"): "'features=3' is not a limit: write a cost, <= and",
+    ("tune", "shop.csv", *SHOP, "--within", "feature<=3"): "Did you mean 'features'?",
+    ("tune", "shop.csv", *SHOP, "--baseline", "column:bm2"): "column:bm2: there is no such column of the data. Did you "
+    "mean 'bm25'?",
+    ("tune", "shop.csv", *SHOP, "--monotone", "prize=1"): "names the feature 'prize', which the data do not have. Did "
+    "you mean 'price'?",
+    ("predict", "shop.csv", "model.json"): "shop.csv is not a RankTune model, which is JSON. Give a model.json",
+    ("predict", "nothing.json", "shop.csv"): "nothing.json cannot be read: No such file or directory. Check the path.",
+    ("export", "model.json", "--format", "slor"): "there is no format 'slor'. Did you mean 'solr'?",
+    ("show", "mine"): "no study 'mine' in ranktune-runs.",
+    ("reproduce", "solr"): "no paper 'solr' to reproduce. Did you mean 'solar'?",
+}
+
+
+@pytest.mark.parametrize("words", AT_THE_COMMAND_LINE, ids=" ".join)
+def test_at_the_command_line(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, *words) == 2
+    said = capsys.readouterr()
+    assert AT_THE_COMMAND_LINE[words] in said.err and not said.out
+
+
+def tune(**given: Any) -> object:
+    return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1, "jobs": 1} | given)
+
+
+def success(grades: np.ndarray) -> float:
+    return float(grades[0] > 0)
+
+
+IN_PYTHON: dict[str, Callable[[], object]] = {
+    r"tune\(\) too many .* arrays are one argument, as in tune\(\(X, y, qid\)\)": lambda: untyped.tune(X, QID),
+    "argument 'label'. Here it is called 'grade'": lambda: untyped.tune(TABLE, label="bought"),
+    "argument 'n_trials'. Here it is called 'trials'": lambda: untyped.tune(TABLE, n_trials=3),
+    "argument 'random_state'. Here it is called 'seed'": lambda: untyped.tune(TABLE, random_state=3),
+    "argument 'trails'. Did you mean 'trials'": lambda: untyped.tune(TABLE, trails=3),
+    r"register_metric\('success', success\), and then metric='success'": lambda: tune(metric=success),
+    r"Give its name: solvers=\['RankSVM'\]": lambda: tune(solvers=[ranktune.RankSVM()]),
+    "register_solver.'Mine', estimator, space.": lambda: tune(solvers=[Ridge()]),
+    "no solver 'xgboost'. Here it is called 'XGBoostRanker'": lambda: tune(solvers="xgboost"),
+    "trials='10': it must be a whole number": lambda: tune(trials="10"),
+    "the predict of Ridge failed .* Give a model that": lambda: tune(baseline=Ridge(), test=OTHER),
+    "first: a Ridge shares no parameter with LambdaMART": lambda: tune(first={"LambdaMART": Ridge()}),
+    "is not a RankTune model.* the model comes first": lambda: untyped.predict("shop.csv", "model.json"),
+    "a DataFrame is no model.* the model comes first": lambda: untyped.predict(TABLE, "model.json"),
+    r"a RankSVM is no model.* Call its as_model\(\)": lambda: untyped.predict(ranktune.RankSVM(), TABLE),
+    "shop.xls is a spreadsheet.*pandas.read_excel": lambda: untyped.read("shop.xls"),
+    "no column 'serach' .* Did you mean 'search'": lambda: untyped.read(TABLE, qid="serach"),
+    "columns 'sku' and 'brand' are not numbers.*OneHotEncoder": lambda: untyped.RankSVM().fit(TABLE, X[:, 0], qid=QID),
+    "Here it is called 'leaves'": lambda: untyped.LambdaMART(num_leaves=3),
+    "has no parameter 'c'.*Did you mean 'C'": lambda: untyped.RankSVM(c=1.0),
+    "no study 'mine'": lambda: untyped.resume("mine"),
+}
+
+
+@pytest.mark.parametrize("words", IN_PYTHON)
+def test_in_python(words: str) -> None:
+    with pytest.raises((RankTuneError, TypeError, AttributeError)) as raised:
+        IN_PYTHON[words]()
+    assert re.search(words, str(raised.value)), raised.value
+
+
+def test_a_model_of_another_library_is_where_a_study_begins() -> None:
+    theirs = lightgbm.LGBMRanker(num_leaves=15, reg_lambda=0.0, n_estimators=5000, colsample_bytree=0.5)
+    study = ranktune.Study(solvers=["LambdaMART", "RankSVM"], first={"lambdamart": [theirs, {"leaves": 7}]})
+    begun, own = study.first["LambdaMART"]
+    space: dict[str, Any] = {parameter.name: parameter for parameter in ranktune.LambdaMART.space}
+    assert {name: begun[name] for name in ("leaves", "l2", "trees", "feature_share", "learning_rate")} == {
+        "leaves": 15, "l2": space["l2"].low, "trees": space["trees"].high, "feature_share": 0.5, "learning_rate": 0.1,
+    }  # fmt: skip
+    assert own == {"leaves": 7}
