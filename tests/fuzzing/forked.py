@@ -9,6 +9,7 @@ command has a terminal, which is closed FAULT_THEN milliseconds after the fault 
 from __future__ import annotations
 
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -94,6 +95,7 @@ def _obey(order: Mapping[str, object]) -> int:
     assert isinstance(arguments, list) and isinstance(environment, dict)
     known, (reading, writing) = set(sys.modules), os.pipe()
     ends = pty.openpty() if environment.get("FAULT_KIND") == "closed" else None
+    gc.freeze()  # so that a fork copies less
     child = os.fork()
     if child:
         os.close(writing)

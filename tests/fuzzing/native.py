@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -35,8 +34,20 @@ BEGINS |= {"explanation": "explaining", "report": "study_finished"}
 """Stage of `tune` -> what the event is called with which it begins."""
 PAIRS = ("owner", "join")
 """Stages in which a worker joins: faults come to the process that owns the study, or to the worker."""
-STAGES = ("reading", "look", "trials", "resume", "selection", "refit", "explanation", "report", "export", "lanes", *PAIRS)
-JOINED = 8
+STAGES = (
+    "reading",
+    "look",
+    "trials",
+    "resume",
+    "selection",
+    "refit",
+    "explanation",
+    "report",
+    "export",
+    "lanes",
+    *PAIRS,
+)
+JOINED = 4
 """Trials of a study that a worker joins."""
 SLOW = {"FAULT_SLOW": "2000", "FAULT_FROM": '"search"'}
 """Variables of an owner that leaves trials to others: microseconds before each operation on files."""
@@ -184,7 +195,11 @@ class NativeFaults:
 
     def _run(self, stage: str, environment: Mapping[str, str]) -> tuple[int, str]:
         """Run the command of a stage and return how it ended and what it said; of two, the one with the fault."""
-        said, home, end = self.folder / "said", ["--home", str(self.home)], ["--jobs", "2" if stage == "lanes" else "1"]
+        said, home, end = (
+            self.folder / "said",
+            ["--home", str(self.home)],
+            ["--jobs", "2" if stage == "lanes" and environment else "1"],
+        )
         said.write_text("")
         if stage == "export":
             model = [str(self.home / NAME / "model.json"), "-f", "onnx", "-o", str(self.home / NAME / "model.onnx")]
@@ -193,7 +208,7 @@ class NativeFaults:
             return self._forked.run(["resume", NAME, *home, *end], said, environment), said.read_text()
         solver = ["--solver", "RankSVM", "--sampler", "random", "--name", NAME]
         tune = ["tune", str(self.data), *solver, *home, *end, "--trials", str(JOINED if stage in PAIRS else TRIALS)]
-        if stage not in PAIRS:
+        if stage not in PAIRS or not environment:
             return self._forked.run(tune, said, environment), said.read_text()
         by_other = self.folder / "said by the other"
         by_other.write_text("")
@@ -207,8 +222,8 @@ class NativeFaults:
         if stage == "owner":
             return by_owner, by_other.read_text()
         if by_owner:  # the owner may not fail, whatever happens to its worker
-            return 70 if environment else by_owner, f"the owner: {by_owner} {by_other.read_text()}"
-        return (code if environment else 0), said.read_text()  # a worker may come too late
+            return 70, f"the owner: {by_owner} {by_other.read_text()}"
+        return code, said.read_text()
 
     def _asked_since(self, moment: float) -> bool:
         events = self.home / NAME / "events.jsonl"

@@ -17,7 +17,7 @@ from ranktune.tuner.selection.results import Result
 from tests.fuzzing.asked import stable
 from tests.fuzzing.campaign import SETS, drawn, injected
 from tests.fuzzing.ledger import table
-from tests.fuzzing.native import SURVIVED, FINE, KINDS, STAGES, NativeFaults
+from tests.fuzzing.native import FINE, KINDS, STAGES, SURVIVED, NativeFaults
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
@@ -50,7 +50,9 @@ MANY = [("faults", 100, seed) for seed in range(1, 11)] + [("signals", 100, seed
     ("what", "cases", "seed"),
     [("faults", 30, 0), ("signals", 10, 0), ("clocks", 6, 0), *(pytest.param(*case, marks=pytest.mark.slow) for case in MANY)],
 )  # fmt: skip
-def test_studies_survive_faults_and_signals_in_all_stages(bench: NativeFaults, what: str, cases: int, seed: int) -> None:
+def test_studies_survive_faults_and_signals_in_all_stages(
+    bench: NativeFaults, what: str, cases: int, seed: int
+) -> None:
     came = list(injected(bench, drawn(cases, seed, SETS[what])))
     print(table(Counter((fault.stage, outcome) for fault, outcome, _ in came), "stage"))
     assert [result for result in came if result.outcome not in FINE] == []
