@@ -1,8 +1,8 @@
 """Many faults or signals in all stages of studies, several in a row into each study: what came of them, as a table.
 
 `python -m tests.fuzzing.campaign FOLDER CASES SEED [faults|signals|clocks]` injects that many, appends each to
-FOLDER/KINDS.jsonl, and goes on after those that are there. A fault that did not come is drawn again. The home of what was lost is kept. A folder in
-memory, such as one in /dev/shm, saves the time that disks take.
+FOLDER/KINDS.jsonl, and goes on after those that are there. A fault that did not come is drawn again. The home of what
+was lost is kept. A folder in memory, such as one in /dev/shm, saves the time that disks take.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def drawn(cases: int, seed: int, kinds: Sequence[str]) -> list[Fault]:
     generator = np.random.default_rng(seed)
     pairs = [(stage, kind) for kind in kinds for stage in STAGES for _ in range(1 if stage in RARE else 4)]
     order = [pairs[k] for _ in range(0, cases, len(pairs)) for k in generator.permutation(len(pairs))]
-    return [Fault(*pair, generator.random(), int(generator.integers(2**31))) for pair in order[:cases]]
+    return [Fault(stage, kind, generator.random(), int(generator.integers(2**31))) for stage, kind in order[:cases]]
 
 
 def injected(bench: NativeFaults, faults: Sequence[Fault]) -> Iterator[Came]:

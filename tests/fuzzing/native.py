@@ -1,8 +1,6 @@
 """Faults below Python: an operation of a process on files fails, is done by half, or kills it, or the disk lies.
 
-`python -m tests.fuzzing.native FOLDER CASES SEED [signals|clocks]` injects that many faults, or signals, into all stages
-of studies, several in a row into each study, and prints what came of them. It appends each to FOLDER/native.jsonl, and
-goes on after those that are there. A fault that did not come is drawn again.
+Several come in a row in one study, which is then run to its end.
 """
 
 from __future__ import annotations
@@ -212,8 +210,9 @@ class NativeFaults:
             return self._forked.run(tune, said, environment), said.read_text()
         by_other = self.folder / "said by the other"
         by_other.write_text("")
-        in_worker, in_owner = (environment, {}) if stage == "join" else ({}, environment)
-        self._other.begin(tune, by_other, SLOW | {"FAULT_FOLDER": str(self.home)} | in_owner)
+        in_owner = environment if stage == "owner" else {}
+        in_worker = environment if stage == "join" else {}
+        self._other.begin(tune, by_other, {**SLOW, "FAULT_FOLDER": str(self.home), **in_owner})
         begun = time.time()
         while not self._other.has_ended() and not self._asked_since(begun):
             time.sleep(0.005)

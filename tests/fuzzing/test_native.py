@@ -42,14 +42,15 @@ def test_faults_are_drawn_in_all_stages_and_of_all_kinds() -> None:
     assert counts == {(stage, kind): 2 for stage in STAGES for kind in KINDS}
 
 
+FEW = [("faults", 26, 0), ("signals", 10, 0), ("clocks", 6, 0)]
 MANY = [("faults", 100, seed) for seed in range(1, 11)] + [("signals", 100, seed) for seed in range(1, 6)]
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("what", "cases", "seed"),
-    [("faults", 30, 0), ("signals", 10, 0), ("clocks", 6, 0), *(pytest.param(*case, marks=pytest.mark.slow) for case in MANY)],
-)  # fmt: skip
+    [*FEW, *(pytest.param(*case, marks=pytest.mark.slow) for case in MANY)],
+)
 def test_studies_survive_faults_and_signals_in_all_stages(
     bench: NativeFaults, what: str, cases: int, seed: int
 ) -> None:
