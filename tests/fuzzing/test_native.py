@@ -42,7 +42,7 @@ def test_faults_are_drawn_in_all_stages_and_of_all_kinds() -> None:
     assert counts == {(stage, kind): 2 for stage in STAGES for kind in KINDS}
 
 
-FEW = [("faults", 26, 0), ("signals", 10, 0), ("clocks", 6, 0)]
+FEW = [("faults", 16, 0), ("signals", 9, 0), ("clocks", 5, 0)]
 MANY = [("faults", 100, seed) for seed in range(1, 11)] + [("signals", 100, seed) for seed in range(1, 6)]
 
 
