@@ -12,8 +12,8 @@
  *   sigint, sigterm, sighup  it gets that signal FAULT_THEN milliseconds later; twice: SIGINT, and SIGTERM as much later
  *   stop                     it is stopped then, and goes on a third of a second later
  *   closed                   nothing but the line in FAULT_LOG, on which others close its terminal
- *   forward, back            the clock on the wall is 8 hours ahead, or behind, from here on; swings: ahead, every second
- *                            operation
+ *   forward, back            the clock on the wall is 8 hours ahead, or behind, from here on; swings: every second time
+ *                            that it is read
  * Counted are write, pwrite, fsync, fdatasync, ftruncate, rename, unlink, mkdir and opening that creates, also those of
  * SQLite; from the write on that holds the text FAULT_FROM, and in processes whose command line holds FAULT_PROCESS.
  * What an operation cannot do happens at the next that can. When a fault is injected, FAULT_LOG is written; while it is
@@ -38,7 +38,8 @@
 
 enum { PLAIN, HALF, TORN, SHORT, FAIL };
 
-static long count, fatal, ahead;
+static long count, fatal, ahead, readings;
+static int is_swinging;
 static int has_come, is_mine;
 
 static int is_below(const char *path) {
@@ -122,7 +123,7 @@ static int due(const char *what, const char *path, const void *data, size_t size
     errno = saved;
     if (!at || !kind) return PLAIN;
     long now = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
-    int lasts = !strcmp(kind, "full") || !strcmp(kind, "broken") || !strcmp(kind, "readonly") || !strcmp(kind, "swings");
+    int lasts = !strcmp(kind, "full") || !strcmp(kind, "broken") || !strcmp(kind, "readonly");
     if (fatal && now >= fatal) kill(getpid(), SIGKILL);
     if (now < atol(at) || !is_possible(kind, what)) return PLAIN;
     int is_first = !__atomic_exchange_n(&has_come, 1, __ATOMIC_SEQ_CST);
@@ -135,9 +136,9 @@ static int due(const char *what, const char *path, const void *data, size_t size
         fatal = now + atol(then);
     }
     if (!strncmp(kind, "sig", 3) || !strcmp(kind, "twice") || !strcmp(kind, "stop")) send_later(kind, atoi(then));
-    if (!strcmp(kind, "forward") || (!strcmp(kind, "swings") && now % 2)) ahead = 8 * 3600;
-    else if (!strcmp(kind, "back")) ahead = -8 * 3600;
-    else ahead = 0;
+    is_swinging = !strcmp(kind, "swings");
+    if (is_swinging || !strcmp(kind, "forward")) ahead = 8 * 3600;
+    if (!strcmp(kind, "back")) ahead = -8 * 3600;
     errno = saved;
     if (!strcmp(kind, "short")) return SHORT;
     if (!strcmp(kind, "half")) return HALF;
@@ -153,7 +154,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     static int (*plain)(clockid_t, struct timespec *);
     if (!plain) plain = dlsym(RTLD_NEXT, "clock_gettime");
     int result = plain(clock, now);
-    if (!result && clock == CLOCK_REALTIME) now->tv_sec += ahead;
+    if (!result && clock == CLOCK_REALTIME && !(is_swinging && readings++ % 2)) now->tv_sec += ahead;
     return result;
 }
 
