@@ -56,15 +56,15 @@ class Declaration:
 
 @dataclass(frozen=True, eq=False)
 class JoinedSplit:
-    """A split of a study, as a worker sees it; `task_of` turns parameters by flat name into a task.
+    """A split of a study, as a worker sees it; `task_of` turns parameters by flat name into a task, as `Tasks.of`.
 
-    `task_of` raises StudyError if another version of RankTune runs the study by now.
+    It raises StudyError if another version of RankTune runs the study by now.
     """
 
     name: str
     version: str
     leases: Leases
-    task_of: Callable[[Mapping[str, Value]], Task]
+    task_of: Callable[[Mapping[str, Value], bool], Task]
 
 
 class Joinable(Protocol):
@@ -164,11 +164,11 @@ def _joined(name: str, read: Callable[[], str | None], leases: Leases) -> Joined
     """Return a split whose declaration is read again for each trial: an upgraded owner may go on with the study."""
     known: dict[str | None, Tasks] = {}
 
-    def task_of(params: Mapping[str, Value]) -> Task:
+    def task_of(params: Mapping[str, Value], path: bool) -> Task:
         text = read()
         if text not in known:
             known[text] = _tasks(name, str(text))
-        return known[text].of(params)
+        return known[text].of(params, path)
 
     text = read()
     known[text] = _tasks(name, str(text))

@@ -113,7 +113,7 @@ class JoinedWorker:
                 took = True
                 limit = float("inf") if lease.limit is None else lease.limit
                 try:
-                    task = split.task_of(lease.params)
+                    task = split.task_of(lease.params, lease.path)
                 except BaseException:
                     split.leases.give_back([lease.token])
                     raise

@@ -161,7 +161,9 @@ def joined(url: str) -> str:
     study = DatabaseStudy(url, "n")
     try:
         (split,) = study.splits()
-        return split.task_of({"solver": "RankSVM", "RankSVM.C": 1.0}).folder
+        params = {"solver": "RankSVM", "RankSVM.C": 1.0}
+        assert split.task_of(params, True).path and not split.task_of(params, False).path
+        return split.task_of(params, False).folder
     finally:
         study.close()
 
