@@ -68,7 +68,7 @@ def main(folder: Path, cases: int, seed: int, what: str) -> None:
     bench = NativeFaults(folder)
     with path.open("a", buffering=1) as file:
         for fault, outcome, said in injected(bench, [f for f in drawn(cases, seed, SETS[what]) if f.seed not in done]):
-            lines.append({**fault._asdict(), "outcome": outcome, "said": said[-400:]})
+            lines.append({"row": fault.stage, **fault._asdict(), "outcome": outcome, "said": said[-400:]})
             file.write(json.dumps(lines[-1]) + "\n")
             if outcome not in FINE:
                 print(f"{outcome}: {fault}: {said}", flush=True)
