@@ -106,7 +106,8 @@ class NativeFaults:
         """Return what came of faults in one study, each in its stage, with whose command the study goes on.
 
         Those of `export`, `lanes`, `owner` and `join` stand alone. After the last the study is run to its end, and its
-        result is compared. A fault after that end, or which the study did not reach, did not come.
+        result is compared. A fault after that end, or which the study did not reach, did not come; nor does one count
+        that was followed by another after which there is no result to compare.
         """
         self._lay(faults[0].stage)
         result: list[Came] = []
@@ -115,19 +116,20 @@ class NativeFaults:
             came, said, is_over = self._came(fault)
             result.append(Came(fault, came, said))
             if came not in (SURVIVED, NONE):
-                return result
+                return _last(result)
             try:
                 kept = (set() if fault.kind in LYING else kept) | self._finished()
             except StudyError as error:
                 if fault.kind not in LYING:
-                    return [*result[:-1], Came(fault, LOST, str(error))]
+                    return _last([*result[:-1], Came(fault, LOST, str(error))])
             if is_over or fault.kind in LYING:
                 break
         for last in range(len(result) - 1, -1, -1):  # whose fault it is if the end is a bad one
             if result[last].outcome == SURVIVED or last == 0:
                 bad, said = self._ended(result[last].fault, kept)
                 if bad:
-                    result[last] = Came(result[last].fault, bad, f"{said} after {[came[:2] for came in result[:last]]}")
+                    said = f"{said} after {[came[:2] for came in result[:last]]}"
+                    return _last([*result[:last], Came(result[last].fault, bad, said)])
                 break
         return result
 
@@ -193,11 +195,8 @@ class NativeFaults:
 
     def _run(self, stage: str, environment: Mapping[str, str]) -> tuple[int, str]:
         """Run the command of a stage and return how it ended and what it said; of two, the one with the fault."""
-        said, home, end = (
-            self.folder / "said",
-            ["--home", str(self.home)],
-            ["--jobs", "2" if stage == "lanes" and environment else "1"],
-        )
+        said, home = self.folder / "said", ["--home", str(self.home)]
+        end = ["--jobs", "2" if stage == "lanes" and environment else "1"]
         said.write_text("")
         if stage == "export":
             model = [str(self.home / NAME / "model.json"), "-f", "onnx", "-o", str(self.home / NAME / "model.onnx")]
@@ -261,6 +260,11 @@ class NativeFaults:
         if not record.exists():
             return set()
         return {(trial.number, trial.value or 0.0) for trial in RecordReader(record).trials()}
+
+
+def _last(came: list[Came]) -> list[Came]:
+    """Return what came of faults of which only the last counts."""
+    return [*(each._replace(outcome=NONE) for each in came[:-1]), came[-1]]
 
 
 def _first(operations: list[str], event: str) -> int:
