@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import pytest
 from optuna.trial import TrialState
 
-from ranktune.tuner.storage.record import RESTARTS, number_of
+from ranktune.tuner.storage.record import RESTARTS, Record, number_of
 from ranktune.tuner.study.events import read_events
 from tests.faults.test_survival import acknowledged, checked, joined_events, start
 from tests.fuzzing.asked import stable
 from tests.support.engine_samples import graded
 from tests.support.postgres_server import Server
+from tests.support.tcp_proxy import Proxy
 from tests.tuner.runner import test_joining
 
 SOON = 60.0
@@ -49,16 +52,23 @@ def said_only_warnings(errors: str) -> bool:
     return all("RankTuneWarning: the record" in line or line.startswith("trial ") for line in lines)
 
 
-def gone_through(postgres: Server, folder: Path, trials: int, outages: list[float]) -> list[str]:
-    """Run a study with three workers that joined, the server being away for so many seconds each; return stderr."""
+def gone_through(
+    postgres: Server, folder: Path, trials: int, outages: list[float], proxy: Proxy | None = None
+) -> list[str]:
+    """Run a study with three workers that joined, the server being away for so many seconds each; return stderr.
+
+    With a proxy the server stays, and they lose their connections.
+    """
     url = postgres.new_database()
+    if proxy is not None:
+        url = url.replace(str(postgres.port), str(proxy.port))
     owner = start(folder, trials, 1, 0.2, url)
     wait_for(lambda: acknowledged(folder), owner)
     workers = [start(folder, trials, 1, 0.2, url, role="join") for _ in range(3)]
     wait_for(lambda: len(set(joined_events(folder))) == 3, owner)
     for away in outages:
         before = len(acknowledged(folder))
-        postgres.crash(away)
+        (postgres.crash if proxy is None else proxy.cut)(away)
         wait_for(partial(more_than, folder, before + 2), owner)
     out, errors = owner.communicate(timeout=SOON + 5.0 * trials)
     assert owner.returncode == 0, errors
@@ -88,6 +98,13 @@ def test_a_server_that_is_away_for_long_costs_nothing(postgres: Server, folder: 
     errors = gone_through(postgres, folder, 120, [0.0, 30.0, 0.0])
     assert all(map(said_only_warnings, errors)), errors
     assert all("does not answer" in error and "answers again after" in error for error in errors)
+
+
+@pytest.mark.parametrize("seconds", [2.0, pytest.param(30.0, marks=pytest.mark.slow)])
+def test_connections_that_drop_cost_nothing(postgres: Server, folder: Path, seconds: float) -> None:
+    with Proxy(postgres.port) as proxy:
+        errors = gone_through(postgres, folder, 60, [seconds], proxy)
+    assert all(map(said_only_warnings, errors)), errors
 
 
 def test_a_worker_that_comes_back_too_late_hands_in_nothing(postgres: Server, folder: Path) -> None:
@@ -196,3 +213,68 @@ def test_a_server_that_crashes_in_every_stage_changes_no_result(postgres: Server
     assert stable(json.loads(out), "") == stable(json.loads(expected.replace("calm", "n")), "")
     events = Counter(event["event"] for event in read_events(log.parent))
     assert events["storage_away"] == events["storage_back"] > 0
+
+
+@pytest.mark.slow
+def test_a_second_coordinator_takes_over_from_one_that_is_cut_off(postgres: Server, tmp_path: Path) -> None:
+    """The first finds that out when its connection is back, and writes nothing any more."""
+    test_joining.write(graded(120, 0), tmp_path / "train.txt")
+    url, log = postgres.new_database(), tmp_path / "a" / "n" / "events.jsonl"
+    tune = ("tune", "train.txt", "--solver", "RankSVM", "--sampler", "random", "--trials", "200", "--jobs", "1")
+    with Proxy(postgres.port) as proxy:
+        through = url.replace(str(postgres.port), str(proxy.port))
+        first = test_joining.start(tmp_path, *tune, "--name", "n", "--home", "a", "--storage", through)
+        wait_for(lambda: log.exists() and '"finished"' in log.read_text(), first)
+        second = test_joining.start(tmp_path, *tune, "--name", "n", "--home", "b", "--storage", url, "--json")
+        proxy.cut(60.0)
+        out, errors = second.communicate(timeout=4 * SOON)
+        assert second.returncode == 0, errors
+        _, said = first.communicate(timeout=4 * SOON)
+    assert first.returncode == 2 and "was taken over by another process" in said and "Traceback" not in said, said
+    assert json.loads(out)["trials"] == 200
+    record = Record(tmp_path / "b" / "n", "n", "ndcg@10", url)
+    assert sorted(number_of(trial) for trial in record.trials()) == list(range(200))
+    record.close()
+
+
+@pytest.fixture
+def small_database(postgres: Server, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """The URL of a database on a file system of 12 megabytes, and the folder of that; or a skip."""
+    folder = postgres.folder / "small"
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode != 0:
+        pytest.skip("file systems cannot be mounted here")
+    (folder / "space").mkdir()
+    shutil.chown(folder / "space", "nobody")
+    postgres.execute(f"CREATE TABLESPACE small LOCATION '{folder / 'space'}'")
+    postgres.execute("CREATE DATABASE small TABLESPACE small")
+    yield postgres.url("small"), folder
+    postgres.execute("DROP DATABASE small WITH (FORCE)")
+    postgres.execute("DROP TABLESPACE small")
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk_of_the_server_is_said_and_costs_nothing(
+    small_database: tuple[str, Path], postgres: Server, tmp_path: Path
+) -> None:
+    url, disk = small_database
+    test_joining.write(graded(60, 0), tmp_path / "train.txt")
+    data = ("train.txt", "--test", "none", "--solver", "RidgeRanker", "--sampler", "random", "--trials", "120")
+    owner = test_joining.start(tmp_path, "tune", *data, "--name", "n", "--storage", url, "--jobs", "1")
+    log = tmp_path / "ranktune-runs" / "n" / "events.jsonl"
+    wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
+    with suppress(OSError), (disk / "ballast").open("ab", buffering=0) as ballast:
+        while True:
+            ballast.write(bytes(4096))
+    _, said = owner.communicate(timeout=2 * SOON)
+    assert owner.returncode == 2 and "Free space on the server" in said, said
+    assert "Traceback" not in said and postgres.password not in said
+    finished = sum(event["event"] == "finished" for event in read_events(log.parent))
+    (disk / "ballast").unlink()
+    resumed = test_joining.start(tmp_path, "resume", "n", "--storage", url, "--jobs", "1", "--json")
+    out, errors = resumed.communicate(timeout=2 * SOON)
+    assert resumed.returncode == 0, errors
+    assert 0 < finished < 120 == json.loads(out)["trials"]
+    ended = [event["trial"] for event in read_events(log.parent) if event["event"] in ("finished", "pruned")]
+    assert sorted(ended) == list(range(120))

@@ -163,3 +163,14 @@ def test_the_command_ends_with_130_at_any_moment(tmp_path: Path, moment: str, jo
         # So small a study may have ended, with its model, when the signal comes.
         has_ended = moment == "learning" and last == "study_finished" and (folder / "model.json").is_file()
         assert has_ended or last == "study_stopped"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="closes a terminal as Linux does")
+def test_a_command_whose_terminal_is_closed_ends_with_its_code(tmp_path: Path) -> None:
+    for arguments, code in ((["--help"], 0), (["show", "none"], 2)):
+        ours, its = os.openpty()
+        os.close(ours)
+        command = [sys.executable, "-m", "ranktune", *arguments]
+        done = subprocess.run(command, stdout=its, stderr=its, cwd=tmp_path, check=False)
+        os.close(its)
+        assert done.returncode == code

@@ -11,8 +11,14 @@
  *   lost                     the same at the next rename, of which FAULT_LOG has the paths
  *   sigint, sigterm, sighup  it gets that signal FAULT_THEN milliseconds later; twice: SIGINT, and SIGTERM as much later
  *   stop                     it is stopped then, and goes on a third of a second later
+ *   closed                   nothing but the line in FAULT_LOG, on which others close its terminal
+ *   forward, back            the clock on the wall is 8 hours ahead, or behind, from here on; swings: every second time
+ *                            that it is read
  * Counted are write, pwrite, fsync, fdatasync, ftruncate, rename, unlink, mkdir and opening that creates, also those of
- * SQLite. When a fault is injected, a line is appended to FAULT_LOG. FAULT_TRACE gets a line for each operation.
+ * SQLite; from the write on that holds the text FAULT_FROM, and in processes whose command line holds FAULT_PROCESS.
+ * What an operation cannot do happens at the next that can. When a fault is injected, FAULT_LOG is written; while it is
+ * there no other process gets one.
+ * FAULT_TRACE gets a line for each operation. Before each, the process sleeps FAULT_SLOW microseconds.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -25,12 +31,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { PLAIN, HALF, TORN, SHORT, FAIL };
 
-static long count, fatal;
+static long count, fatal, ahead, readings;
+static int is_swinging;
+static int has_come, is_mine;
 
 static int is_below(const char *path) {
     const char *folder = getenv("FAULT_FOLDER");
@@ -61,7 +71,7 @@ static void note(const char *where, const char *what, const char *path, const vo
 
 static void copy_folder(void) {
     char command[2 * PATH_MAX];
-    snprintf(command, sizeof command, "unset LD_PRELOAD; cp -a '%s' '%s'", getenv("FAULT_FOLDER"), getenv("FAULT_COPY"));
+    snprintf(command, sizeof command, "unset LD_PRELOAD; cp -a '%s' '%s' || test -d '%s'", getenv("FAULT_FOLDER"), getenv("FAULT_COPY"), getenv("FAULT_COPY"));
     if (system(command)) abort();
 }
 
@@ -78,42 +88,88 @@ static void send_later(const char *kind, int milliseconds) {
     _exit(0);
 }
 
+/* Return whether this process is one in which faults are injected, and what they begin with has been written. */
+static int has_begun(const void *data, size_t size) {
+    static int is_meant = -1, is_reached;
+    const char *from = getenv("FAULT_FROM"), *process = getenv("FAULT_PROCESS");
+    if (is_meant < 0) {
+        char line[4096] = "";
+        int (*opened)(const char *, int, ...) = dlsym(RTLD_NEXT, "open64");
+        int fd = opened("/proc/self/cmdline", O_RDONLY);
+        ssize_t length = read(fd, line, sizeof line);
+        close(fd);
+        is_meant = !process || (length > 0 && memmem(line, length, process, strlen(process)));
+    }
+    is_reached = is_reached || !from || (data && memmem(data, size, from, strlen(from)));
+    return is_meant && is_reached;
+}
+
+/* Return whether a kind of fault can come at an operation. */
+static int is_possible(const char *kind, const char *what) {
+    int writes = strstr(what, "write") != NULL;
+    if (!strcmp(kind, "lost")) return !strcmp(what, "rename");
+    if (!strcmp(kind, "short") || !strcmp(kind, "half") || !strcmp(kind, "torn")) return writes;
+    return strcmp(kind, "eintr") || writes || strstr(what, "sync");
+}
+
 /* Count an operation. Returns how it is to be done; else it fails with errno, or kills. */
 static int due(const char *what, const char *path, const void *data, size_t size) {
     const char *at = getenv("FAULT_AT"), *kind = getenv("FAULT_KIND"), *then = getenv("FAULT_THEN");
+    const char *slow = getenv("FAULT_SLOW");
     int saved = errno;
+    if (!has_begun(data, size)) return PLAIN;
+    if (slow) usleep(atoi(slow));
     if (getenv("FAULT_TRACE")) note("FAULT_TRACE", what, path, data, size);
     errno = saved;
     if (!at || !kind) return PLAIN;
-    long now = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST), first = atol(at);
+    long now = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
     int lasts = !strcmp(kind, "full") || !strcmp(kind, "broken") || !strcmp(kind, "readonly");
     if (fatal && now >= fatal) kill(getpid(), SIGKILL);
-    if (!strcmp(kind, "lost")) {
-        if (now < first || fatal || strcmp(what, "rename")) return PLAIN;
-    } else if (lasts ? now < first : now != first) return PLAIN;
-    if (!lasts || now == first) note("FAULT_LOG", what, path, NULL, 0);
+    if (now < atol(at) || !is_possible(kind, what)) return PLAIN;
+    int is_first = !__atomic_exchange_n(&has_come, 1, __ATOMIC_SEQ_CST);
+    if (is_first && access(getenv("FAULT_LOG"), F_OK)) note("FAULT_LOG", what, path, NULL, 0), is_mine = 1;
+    errno = saved;
+    if (!is_mine || !(is_first || lasts)) return PLAIN;
     if (!strcmp(kind, "kill")) kill(getpid(), SIGKILL);
     if (!strcmp(kind, "lies") || !strcmp(kind, "lost")) {
         copy_folder();
         fatal = now + atol(then);
-        errno = saved;
-        return PLAIN;
     }
-    if (!strncmp(kind, "sig", 3) || !strcmp(kind, "twice") || !strcmp(kind, "stop")) {
-        send_later(kind, atoi(then));
-        errno = saved;
-        return PLAIN;
-    }
-    int writes = strstr(what, "write") != NULL;
-    if (!strcmp(kind, "short")) return writes ? SHORT : PLAIN;
-    if (!strcmp(kind, "half") || !strcmp(kind, "torn")) {
-        if (!writes) kill(getpid(), SIGKILL);
-        return *kind == 'h' ? HALF : TORN;
-    }
-    if (!strcmp(kind, "eintr") && !writes && !strstr(what, "sync")) return PLAIN;
-    errno = !strcmp(kind, "eio") || !strcmp(kind, "broken") ? EIO
-            : !strcmp(kind, "readonly") ? EROFS : !strcmp(kind, "eintr") ? EINTR : ENOSPC;
-    return FAIL;
+    if (!strncmp(kind, "sig", 3) || !strcmp(kind, "twice") || !strcmp(kind, "stop")) send_later(kind, atoi(then));
+    is_swinging = !strcmp(kind, "swings");
+    if (is_swinging || !strcmp(kind, "forward")) ahead = 8 * 3600;
+    if (!strcmp(kind, "back")) ahead = -8 * 3600;
+    errno = saved;
+    if (!strcmp(kind, "short")) return SHORT;
+    if (!strcmp(kind, "half")) return HALF;
+    if (!strcmp(kind, "torn")) return TORN;
+    errno = !strcmp(kind, "eio") || !strcmp(kind, "broken") ? EIO : !strcmp(kind, "readonly") ? EROFS
+            : !strcmp(kind, "eintr") ? EINTR : !strcmp(kind, "enospc") || !strcmp(kind, "full") ? ENOSPC : 0;
+    if (errno) return FAIL;
+    errno = saved;
+    return PLAIN;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now) {
+    static int (*plain)(clockid_t, struct timespec *);
+    if (!plain) plain = dlsym(RTLD_NEXT, "clock_gettime");
+    int result = plain(clock, now);
+    if (!result && clock == CLOCK_REALTIME && !(is_swinging && readings++ % 2)) now->tv_sec += ahead;
+    return result;
+}
+
+int gettimeofday(struct timeval *now, void *zone) {
+    struct timespec precise;
+    (void)zone;
+    if (!clock_gettime(CLOCK_REALTIME, &precise)) *now = (struct timeval){precise.tv_sec, precise.tv_nsec / 1000};
+    return 0;
+}
+
+time_t time(time_t *result) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (result) *result = now.tv_sec;
+    return now.tv_sec;
 }
 
 ssize_t write(int fd, const void *data, size_t size) {

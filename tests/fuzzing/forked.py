@@ -2,17 +2,23 @@
 
 `python -m tests.fuzzing.forked` reads orders from standard input, a line of JSON each: the arguments of `ranktune`, the
 variables of its environment, and the file for what it says. It answers each with the code that the process ended with.
-What a command had to load that ended well is loaded here too, for those after it.
+What a command had to load that ended well is loaded here too, for those after it. Where FAULT_KIND is `closed`, the
+command has a terminal, which is closed FAULT_THEN milliseconds after the fault came.
 """
 
 from __future__ import annotations
 
+import fcntl
+import gc
 import importlib
 import json
 import os
+import pty
 import select
 import subprocess
 import sys
+import termios
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -88,9 +94,14 @@ def _obey(order: Mapping[str, object]) -> int:
     environment = order["environment"]
     assert isinstance(arguments, list) and isinstance(environment, dict)
     known, (reading, writing) = set(sys.modules), os.pipe()
+    ends = pty.openpty() if environment.get("FAULT_KIND") == "closed" else None
+    gc.freeze()  # so that a fork copies less
     child = os.fork()
     if child:
         os.close(writing)
+        if ends:
+            os.close(ends[1])
+            _show(ends[0], reading, Path(said), environment)
         with os.fdopen(reading) as loaded:
             for name in loaded.read().split():
                 with suppress(ImportError):  # names that a package makes up
@@ -99,6 +110,12 @@ def _obey(order: Mapping[str, object]) -> int:
     code = 1
     try:
         os.dup2(os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
+        if ends:
+            os.close(ends[0])
+            os.setsid()
+            fcntl.ioctl(ends[1], termios.TIOCSCTTY, 0)
+            os.dup2(ends[1], 0)
+            os.dup2(ends[1], 2)
         os.dup2(2, 1)
         os.environ.update(environment)
         code = _command(arguments)
@@ -108,6 +125,17 @@ def _obey(order: Mapping[str, object]) -> int:
             os.write(writing, " ".join(sys.modules.keys() - known).encode())
     finally:
         os._exit(code)
+
+
+def _show(terminal: int, over: int, said: Path, environment: Mapping[str, str]) -> None:
+    """Read a terminal until the process at its other end is over; close it so long after the fault came."""
+    closes = float("inf")
+    with os.fdopen(terminal, "rb", buffering=0) as shown, said.open("ab", buffering=0) as file:
+        while over not in (ready := select.select([terminal, over], [], [], 0.005)[0]) and time.monotonic() < closes:
+            with suppress(OSError):  # nobody is at the other end any more
+                file.write(shown.read(4096) if ready else b"")
+            if closes == float("inf") and Path(environment["FAULT_LOG"]).exists():
+                closes = time.monotonic() + 0.001 * int(environment["FAULT_THEN"])
 
 
 def main() -> None:

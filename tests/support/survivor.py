@@ -80,7 +80,7 @@ class Known:
         self._over = folder / "over"
         record = opened(folder, storage)
         space = study(trials).union_space()
-        self._split = JoinedSplit(NAME, "", record.leases, lambda params: task_of(*space.split(params)))
+        self._split = JoinedSplit(NAME, "", record.leases, lambda params, path: task_of(*space.split(params)))
 
     def splits(self) -> list[JoinedSplit]:
         return [self._split]

@@ -128,19 +128,20 @@ def plan_of(task: Task) -> Plan[Outcome]:
 
 def attempt(task: Task, plan: Plan[Outcome] | None = None) -> Outcome:
     """Return the outcome of a task, by default by its stored plan. A failure is an outcome too: nothing is raised."""
-    begun = time.time()
+    begun, steady = time.time(), time.monotonic()
     caught: list[warnings.WarningMessage] = []
     try:
         with warnings.catch_warnings(record=True) as caught, compiling() as spent:
             warnings.simplefilter("always")
             outcome = compiled_at_last(lambda: evaluate(plan or plan_of(task), task))
-        begun += sum(spent)
+        begun, steady = begun + sum(spent), steady + sum(spent)
     except LimitReached:
         outcome = Outcome(error=f"given up after {task.limit:.3g} seconds", given_up=True)
     except Exception as error:  # one configuration may fail in any way; the study records why and continues
         outcome = Outcome(error=f"{type(error).__name__}: {error}")
     texts = () if outcome.error else tuple(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
-    return replace(outcome, warnings=texts, begun=begun, ended=time.time(), worker=str(os.getpid()))
+    ended = begun + time.monotonic() - steady  # by the steady clock: the other may have jumped meanwhile
+    return replace(outcome, warnings=texts, begun=begun, ended=ended, worker=str(os.getpid()))
 
 
 def compiled_at_last(compute: Callable[[], T]) -> T:

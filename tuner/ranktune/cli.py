@@ -5,8 +5,29 @@ It imports nothing before the handlers are in place: an interrupt may come while
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import signal
+import stat
 import sys
+
+TYPE_CHECKING = False  # typing is not loaded before the handlers are in place
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+
+class Terminal(io.FileIO):
+    """A terminal; what is written to it once it is closed is dropped, and the command goes on to its end."""
+
+    def write(self, data: Buffer, /) -> int:
+        """Write data and return how many bytes were taken."""
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno != errno.EIO:
+                raise
+            return memoryview(data).nbytes
 
 
 def main() -> None:
@@ -15,6 +36,7 @@ def main() -> None:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)
+    _outlive_terminal()
     try:
         try:
             from ranktune.command_line.app import run
@@ -30,6 +52,16 @@ def main() -> None:
         from ranktune.command_line.crashes import crash
 
         crash(error)
+
+
+def _outlive_terminal() -> None:
+    """Let the command end as it would have if its terminal is closed meanwhile."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        is_ours = os.name == "posix" and isinstance(stream, io.TextIOWrapper)
+        if is_ours and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):  # one that is closed already is no terminal
+            raw = io.BufferedWriter(Terminal(stream.fileno(), "w", closefd=False))
+            setattr(sys, name, io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True))
 
 
 def _keep_exit_code() -> None:

@@ -12,7 +12,7 @@ import signal
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ranktune.tuner.workers.interrupts import SIGNALS
 
@@ -54,5 +54,6 @@ def _watch(receiving: socket.socket, over: threading.Event, patience: float) -> 
             return
         seen += sum(number in SIGNALS for number in numbers)
     if not over.wait(patience):
-        os.write(2, _SAYS)
+        with suppress(OSError):  # the terminal may be closed
+            os.write(2, _SAYS)
         os._exit(130)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -55,12 +56,15 @@ class Declaration:
 
 @dataclass(frozen=True, eq=False)
 class JoinedSplit:
-    """A split of a study, as a worker sees it; `task_of` turns parameters by flat name into a task."""
+    """A split of a study, as a worker sees it; `task_of` turns parameters by flat name into a task, as `Tasks.of`.
+
+    It raises StudyError if another version of RankTune runs the study by now.
+    """
 
     name: str
     version: str
     leases: Leases
-    task_of: Callable[[Mapping[str, Value]], Task]
+    task_of: Callable[[Mapping[str, Value], bool], Task]
 
 
 class Joinable(Protocol):
@@ -93,9 +97,12 @@ class FolderStudy:
                 full_name = record_name(self._folder.path.name, name)
                 self._records[name] = Record(folder, full_name, self._folder.study().metric)
             record = self._records[name]
-            text = record.retried(lambda record=record: record.study.user_attrs.get(DECLARED))  # type: ignore[misc]
-            if text is not None:
-                self._splits[name] = _joined(record.study.study_name, text, record.leases)
+
+            def read(record: Record = record) -> str | None:
+                return record.retried(lambda: record.study.user_attrs.get(DECLARED))
+
+            if read() is not None:
+                self._splits[name] = _joined(record.study.study_name, read, record.leases)
         return list(self._splits.values())
 
     def is_concluded(self) -> bool:
@@ -125,8 +132,8 @@ class DatabaseStudy:
     def splits(self) -> list[JoinedSplit]:
         """Return the splits whose record exists by now."""
         for name in self._names():
-            if name not in self._splits and (text := self._declared(name)) is not None:
-                self._splits[name] = _joined(name, text, Leases(self._storage, name))
+            if name not in self._splits and self._declared(name) is not None:
+                self._splits[name] = _joined(name, partial(self._declared, name), Leases(self._storage, name))
         return list(self._splits.values())
 
     def _names(self) -> list[str]:
@@ -153,17 +160,33 @@ class DatabaseStudy:
         self._storage.engine.dispose()
 
 
-def _joined(name: str, text: str, leases: Leases) -> JoinedSplit:
-    """Return a split by its declaration. Raises StudyError if this process cannot run its trials."""
-    declared = Declaration(**json.loads(text))
-    if declared.version != this_version():
+def _joined(name: str, read: Callable[[], str | None], leases: Leases) -> JoinedSplit:
+    """Return a split whose declaration is read again for each trial: an upgraded owner may go on with the study."""
+    known: dict[str | None, Tasks] = {}
+
+    def task_of(params: Mapping[str, Value], path: bool) -> Task:
+        text = read()
+        if text not in known:
+            known[text] = _tasks(name, str(text))
+        return known[text].of(params, path)
+
+    text = read()
+    known[text] = _tasks(name, str(text))
+    return JoinedSplit(name, this_version(), leases, task_of)
+
+
+def _tasks(name: str, text: str) -> Tasks:
+    """Return how a declaration turns parameters into tasks. Raises StudyError if this process cannot run them."""
+    values = json.loads(text)
+    if values.get("version") != this_version():  # before the rest, which another version may declare otherwise
         raise StudyError(
-            f"study '{name}' is run by RankTune {declared.version}, this worker is {this_version()}: they may compute "
-            f"different things. Install the same version here: pip install ranktune=={declared.version}."
+            f"study '{name}' is run by RankTune {values.get('version')}, this worker is {this_version()}: they may "
+            f"compute different things. Install the same version here: pip install ranktune=={values.get('version')}."
         )
+    declared = Declaration(**values)
     study = Study.from_dict(declared.study)
     restore_custom(name, study.custom)
-    return JoinedSplit(name, declared.version, leases, Tasks(study, _data(declared, name)).of)
+    return Tasks(study, _data(declared, name))
 
 
 def _data(declared: Declaration, name: str) -> Path:

@@ -112,7 +112,11 @@ class JoinedWorker:
                     break
                 took = True
                 limit = float("inf") if lease.limit is None else lease.limit
-                task = split.task_of(lease.params)
+                try:
+                    task = split.task_of(lease.params, lease.path)
+                except BaseException:
+                    split.leases.give_back([lease.token])
+                    raise
                 task = replace(task, limit=limit, incumbent=lease.incumbent, race=lease.race)
                 self._running[self._executor.submit(self._objective, task)] = split, lease
         return took

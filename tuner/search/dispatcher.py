@@ -13,10 +13,12 @@ from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import TooLong, WorkerLost
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
+from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.workers.custom import with_custom
@@ -133,8 +135,7 @@ class Dispatcher:
         if len(self._on_lanes) < self._executor.jobs:
             self._start_on_lane(trial)
         else:
-            limit = None if trial.task.limit == float("inf") else trial.task.limit
-            self._leases.offer(trial.number, trial.params, limit, trial.task.incumbent, trial.task.race)
+            self._leases.offer(trial.number, trial.params, _limit(trial), *_race(trial))
 
     def unfinished(self, wanted: Collection[int]) -> dict[int, Mapping[str, Value]]:
         """Return the parameters of the wanted trials that an earlier run began and did not finish.
@@ -158,7 +159,7 @@ class Dispatcher:
     def resume(self, trial: Running) -> None:
         """Begin an unfinished trial in a worker process or on a worker that joined."""
         self._offered[trial.number] = trial
-        self._leases.set_race(trial.number, trial.task.incumbent, trial.task.race)
+        self._leases.set_race(trial.number, *_race(trial))
 
     def completed(self) -> list[tuple[Running, Outcome]]:
         """Return the trials that have ended, after a short wait."""
@@ -216,7 +217,7 @@ class Dispatcher:
 
     def _start_on_lane(self, trial: Running) -> None:
         """Run an offered trial here, unless a worker that joined has taken it."""
-        lease = self._leases.give(trial.number, trial.params, self._name)
+        lease = self._leases.give(trial.number, trial.params, self._name, _limit(trial), *_race(trial))
         if lease is None:
             return
         del self._offered[trial.number]
@@ -304,3 +305,12 @@ def outcome_of(future: Future[Outcome]) -> Outcome | WorkerLost:
 def lost_twice(error: WorkerLost) -> Outcome:
     """Return the failure of a trial whose worker was lost for the second time."""
     return Outcome(error=f"its worker was lost twice, the last time: {error}", restarts=1)
+
+
+def _limit(trial: Running) -> float | None:
+    return None if trial.task.limit == float("inf") else trial.task.limit
+
+
+def _race(trial: Running) -> tuple[Floats | None, Race, bool]:
+    """Return what a lease says of the evaluation of a trial besides its parameters."""
+    return trial.task.incumbent, trial.task.race, bool(trial.task.path)

@@ -37,7 +37,7 @@ RACES = Table(
     "ranktune_races",
     _METADATA,
     Column("study", String(NAME), primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),  # of a trial with a race other than the default
+    Column("number", Integer, primary_key=True, autoincrement=False),  # with another race than the default, or a path
     Column("thresholds", Text, nullable=False),  # JSON
 )
 WORKERS = Table(

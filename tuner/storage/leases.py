@@ -52,7 +52,8 @@ class Lease:
     """The lease of a trial: params by flat name, limit in seconds, attempt 1 or 2.
 
     `worker` has it, or had it when it was lost; `joined` is whether that is a worker that joined. `incumbent` is what
-    the trial is raced against, and `race` when it is stopped, as in a Task; only `claim` reads them.
+    the trial is raced against, and `race` when it is stopped, as in a Task, and `path` whether its path is evaluated
+    although that is expensive; only `claim` reads them.
     """
 
     number: int
@@ -65,6 +66,7 @@ class Lease:
     joined: bool = False
     incumbent: Floats | None = field(default=None, compare=False, repr=False)
     race: Race = field(default=POLICY.race, compare=False, repr=False)
+    path: bool = field(default=False, compare=False, repr=False)
 
 
 class Leases(Membership):
@@ -79,8 +81,20 @@ class Leases(Membership):
 
     # the owner's side
 
-    def give(self, number: int, params: Mapping[str, Value], worker: str, limit: float | None = None) -> Lease | None:
-        """Lease a new or waiting trial, in its attempt, to a process of the owner; None if another worker has it."""
+    def give(
+        self,
+        number: int,
+        params: Mapping[str, Value],
+        worker: str,
+        limit: float | None = None,
+        incumbent: Floats | None = None,
+        race: Race = POLICY.race,
+        path: bool = False,
+    ) -> Lease | None:
+        """Lease a new or waiting trial, in its attempt, to a process of the owner; None if another worker has it.
+
+        What it is raced against is kept for a worker that takes the trial once it is put back.
+        """
         taken = self._taken(worker, joined=False)
         row = {"study": self.study, "number": number, "attempt": 1, "beat": 0, "trial_limit": limit}
         free = (LEASES.c.state == WAITING) | (LEASES.c.token == taken["token"])
@@ -94,8 +108,15 @@ class Leases(Membership):
             )
             .returning(*LEASES.c)
         )
-        leased = self._run(lambda c: c.execute(statement).one_or_none())
-        return None if leased is None else _lease(leased)
+
+        def work(connection: Connection) -> Lease | None:
+            leased = connection.execute(statement).one_or_none()
+            if leased is None:
+                return None
+            self._write_race(connection, number, incumbent, race, path)
+            return _lease(leased)
+
+        return self._run(work)
 
     def offer(
         self,
@@ -104,6 +125,7 @@ class Leases(Membership):
         limit: float | None = None,
         incumbent: Floats | None = None,
         race: Race = POLICY.race,
+        path: bool = False,
     ) -> None:
         """Let any worker that joined take a trial; nothing happens if it has a lease already."""
         row = {"study": self.study, "number": number, "state": WAITING, "attempt": 1, "token": "", "worker": ""}
@@ -113,22 +135,25 @@ class Leases(Membership):
 
         def work(connection: Connection) -> None:
             if connection.execute(new).one_or_none() is not None:
-                self._write_race(connection, number, incumbent, race)
+                self._write_race(connection, number, incumbent, race, path)
 
         self._run(work)
 
-    def set_race(self, number: int, incumbent: Floats | None, race: Race = POLICY.race) -> None:
-        """Set what a waiting trial is raced against, None for nothing, and when it is stopped, as in a Task."""
-        self._run(lambda c: self._write_race(c, number, incumbent, race))
+    def set_race(self, number: int, incumbent: Floats | None, race: Race = POLICY.race, path: bool = False) -> None:
+        """Set what a waiting trial is raced against, None for nothing, and the rest as in a Lease."""
+        self._run(lambda c: self._write_race(c, number, incumbent, race, path))
 
-    def _write_race(self, connection: Connection, number: int, incumbent: Floats | None, race: Race) -> None:
+    def _write_race(
+        self, connection: Connection, number: int, incumbent: Floats | None, race: Race, path: bool
+    ) -> None:
         _remove_race(connection, self.study, number)
         of_trial = {"study": self.study, "number": number}
         if incumbent is not None:
             scores = np.asarray(incumbent, dtype="<f8").tobytes()
             connection.execute(self._insert(INCUMBENTS).values(**of_trial, scores=scores))
-        if race != POLICY.race:
-            connection.execute(self._insert(RACES).values(**of_trial, thresholds=json.dumps(asdict(race))))
+        if race != POLICY.race or path:
+            thresholds = json.dumps(asdict(race) | {"path": path})
+            connection.execute(self._insert(RACES).values(**of_trial, thresholds=thresholds))
 
     def rows(self) -> list[Lease]:
         """Return the leases in any state but closed, by number."""
@@ -213,7 +238,8 @@ class Leases(Membership):
             for column in (INCUMBENTS.c.scores, RACES.c.thresholds)
         )
         incumbent = None if scores is None else np.frombuffer(scores, dtype="<f8").astype(np.float64)
-        return replace(lease, incumbent=incumbent, race=Race(**json.loads(thresholds or "{}")))
+        about = json.loads(thresholds or "{}")
+        return replace(lease, path=about.pop("path", False), incumbent=incumbent, race=Race(**about))
 
     def renew(self, tokens: Collection[str]) -> set[str]:
         """Record a heartbeat of trials and return the tokens that are still valid; stop the other trials."""

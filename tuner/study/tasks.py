@@ -43,11 +43,11 @@ class Tasks:
             budget=study.budget,
         )
 
-    def of(self, params: Mapping[str, Value]) -> Task:
-        """Return the task of parameters by flat name, with a path only if the path is cheap."""
+    def of(self, params: Mapping[str, Value], path: bool = False) -> Task:
+        """Return the task of parameters by flat name, with an expensive path only if `path`."""
         solver, parameters = self._space.split(params)
         task = self(solver, parameters)
-        return without_path(task) if solver_class(solver).path_expensive else task
+        return without_path(task) if solver_class(solver).path_expensive and not path else task
 
     def _bounds(self, solver: str, path_parameter: str) -> tuple[int, int]:
         """Return the most rounds of a solver that validation queries stop, and the fewest; 0, 1 for other solvers."""

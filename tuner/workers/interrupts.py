@@ -6,6 +6,7 @@ short: so the interrupt is also stored, and comes before errors that follow.
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -63,6 +64,8 @@ class Interrupts:
                     continue
                 self._before[number] = signal.signal(number, self._note)
             sys.unraisablehook = self._report_lost
+            if logging.lastResort is not None:
+                logging.lastResort.addFilter(self._is_news)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -72,6 +75,8 @@ class Interrupts:
             _asked_to_end.clear()
         if sys.unraisablehook == self._report_lost:
             sys.unraisablehook = self._hook
+        if logging.lastResort is not None:
+            logging.lastResort.removeFilter(self._is_news)
         if kind is None or issubclass(kind, Exception):  # an error after an interrupt is mostly its consequence
             self.check()
 
@@ -93,6 +98,10 @@ class Interrupts:
         """Skip the report of an interrupt that cannot be raised, in a callback: it is stored."""
         if not (self.requested and issubclass(lost.exc_type, KeyboardInterrupt)):
             self._hook(lost)
+
+    def _is_news(self, record: logging.LogRecord) -> bool:
+        """Return whether a log record is not of an interrupt, which a library may log before it raises it again."""
+        return not (self.requested and record.exc_info and isinstance(record.exc_info[1], KeyboardInterrupt))
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         first, self.requested = not self.requested, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,3 +88,12 @@ def test_rounds_rise_by_a_factor_from_the_fewest_to_the_most(bounds: tuple[int, 
     assert (rounds[0], rounds[-1]) == bounds
     assert list(rounds) == sorted(set(rounds))
     assert max(np.divide(rounds[1:], rounds[:-1]), default=1.0) <= 2.0
+
+
+@pytest.mark.parametrize("step", [8 * 3600.0, -8 * 3600.0])
+def test_a_clock_that_is_set_meanwhile_is_no_part_of_a_trial(
+    folder: Path, step: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("time.time", itertools.count(1e9, step).__next__)
+    outcome = attempt(Task(str(folder), (METRIC,), "RidgeRanker", {}, 0))
+    assert outcome.error is None and 0.0 < outcome.ended - outcome.begun < 60.0

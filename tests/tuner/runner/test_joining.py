@@ -15,13 +15,16 @@ import pytest
 from ranktune import api
 from ranktune.solvers.core.errors import RankTuneError, StudyError
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.runner.joining import DECLARED, DatabaseStudy, FolderStudy
+from ranktune.tuner.runner.joining import DECLARED, DatabaseStudy, FolderStudy, JoinedSplit
+from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.splits.store import store
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
+from ranktune.tuner.storage.leases import WAITING
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import find_folder
+from ranktune.tuner.workers.executor import Processes
 from tests.support.buckets import s3_bucket
 from tests.support.commands import write_letor
 from tests.support.engine_samples import graded
@@ -158,7 +161,9 @@ def joined(url: str) -> str:
     study = DatabaseStudy(url, "n")
     try:
         (split,) = study.splits()
-        return split.task_of({"solver": "RankSVM", "RankSVM.C": 1.0}).folder
+        params = {"solver": "RankSVM", "RankSVM.C": 1.0}
+        assert split.task_of(params, True).path and not split.task_of(params, False).path
+        return split.task_of(params, False).folder
     finally:
         study.close()
 
@@ -187,9 +192,28 @@ def test_missing_data_are_reported_with_a_remedy(declared: tuple[str, Path, Path
 
 
 def test_a_worker_of_another_version_is_refused(declared: tuple[str, Path, Path]) -> None:
-    changed(declared[0], version="9.9.9")
+    changed(declared[0], version="9.9.9", unheard_of=1)
     with pytest.raises(StudyError, match=r"RankTune 9\.9\.9.*pip install ranktune==9\.9\.9"):
         joined(declared[0])
+
+
+def test_a_worker_puts_back_what_a_newer_version_offers_meanwhile(declared: tuple[str, Path, Path]) -> None:
+    """Its owner was upgraded and went on with the study, while the worker waited for trials."""
+    url, _, _ = declared
+
+    class Study(DatabaseStudy):
+        def splits(self) -> list[JoinedSplit]:
+            if not self._splits:
+                super().splits()[0].leases.offer(0, {"solver": "RankSVM", "RankSVM.C": 1.0})
+                changed(url, version="9.9.9")
+            return super().splits()
+
+    study = Study(url, "n")
+    with Processes(1) as executor, pytest.raises(StudyError, match=r"RankTune 9\.9\.9"):
+        JoinedWorker(study, executor, lambda text: None, wait=5.0).run()
+    (lease,) = study.splits()[0].leases.rows()
+    assert (lease.state, lease.attempt) == (WAITING, 1)
+    study.close()
 
 
 def test_a_study_that_is_not_there_is_told_with_the_nearest(declared: tuple[str, Path, Path]) -> None:

@@ -92,6 +92,16 @@ def test_whom_a_trial_is_raced_against_goes_with_it_to_the_last_bit(leases: Leas
         assert fresh is not None and fresh.incumbent is None
 
 
+def test_a_trial_that_the_owner_puts_back_is_evaluated_alike_by_a_worker(leases: Leases) -> None:
+    incumbent, race = np.array([0.1 + 0.2, 1.0 / 3.0]), Race(level=0.1 + 0.2, min_queries=3)
+    given = leases.give(0, PARAMS, "lane", 2.5, incumbent, race, True)
+    assert given is not None
+    leases.give_back([given.token])
+    taken = leases.claim("a")
+    assert taken is not None and taken.incumbent is not None and taken.incumbent.tobytes() == incumbent.tobytes()
+    assert (taken.limit, taken.race, taken.path) == (2.5, race, True)
+
+
 def test_a_trial_carries_when_it_is_stopped(leases: Leases) -> None:
     races = [Race(level=0.1 + 0.2, min_queries=3), POLICY.race]
     for number, race in enumerate(races):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 
@@ -39,6 +40,17 @@ def test_an_interrupt_comes_before_the_errors_that_follow_it() -> None:
     with pytest.raises(KeyboardInterrupt), Interrupts():
         swallow()
         raise RuntimeError("no compiled object yet")
+
+
+def test_a_library_that_logs_an_interrupt_is_not_heard(capsys: pytest.CaptureFixture[str]) -> None:
+    library = logging.Logger("library")
+    with pytest.raises(KeyboardInterrupt), Interrupts():
+        try:
+            signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            library.exception("a connection cannot be closed")
+        library.error("something else")
+    assert capsys.readouterr().err == "something else\n"
 
 
 def test_a_context_begins_with_what_the_enclosing_one_stored() -> None:
