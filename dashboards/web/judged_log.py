@@ -54,17 +54,17 @@ def _panels(log: JudgedLog) -> Iterator[Panel]:
 
 def _examination(log: JudgedLog) -> Panel:
     examined = log.examination
-    told = examined.told
-    ends = (np.where(told, values, np.nan).tolist() for values in (examined.value, examined.low, examined.high))
+    estimable = examined.estimable
+    ends = (np.where(estimable, values, np.nan).tolist() for values in (examined.value, examined.low, examined.high))
     place, (value, low, high) = examined.position.tolist(), ends
     colour = figures.COLOURS[0]
     line = figures.scatter("examination", place, value, mode="lines+markers", marker={"color": colour})
-    k = np.flatnonzero(told)
+    k = np.flatnonzero(estimable)
     band = figures.band("95 %", examined.position[k].tolist(), examined.low[k], examined.high[k], colour)
     shown = figures.figure([band, line], figures.axis("position"), figures.axis("examination", rangemode="tozero"))
     rows = [list(row) for row in zip(place, value, low, high, examined.status, strict=True)]
     note = (
-        "How likely a position is looked at, relative to the first one. Not told apart: the ends of its interval "
+        "How likely a position is looked at, relative to the first one. Not estimable apart: the ends of its interval "
         f"differ by more than a factor of {WIDEST:g}."
     )
     table = Table(("Position", "Value", "Low", "High", "Status"), rows)

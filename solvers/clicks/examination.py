@@ -20,7 +20,7 @@ LEVEL_WIDTH = 1.959963984540054
 
 KNOWN, NOT_TOLD, UNKNOWN = "known", "not told apart", "unknown"
 WIDEST = 2.0
-"""The ratio of the ends of an interval from which a value is not told: one between them is off by up to 1.4 times."""
+"""The largest ratio of the ends of an interval whose value is told apart: it is off by up to 1.4 times."""
 
 DEGREE = 3
 """Of the polynomial that examination is drawn to."""
@@ -76,7 +76,7 @@ class Examination:
         return self._end(LEVEL_WIDTH)
 
     @property
-    def told(self) -> Mask:
+    def estimable(self) -> Mask:
         """Whether a position is known and its interval is narrow: high is at most twice low.
 
         Others are not told apart: a value between the two would fit about as well. That is so where few clicks tell it,
@@ -87,9 +87,8 @@ class Examination:
     @property
     def status(self) -> list[str]:
         """What is known of each position: "known", "not told apart" or "unknown"."""
-        return [
-            KNOWN if told else NOT_TOLD if known else UNKNOWN for told, known in zip(self.told, self.known, strict=True)
-        ]
+        pairs = zip(self.estimable, self.known, strict=True)
+        return [KNOWN if clear else NOT_TOLD if known else UNKNOWN for clear, known in pairs]
 
     def _end(self, width: float) -> Floats:
         step, positive = width * self.standard_error, self.value > 0.0

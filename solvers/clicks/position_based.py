@@ -15,9 +15,9 @@ Trust bias adds a rate of clicks on what does not attract. A log then tells clic
 the clicks that the same pairs have at the first one, its offset and its slope, and needs two pairs to join a position,
 with enough clicks that their noise does not pass for a spread of attraction; other positions are unknown. The pairs
 must differ, too: where their relevances are alike, as those of the bad documents at the end of a page, slope and offset
-can hardly be told apart, which the information on them says (`Examination.told`). It does not tell theta, epsilon+ and
-epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring does not Work: Affine
-Corrections for Unbiased Learning to Rank".
+can hardly be told apart, which the information on them says (`Examination.estimable`). It does not tell theta,
+epsilon+ and epsilon- apart. Source: Vardasbi, Oosterhuis & de Rijke 2020, "When Inverse Propensity Scoring
+does not Work: Affine Corrections for Unbiased Learning to Rank".
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import InitVar, dataclass, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,12 +19,12 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
-from ranktune.solvers.data.columns.documents import COLUMNS
+from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
-from ranktune.solvers.data.values import Weights, columns_of, joined_columns, numeric, query_weights_of, void_columns
+from ranktune.solvers.data.values import Weights, columns_of, joined_columns, numeric, query_weights_of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -335,13 +336,15 @@ class Queries:
 
     def with_documents(self, columns: Mapping[str, ArrayLike | None]) -> Queries:
         """Return the same queries with other `COLUMNS`, (n_documents,) in the caller's order; None leaves one."""
-        known = columns_of(columns, self.n_documents, self.rows)
-        return replace(self, **known, features_checked=True) if known else self
+        if all(values is None for values in columns.values()):
+            return self
+        return replace(self, **columns_of(columns, self.n_documents, self.rows), features_checked=True)
 
     def without_void_columns(self) -> Queries:
         """Return the same queries without weights of documents that are all 1, or positions that are all the same."""
-        void = void_columns(self)
-        return replace(self, **void, features_checked=True) if void else self
+        columns = ((name, getattr(self, name)) for name in COLUMNS)
+        void = [name for name, values in columns if values is not None and COLUMNS[name].is_void(values)]
+        return replace(self, **cast(ByDocument, dict.fromkeys(void)), features_checked=True) if void else self
 
     def with_columns(self, columns: Ints | None) -> Queries:
         """Return the same queries described by some of their features, in the order of columns; by all for None."""

@@ -142,13 +142,6 @@ def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: 
     return cast(ByDocument, checked)
 
 
-def void_columns(queries: Queries) -> ByDocument:
-    """Return None by name for the columns of queries that say no more than that."""
-    columns = ((name, getattr(queries, name)) for name in COLUMNS)
-    void = [name for name, values in columns if values is not None and COLUMNS[name].is_void(values)]
-    return cast(ByDocument, dict.fromkeys(void))
-
-
 def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> ByDocument:
     """Return the columns of rows of parts, one part after another, that some part has."""
 

@@ -44,7 +44,7 @@ def rates(rows: Array, level: Floats) -> Floats:
     return as_floats(((clicks + mean) / (shown + 1.0))[cell])
 
 
-def told_by(level: Floats, position: Ints) -> float:
+def predicted_by(level: Floats, position: Ints) -> float:
     """Return the share of the errors of guessing a level that the position spares (Goodman & Kruskal's lambda)."""
     code = np.unique(level, return_inverse=True)[1]
     table = np.zeros((int(position.max()) + 1, int(code.max()) + 1))

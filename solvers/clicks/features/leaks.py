@@ -10,7 +10,7 @@ import polars
 from scipy.stats import binom, rankdata
 
 from ranktune.solvers.clicks.counts import sums
-from ranktune.solvers.clicks.features.categories import category_of, in_order, rates, texts_of, told_by
+from ranktune.solvers.clicks.features.categories import category_of, in_order, predicted_by, rates, texts_of
 from ranktune.solvers.clicks.features.future import Future, drawn
 from ranktune.solvers.clicks.features.history import FEATURES, Known
 from ranktune.solvers.clicks.reading.events import MOST_TEXTS
@@ -78,8 +78,8 @@ def leaks(
     Named are columns that say nothing, that follow the position within searches, that the click of the own row sets or
     changes, and that know the chance in the clicks or impressions of their documents, or of queries and documents, over
     the log, its later half, or a day (`future`). A log of fewer than about thirty documents does not tell the last.
-    Text is taken as tune takes it: of a category, what is clicked is told by the rates of clicks of its values in other
-    searches, and the position by the commonest value of each.
+    Text is taken as tune takes it: of a category, what is clicked is predicted by the rates of clicks of its values in
+    other searches, and the position by the commonest value of each.
 
     Parameters
     ----------
@@ -163,8 +163,8 @@ class _Searches:
         follows = float(ranks @ self.place) / max(size, 1.0)
         if ordered >= MIN_QUERIES and abs(follows) >= FOLLOWS:
             return POSITION, f"follows the position within searches (rank correlation {follows:.3f})."
-        if is_text and ordered >= MIN_QUERIES and (told := told_by(level, self.position)) >= FOLLOWS:
-            return POSITION, f"is told by the position: it errs {1.0 - told:.0%} as often as the commonest value."
+        if is_text and ordered >= MIN_QUERIES and (share := predicted_by(level, self.position)) >= FOLLOWS:
+            return POSITION, f"is predicted by the position: it errs {1.0 - share:.0%} as often as the commonest value."
         hits = sums(self.search, clicked.astype(float), len(self.sizes))
         pairs = float((hits * (self.sizes - hits)).sum())
         agreement = 0.5 + abs(ranks[clicked].sum()) / max(pairs, 1.0)

@@ -137,7 +137,7 @@ def judged(
     if given is not None:
         others = _every(counts, propensities, say, but=model)[0]
         agreed = agreement({name: found.judgments() for name, found in {model: chosen, **others}.items()}, given)
-    untold = int((chosen.examination.known & ~chosen.examination.told).sum())
+    untold = int((chosen.examination.known & ~chosen.examination.estimable).sum())
     if untold:
         remarks.append(
             f"{untold} positions are not told apart by {model}: the ends of their intervals differ by more than a "

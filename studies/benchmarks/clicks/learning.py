@@ -117,10 +117,10 @@ def from_judgments(train: Queries, judgments: Judgments) -> Queries:
 
 
 def errors(examination: Examination, users: Users) -> Json:
-    """Return the largest relative error of told positions below the first, how many there are, and are covered."""
+    """Return the largest relative error of estimable positions below the first, how many there are, and are covered."""
     up, down = users.rates(examination.position)
     truth = (up - down) / (up - down)[0]
-    known = examination.told & (examination.position > examination.position[0])
+    known = examination.estimable & (examination.position > examination.position[0])
     covered = (examination.low <= truth) & (truth <= examination.high)
     relative = np.abs(examination.value / truth - 1.0)[known]
     return {"error": float(relative.max(initial=0.0)), "known": int(known.sum()), "covered": int(covered[known].sum())}

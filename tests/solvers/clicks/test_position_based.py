@@ -209,7 +209,7 @@ def test_a_log_that_tells_nothing_is_an_error() -> None:
 
 def test_trust_tells_no_position_whose_documents_are_alike() -> None:
     """As many clicks, but documents of one relevance in each position below: its slope passes for its offset."""
-    told = {}
+    status = {}
     for spread in (0.3, 0.005):
         rows = []
         for k, position in enumerate((1, 2)):
@@ -217,7 +217,7 @@ def test_trust_tells_no_position_whose_documents_are_alike() -> None:
             for document, attraction in enumerate(0.4 + spread * np.linspace(-1.0, 1.0, 40)):
                 rows.append((0, document, position, 20_000, 20_000 * (down + (up - down) * attraction)))
         examination = TrustBias().fit(counted(rows)).examination
-        told[spread] = examination.status[1]
-        if told[spread] == "known":
+        status[spread] = examination.status[1]
+        if status[spread] == "known":
             assert examination.value[1] == pytest.approx(0.45 / 0.8, rel=0.05)
-    assert told == {0.3: "known", 0.005: "not told apart"}
+    assert status == {0.3: "known", 0.005: "not told apart"}

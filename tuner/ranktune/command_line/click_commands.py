@@ -185,8 +185,8 @@ def _examination(examined: Examination, model: str) -> RenderableType:
     shown = np.unique(np.geomspace(1, n, SHOWN).round().astype(int)) - 1 if n > SHOWN else np.arange(n)
     rows = table(("position",), ("examination", "95%"))
     for k in shown.tolist():
-        told = (f"{examined.value[k]:.4f}", _to(float(examined.low[k]), float(examined.high[k])))
-        rows.add_row(str(examined.position[k]), *(told if examined.told[k] else (examined.status[k], "")))
+        interval = (f"{examined.value[k]:.4f}", _to(float(examined.low[k]), float(examined.high[k])))
+        rows.add_row(str(examined.position[k]), *(interval if examined.estimable[k] else (examined.status[k], "")))
     return titled(f"Examination by {model}, relative to the first position", rows)
 
 

@@ -92,7 +92,7 @@ def test_columns_that_are_not_there_are_named(wanted: Wanted, words: str) -> Non
         (["query", "session_id", "y", "f"], r'query ids \(query, session_id\).*qid="COLUMN"', {"qid": "query"}),
         (["qid", "label", "rating", "f"], r'grades \(label, rating\).*grade="COLUMN"', {"grade": "label"}),
         (["qid", "y", "_id", "product_id", "f"], r'\(_id, product_id\).*document="COLUMN"', {"document": "_id"}),
-        (["qid", "y", "Position", "f"], r"the ranking of that day.*drop=\"Position\"", {"drop": "Position"}),
+        (["qid", "y", "Position", "f"], r'the old ranking.*drop="Position"', {"drop": "Position"}),
         (["qid", "y", "Position", "f"], r'features="\*,Position"', {"features": "*,Position"}),
     ],
 )

@@ -58,7 +58,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "Solr twice": ('{"qid": 1, "[features]": "a=1,b=2,a=3"}', "'a' is given twice"),
     "large ids": (
         f'[{{"qid": {BIG}, "y": 0, "f": 1}}, {{"qid": {BIG - 1}.0, "y": 1, "f": 1}}]',
-        "tell such large ids apart",
+        "whole number of some documents, as 9007199254740993, and a decimal of others",
     ),
 }
 REFUSED = {name: ("a.json", *row) for name, row in ROWS.items()} | {
