@@ -1,0 +1,72 @@
+"""Why a model was chosen where the number of another row is higher, in words, from the content of `result.json`."""
+
+from __future__ import annotations
+
+from ranktune.solvers.core.arrays import JsonView
+from ranktune.solvers.core.errors import listed
+from ranktune.tuner.selection.results import BASELINE
+
+BLENDS = ("Blend", "TreeBlend", "LinearBlend")
+"""Names of rows that are blends."""
+
+
+def chosen_because(result: JsonView) -> str:
+    """Return on what evidence the first row was chosen, and not one with a higher number; "" where none is higher."""
+    best, *others = (row for row in result["leaderboard"] if row["solver"] != BASELINE)
+    column = "vali" if best.get("again") is None else "again"
+    parts = []
+    higher = _higher(best, others, column)
+    if higher:
+        row = higher[0]
+        numbers = f"{row[column]:.4f} against {best[column]:.4f}"
+        parts.append(f"{row['solver']} has a higher {column} ({numbers}), and was not chosen: {_reason(result, row)}.")
+    elif column == "again" and (above := _higher(best, others, "vali")):
+        name = above[0]["solver"]
+        parts.append(f"{name} has a higher vali, and was not chosen: again decides, on folds that no trial has seen.")
+    names = [row["solver"] for row in _higher(best, others, "test")]
+    if names:
+        parts.append(f"Higher on test, which takes no part in the choice: {listed(names, 3)}.")
+    return " ".join([*parts, *filter(None, [result.get("set_aside", "")])])
+
+
+def _higher(best: JsonView, others: list[JsonView], column: str) -> list[JsonView]:
+    """Return the rows whose number is higher as it is printed, the highest first."""
+    if best.get(column) is None:
+        return []
+    above = [row for row in others if row.get(column) is not None and round(row[column] - best[column], 4) > 0.0]
+    return sorted(above, key=lambda row: -float(row[column]))
+
+
+def _reason(result: JsonView, row: JsonView) -> str:
+    chosen = str(result["leaderboard"][0]["solver"])
+    if result.get("folds"):
+        return "each fold chose by its own validation"
+    if not row.get("is_served", True):
+        return "a system that the study serves cannot load it"
+    if chosen in BLENDS:
+        return f"cross-validation does not prefer it to {chosen} significantly, and a blend is the safer choice"
+    if row["solver"] in BLENDS:
+        return f"cross-validation, with the weights made on other folds, prefers {chosen}"
+    return "its final model does not keep the limits of the study"
+
+
+def tuning_gained(result: JsonView) -> str:
+    """Return what tuning gained on the test queries over the best of the solvers' defaults; "" if that is not known."""
+    tuning = result.get("tuning")
+    if tuning is None:
+        return ""
+    if tuning["gain_interval"] is None:
+        return f"Gain of tuning: none, the model is the best of the solvers' defaults ({tuning['default']})."
+    low, high = tuning["gain_interval"]
+    if low is None:
+        return "Gain of tuning: not known, the metric is defined on no test query."
+    text = (
+        f"Gain of tuning on test: {tuning['gain']:+.4f} ({low:+.4f} to {high:+.4f}) over the best of the solvers' "
+        f"defaults ({tuning['default']})."
+    )
+    delivered = "what validation chose is delivered, because test takes no part in the choice"
+    if high < 0.0:
+        return f"{text} Tuning did not help here: on these test queries the defaults are better; {delivered}."
+    if tuning["gain"] < 0.0:
+        return f"{text} Tuning did not help here: the interval holds 0, the defaults are as good; {delivered}."
+    return text
