@@ -10,7 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from ranktune.dashboards.records.study import tuning_gained
+from ranktune.dashboards.records.study import clicks_and_judgments, tuning_gained
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed
@@ -41,6 +41,7 @@ def leaderboard_table(result: JsonView) -> FittedTable:
         "vali": [_number(row["vali"]) for row in rows],
         "again": [_number(row["again"]) for row in rows],
         "test [95%]": [_with_interval(row, "test") for row in rows],
+        **_beside(result),
         "p Holm": ["" if row["p_holm"] is None else f"{row['p_holm']:.3f}" for row in rows],
         "features": ["-" if row["nonzeros"] is None else f"{row['nonzeros']:.0f}" for row in rows],
         "cost": ["-" if row.get("cost") is None else f"{row['cost']:.4g}" for row in rows],
@@ -60,6 +61,12 @@ def leaderboard_table(result: JsonView) -> FittedTable:
 def marks(row: JsonView) -> str:
     """Return the marks of a row: that a system cannot load its model, and that it compares documents of a query."""
     return ("" if row.get("is_served", True) else UNSERVED) + WHOLE * bool(row.get("needs_queries", False))
+
+
+def _beside(result: JsonView) -> dict[str, list[str]]:
+    """Return the column of the metric of clicks, or of judgments, beside the one that chooses; none without a log."""
+    found = result.get("clicks")
+    return {} if found is None else {found["metric"]: [_number(row["beside"]) for row in result["leaderboard"]]}
 
 
 def fold_table(result: JsonView) -> Table:
@@ -83,8 +90,8 @@ def conclusion(result: JsonView) -> str:
     lines.append(f"Test: {', '.join(scores)}." if scores else "There are no test queries.")
     if best.get("needs_queries"):
         lines.append("It compares the documents of a query: it scores whole queries, and no search engine can load it.")
-    sentences = (gain(result), _outside(result), tuning_gained(result), compositions(result), served(result))
-    lines += filter(None, sentences)
+    lines += filter(None, (gain(result), _outside(result), clicks_and_judgments(result), tuning_gained(result)))
+    lines += filter(None, (compositions(result), served(result)))
     rivals = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
     alike = [row["solver"] for row in rivals if row["verdict"] == ALIKE]
     if alike:

@@ -9,7 +9,7 @@ from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.analysis.verdict import chosen_name, interval, verdict
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
-from ranktune.dashboards.records.study import StudyData, duration
+from ranktune.dashboards.records.study import StudyData, clicks_and_judgments, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.leaderboard import marks
 from ranktune.dashboards.views import delivered
@@ -112,7 +112,7 @@ def sentences(result: JsonView) -> str:
     text = (
         f"{chosen_name(result)} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
     )
-    return joined(_gain(result), text)
+    return joined(_gain(result), text, clicks_and_judgments(result))
 
 
 def _gain(result: JsonView) -> str:
@@ -152,7 +152,8 @@ def _unfinished(data: StudyData) -> str:
 _COLUMNS = (
     ("model", "solver"), ("kind", "kind"), ("validation", "vali"), ("validation low", "vali_interval"),
     ("validation high", "vali_interval"), ("fresh folds", "again"), ("test", "test"), ("test low", "test_interval"),
-    ("test high", "test_interval"), ("difference", "difference"),
+    ("test high", "test_interval"), ("beside", "beside"), ("beside low", "beside_interval"),
+    ("beside high", "beside_interval"), ("difference", "difference"),
     ("difference low", "difference_interval"), ("difference high", "difference_interval"), ("p", "p_value"),
     ("p Holm", "p_holm"), ("verdict", "verdict"), ("weights", "nonzeros"), ("cost", "cost"), ("bytes", "bytes"),
     ("us a document", "microseconds"), ("fit seconds", "seconds"), ("trials", "trials"),
@@ -164,8 +165,15 @@ def leaderboard_table(result: JsonView) -> Table:
     rows = [[_cell(row, title, name) for title, name in _COLUMNS] for row in result["leaderboard"]]
     for row, line in zip(rows, result["leaderboard"], strict=True):
         row[0] = f"{line['solver']}{marks(line)}"
+    names = _names(result)
     kept = [k for k in range(len(_COLUMNS)) if any(row[k] is not None for row in rows)]
-    return Table(tuple(_COLUMNS[k][0] for k in kept), [[row[k] for k in kept] for row in rows])
+    return Table(tuple(names[k] for k in kept), [[row[k] for k in kept] for row in rows])
+
+
+def _names(result: JsonView) -> list[str]:
+    """Return the titles of the columns, of which some say which metric of clicks or judgments is beside the choice."""
+    metric = (result.get("clicks") or {}).get("metric", "")
+    return [title.replace("beside", metric) if metric else title for title, _ in _COLUMNS]
 
 
 def _cell(row: JsonView, title: str, name: str) -> Cell:

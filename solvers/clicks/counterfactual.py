@@ -93,7 +93,7 @@ def ips(reward: Floats, weight: Floats, cluster: Ints, *, clip: float = np.inf) 
     0.25
     """
     used, about = _clipped(reward, weight, cluster, clip)
-    return _ratio(used * reward, np.ones(len(reward)), cluster, about)
+    return ratio(used * reward, np.ones(len(reward)), cluster, about)
 
 
 def snips(reward: Floats, weight: Floats, cluster: Ints, *, clip: float = np.inf) -> Estimate:
@@ -104,7 +104,7 @@ def snips(reward: Floats, weight: Floats, cluster: Ints, *, clip: float = np.inf
     Source: Swaminathan & Joachims 2015, "The Self-Normalized Estimator for Counterfactual Learning".
     """
     used, about = _clipped(reward, weight, cluster, clip)
-    return _ratio(used * reward, used, cluster, about)
+    return ratio(used * reward, used, cluster, about)
 
 
 def doubly_robust(
@@ -119,7 +119,7 @@ def doubly_robust(
     target      (n,) the reward that it expects under the new policy, the mean over what that would show
     """
     used, about = _clipped(reward, weight, cluster, clip)
-    return _ratio(target + used * (reward - predicted), np.ones(len(reward)), cluster, about)
+    return ratio(target + used * (reward - predicted), np.ones(len(reward)), cluster, about)
 
 
 _About = tuple[float, float, float]
@@ -139,8 +139,11 @@ def _clipped(reward: Floats, weight: Floats, cluster: Ints, clip: float) -> tupl
     return used, (float((weight > clip).mean()), float(weight.mean()), float(effective))
 
 
-def _ratio(top: Floats, bottom: Floats, cluster: Ints, about: _About) -> Estimate:
-    """Return sum(top) / sum(bottom) with its interval. Source: Cochran 1977, Sampling Techniques, chapter 6."""
+def ratio(top: Floats, bottom: Floats, cluster: Ints, about: _About) -> Estimate:
+    """Return sum(top) / sum(bottom) with its interval; about has clipped, mean_weight and effective.
+
+    Source: Cochran 1977, Sampling Techniques, chapter 6.
+    """
     total = float(bottom.sum())
     if not total > 0.0:
         raise DataError(

@@ -18,7 +18,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Ids, Ints, Sizes, stored_arrays
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
-from ranktune.solvers.data.columns.documents import COLUMNS, DATA_COLUMNS
+from ranktune.solvers.data.columns.documents import COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
@@ -63,6 +63,8 @@ class Queries:
         Scores of a ranking that models are compared with, NaN where it has none.
     positions : ndarray of shape (n_documents,) or None, default=None
         Where each document was shown when it was judged by clicks; int64, not negative.
+    clicks : ndarray of shape (n_documents, 5) or None, default=None
+        What a click log tells of any ranking (metrics.presets.CLICK_COLUMNS); None without one.
     features_checked : bool, default=False
         Whether the features are rows of features that were checked, so that their values are not looked at again.
 
@@ -95,6 +97,7 @@ class Queries:
     monotone: Ints | None = None
     baseline: Floats | None = None
     positions: Ints | None = None
+    clicks: Floats | None = None
     features_checked: InitVar[bool] = False
 
     def __post_init__(self, features_checked: bool) -> None:
@@ -269,7 +272,7 @@ class Queries:
         if self.is_sparse:  # the width of the index type says nothing about the data
             parts = [part if part.dtype.kind == "f" else part.astype(np.int64) for part in parts]
             digest.update(f"{self.features.shape}".encode())
-        more = [self.query_weights, *(getattr(self, name) for name in DATA_COLUMNS)]
+        more = [self.query_weights, *(getattr(self, name) for name in COLUMNS if COLUMNS[name].is_digested)]
         for part in (*parts, self.grades, self.starts, *(part for part in more if part is not None)):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(np.ascontiguousarray(part).data)
@@ -379,7 +382,6 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
     if sparse.issparse(features):
         features = sparse.csr_array(features)
     weighted = any(part.query_weights is not None for part in parts)
-    weights = np.concatenate([part.weight_of_query for part in parts]) if weighted else None
     return Queries(
         features,
         grades,
@@ -387,7 +389,7 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         query_ids,
         ids,
         parts[0].feature_names,
-        query_weights=weights,
+        query_weights=np.concatenate([part.weight_of_query for part in parts]) if weighted else None,
         has_missing=any(part.has_missing for part in parts),
         encoding=parts[0].encoding,
         monotone=next((part.monotone for part in parts if part.monotone is not None), None),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Ints, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS
+from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def query_weights_of(given: Weights, ids: Array) -> Floats:
     return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
 
 
-def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> dict[str, Any]:
+def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> ByDocument:
     """Return the columns that are given, in the order of rows. Raises DataError for values that one cannot have."""
     checked = {}
     for name, given in columns.items():
@@ -139,23 +139,26 @@ def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: 
             COLUMNS[name].check(values, n_documents)
             values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
             checked[name] = values if rows is None else values[rows]
-    return checked
+    return cast(ByDocument, checked)
 
 
-def void_columns(queries: Queries) -> dict[str, Any]:
+def void_columns(queries: Queries) -> ByDocument:
     """Return None by name for the columns of queries that say no more than that."""
     columns = ((name, getattr(queries, name)) for name in COLUMNS)
-    return {name: None for name, values in columns if values is not None and COLUMNS[name].is_void(values)}
+    void = [name for name, values in columns if values is not None and COLUMNS[name].is_void(values)]
+    return cast(ByDocument, dict.fromkeys(void))
 
 
-def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> dict[str, Any]:
+def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> ByDocument:
     """Return the columns of rows of parts, one part after another, that some part has."""
 
     def values(part: Queries, rows: Ints | slice, name: str) -> Array:
         column: Array | None = getattr(part, name)
         if column is None:
-            column = np.broadcast_to(np.array(COLUMNS[name].absent, COLUMNS[name].dtype), part.n_documents)
+            known = COLUMNS[name]
+            column = np.broadcast_to(np.array(known.absent, known.dtype), (part.n_documents, *known.shape))
         return column[rows]
 
     had = [name for name in COLUMNS if any(getattr(part, name) is not None for part, _ in parts)]
-    return {name: np.concatenate([values(part, rows, name) for part, rows in parts]) for name in had}
+    joined = {name: np.concatenate([values(part, rows, name) for part, rows in parts]) for name in had}
+    return cast(ByDocument, joined)

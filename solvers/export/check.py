@@ -1,7 +1,8 @@
 """Checks that an export ranks as its model does, by an evaluator that shares no code with the model.
 
 onnx is scored by onnxruntime, lightgbm by LightGBM, python by the exported function: a document at a time, or a query
-at a time where the model compares its documents.
+at a time where the model compares its documents. Formats of engines are scored by readers that are written from the
+documentation of the engines.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import pairwise
 from types import ModuleType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,6 +22,8 @@ from ranktune.solvers.core.errors import ParameterError, listed
 from ranktune.solvers.data.blocks import rows_of
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export.absent import NAN, arrival
+from ranktune.solvers.export.readers import READERS
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
 
@@ -37,6 +40,8 @@ class Block(NamedTuple):
     starts: Ints
 
 
+Evaluate: TypeAlias = Callable[[str | bytes, Iterator[Block]], Iterator[Floats]]
+"""Yields the scores of the documents of each block by an export."""
 BLOCK_ROWS = 4096
 """Documents that are made dense at a time; a query with more is a block."""
 
@@ -65,13 +70,24 @@ def check_evaluator(format: str) -> None:
         _library(format)
 
 
-def agreement(model: Model, format: str, content: str | bytes, queries: Queries) -> Agreement:
+def agreement(
+    model: Model,
+    format: str,
+    content: str | bytes,
+    queries: Queries,
+    engine_version: str | None = None,
+    absent: str | None = None,
+) -> Agreement:
     """Return how far content, the export of model in that format, ranks queries as the model does.
 
-    Raises ParameterError as check_evaluator does, and DataError where queries lack the model's features.
+    engine_version and absent are those of `ranktune.solvers.export.export`. Raises ParameterError as that and
+    check_evaluator do, and DataError where queries lack the model's features.
     """
     check_evaluator(format)
     evaluator, evaluate = EVALUATORS[format]
+    if format in READERS:
+        arrives = arrival(source_of(model, format, "checked", "checked"), engine_version, absent)
+        evaluate = _by_reader(format, arrives.absent)
     scores = model.predict(replace(queries, rows=None, features_checked=True))
     exported = np.concatenate([np.zeros(0), *evaluate(content, _blocks(model, queries))])
     largest = float(np.abs(scores).max(initial=0.0)) or 1.0
@@ -134,6 +150,18 @@ def _by_lightgbm(content: str | bytes, parts: Iterator[Block]) -> Iterator[Float
         yield booster.predict(whole)
 
 
+def _by_reader(format: str, absent: str) -> Evaluate:
+    """Return the evaluator of an engine's format, where a feature that a document lacks arrives as absent."""
+
+    def evaluate(content: str | bytes, parts: Iterator[Block]) -> Iterator[Floats]:
+        score = READERS[format](str(content), absent)
+        for names, columns, values, _ in parts:
+            keys = map(str, (columns + 1).tolist()) if format == "ranklib" else names
+            yield score(dict(zip(keys, values.T.astype(np.float64), strict=True)), len(values))
+
+    return evaluate
+
+
 _LIBRARIES: Mapping[str, str] = {"onnx": "onnxruntime", "lightgbm": "lightgbm"}
 """Format -> the library that scores it."""
 
@@ -146,9 +174,10 @@ def _library(format: str) -> ModuleType:
         raise ParameterError(f"checking {format} requires {name}: pip install {name}. Or do not check.") from None
 
 
-EVALUATORS: Mapping[str, tuple[str, Callable[[str | bytes, Iterator[Block]], Iterator[Floats]]]] = {
+EVALUATORS: Mapping[str, tuple[str, Evaluate]] = {
     "onnx": ("onnxruntime", _by_onnxruntime),
     "lightgbm": ("LightGBM", _by_lightgbm),
     "python": ("the Python function", _by_function),
+    **{format: (f"a reader of the format of {format}", _by_reader(format, NAN)) for format in READERS},
 }
 """Format -> name of the evaluator, and the evaluator."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -143,6 +143,8 @@ def export(
     *,
     name: str = "ranktune",
     store: str = "_DEFAULT_",
+    engine_version: str | None = None,
+    absent: str | None = None,
 ) -> str | bytes:
     """Convert a model to the format of a system that serves it.
 
@@ -162,6 +164,11 @@ def export(
         The name of the model in the target system.
     store : str, default="_DEFAULT_"
         Solr's feature store.
+    engine_version : str, optional
+        The version of the engine, such as "8.15.3", which decides what a feature is to the model that a document does
+        not have. The newest by default. A RankTuneWarning says where that differs from training.
+    absent : {"zero", "nan"}, optional
+        What the engine gives the model for such a feature, where you have changed it: 0, or a missing value.
 
     Returns
     -------
@@ -171,7 +178,8 @@ def export(
     Raises
     ------
     ParameterError
-        The format is unknown or cannot express the model, or name or store is empty.
+        The format is unknown or cannot express the model, name or store is empty, or engine_version or absent is none
+        of the format.
     OSError
         The file cannot be written.
 
@@ -188,6 +196,7 @@ def export(
     "params":{"weights":{"bm25":0.5,"clicks":0.25}}}
     <BLANKLINE>
     """
+    from ranktune.solvers.export.absent import arrival, warn_of_absent
     from ranktune.solvers.export.source import source_of
 
     chosen = FORMATS.find(format)
@@ -196,7 +205,9 @@ def export(
     source = source_of(model, format, name, store)
     _check_expressible(source, chosen)
     _check_missing(source, chosen)
-    content = chosen.write(source)
+    arrives = arrival(source, engine_version, absent)
+    content = chosen.write(replace(source, asks_zero=arrives.asks_zero))
+    warn_of_absent(source, engine_version, arrives.absent)
     if path is not None:
         Path(path).write_bytes(content if isinstance(content, bytes) else content.encode())
     return content

@@ -4,7 +4,8 @@ Solr sends a document left where x <= threshold + 1e-6, the plugins where x < th
 numbers. The written thresholds compensate for this, so that a single-precision x takes the same path as in the model.
 A feature that a document lacks is 0, unless training documents lacked it: then a tree has a side for it, in Solr
 (9.2 and later) where the feature has "defaultValue": "NaN" in the feature store. Weights cannot tell. A feature that no
-training document lacked is 0 to trees even where it is NaN.
+training document lacked is 0 to trees even where it is NaN. What versions make of it is in
+`ranktune.solvers.export.absent`.
 
 Source: apache/solr, LinearModel.java and MultipleAdditiveTreesModel.java; o19s/elasticsearch-learning-to-rank,
 LinearRankerParser.java, XGBoostJsonParser.java and NaiveAdditiveDecisionTree.java.
@@ -87,7 +88,11 @@ def plugin(source: Source) -> str:
             }
 
         roots = source.nested(split, lambda value: {"leaf": value})
-        kind, definition = "model/xgboost+json", [_numbered(root) for root in roots]
+        splits = [_numbered(root) for root in roots]
+        kind, definition = (
+            "model/xgboost+json",
+            {"missing_as_zero": True, "splits": splits} if source.asks_zero else splits,
+        )
     model = {"type": kind, "definition": _compact(definition)}
     return json.dumps({"model": {"name": source.name, "model": model}}, indent=1, allow_nan=False) + "\n"
 

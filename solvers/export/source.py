@@ -53,6 +53,7 @@ class Source:
     missing   (n_used,) float64, what a missing value adds to the weighted sum; None where it adds nothing
     kinds     what trees compare within queries: kinds of `ranktune.solvers.models.within.columns`, without the value;
               None for a model that scores each document by itself
+    asks_zero whether the model asks the engine to take what a document lacks for 0
     """
 
     model: Model
@@ -65,6 +66,7 @@ class Source:
     trees: Trees | None
     missing: Floats | None = None
     kinds: tuple[str, ...] | None = None
+    asks_zero: bool = False
 
     @property
     def parts(self) -> frozenset[str]:

@@ -1,20 +1,29 @@
 """Models as a rank profile of Vespa's schema language, in double precision.
 
 Every feature is a function of the profile, so that its meaning can be changed in one place. A name that is a rank
-feature of Vespa with arguments, such as bm25(title), means that rank feature, any other the attribute of that name,
-which is NaN where the document has no value: missing. A feature that no training document lacked is 0 then.
+feature of Vespa with arguments, such as bm25(title), means that rank feature, and one that the columns of a table give
+is computed from its attribute. All others mean the attribute of that name, which is NaN where the document has no
+value: missing. A feature that no training document lacked is 0 then.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Set
 
+from ranktune.solvers.export.definitions.meanings import (
+    AGE,
+    FIELD,
+    FILL_IN,
+    LEVEL,
+    Meaning,
+    is_match,
+    is_rank_feature,
+    meanings_of,
+)
 from ranktune.solvers.export.source import Source, check_distinct, escaped
 
 LETTERS = "[A-Za-z0-9_]"
-_RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-9_.]+)*\)(\.[A-Za-z_][A-Za-z0-9_.]*)?")
 
 
 def vespa(source: Source) -> str:
@@ -64,7 +73,8 @@ def _written(source: Source, may_be_nan: Set[str], first_phase: str, count: str)
 
     terms += source.nested(split, repr)
     declared = f"    constants {{\n{constants}    }}\n" if constants else ""
-    meanings = [_meaning(name, word, name in may_be_nan) for name, word in zip(source.names, words, strict=True)]
+    known = zip(meanings_of(source), words, strict=True)
+    meanings = [_meaning(meaning, word, meaning.feature in may_be_nan) for meaning, word in known]
     return _profile(source, words, meanings, declared + first_phase, count, terms)
 
 
@@ -76,7 +86,7 @@ def _term(word: str, added: float, may_be_missing: bool, weight: str = "") -> st
 
 def _profile(source: Source, words: list[str], meanings: list[str], declared: str, count: str, terms: list[str]) -> str:
     functions = "".join(
-        f"    # {json.dumps(name)}\n    function x_{word}() {{\n        expression: {meaning}\n    }}\n"
+        f"    # {json.dumps(name)}\n    function x_{word}() {{\n{meaning}\n    }}\n"
         for name, word, meaning in zip(source.names, words, meanings, strict=True)
     )
     total = " +\n            ".join(terms)
@@ -92,9 +102,23 @@ def _profile(source: Source, words: list[str], meanings: list[str], declared: st
     )
 
 
-def _meaning(name: str, word: str, may_be_nan: bool) -> str:
-    """Return a rank feature, which is 0 where nothing matches, or an attribute, NaN where a document has no value."""
-    if len(name) <= 1000 and _RANK_FEATURE.fullmatch(name):
-        return name
-    attribute = f"attribute({word})"
-    return attribute if may_be_nan else f"if (isNan({attribute}) == 1, 0.0, {attribute})"
+def _meaning(meaning: Meaning, word: str, may_be_nan: bool) -> str:
+    """Return the line of what a feature is, after that of what a person must do.
+
+    A rank feature is 0 where nothing matches, and an attribute NaN where a document has no value. A comparison of texts
+    compares their hashes.
+    """
+    name, kind, attribute = meaning.feature, meaning.kind, f"attribute({meaning.column})"
+    if is_match(name):
+        return _line(name if is_rank_feature(name) else f"bm25({meaning.column})")
+    if kind == LEVEL:
+        return _line(f"if ({attribute} == {json.dumps(meaning.value, ensure_ascii=False)}, 1.0, 0.0)")
+    if kind not in (FIELD, AGE):
+        attribute = f"attribute({word})"
+    what = f"({meaning.before // 10**6} - {attribute}) / 86400.0" if kind == AGE else attribute
+    value = what if may_be_nan else f"if (isNan({attribute}) == 1, 0.0, {what})"
+    return _line(value, "" if kind in (FIELD, AGE) else f"        # {FILL_IN}: what the feature is in your schema\n")
+
+
+def _line(expression: str, comment: str = "") -> str:
+    return f"{comment}        expression: {expression}"

@@ -24,7 +24,7 @@ from ranktune.solvers.metrics.kernels import (
     rank,
     reciprocal_ranks,
 )
-from ranktune.solvers.metrics.presets import CUSTOM
+from ranktune.solvers.metrics.presets import CLICK_METRICS, CUSTOM
 
 if TYPE_CHECKING:
     from ranktune.solvers.metrics.metrics import Metric
@@ -227,6 +227,15 @@ def _kendall(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Fl
     return np.clip(_ratio(right - wrong, np.sqrt(pairs) * np.sqrt(untied)), -1.0, 1.0), pairs == 0
 
 
+def _click_terms(metric: Metric, judgements: Judgements) -> Terms:
+    return Terms(judgements.clicked(metric.name), judgements.examined(metric.at))
+
+
+def _expected_clicks(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
+    share = judgements.clicked("share")[judgements.starts[:-1]]
+    return sums * share, np.isnan(share)
+
+
 SUMS: Mapping[str, Sum] = {
     "ndcg": Sum(_gain_terms, _ndcg),
     "dcg": Sum(_gain_terms, _dcg),
@@ -234,4 +243,5 @@ SUMS: Mapping[str, Sum] = {
     "recall": Sum(_relevance_terms, _recall),
     "rbp": Sum(_persistence_terms, _rank_biased_precision),
     "wta": Sum(_winner_terms, _winner_takes_all),
+    **dict.fromkeys(CLICK_METRICS, Sum(_click_terms, _expected_clicks)),
 }

@@ -14,6 +14,7 @@ from ranktune.solvers.data.grades import NO_COPIES, count_pairs, number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.gains import discounts, gains, stop_probabilities
 from ranktune.solvers.metrics.kernels import discounted_sums, rank
+from ranktune.solvers.metrics.presets import CLICK_COLUMNS
 
 T = TypeVar("T")
 
@@ -27,14 +28,20 @@ class Judgements:
     starts        (n_queries + 1,) first document of each query, and the number of documents
     document_ids  (n_documents,) for ties=docid, or None
     copies        (n_documents,) the weights of documents: factors of gains, relevance and pairs; empty: 1
+    clicks        what a click log tells, as Queries.clicks has it, or None
 
     The arrays must not change afterwards.
     """
 
     def __init__(
-        self, grades: Floats, starts: Ints, document_ids: Array | None = None, copies: Floats = NO_COPIES
+        self,
+        grades: Floats,
+        starts: Ints,
+        document_ids: Array | None = None,
+        copies: Floats = NO_COPIES,
+        clicks: Floats | None = None,
     ) -> None:
-        self.grades, self.copies = as_floats(grades), copies
+        self.grades, self.copies, self._clicks = as_floats(grades), copies, clicks
         self.starts = as_ints(starts)
         self.document_ids = document_ids
         if not np.isfinite(self.grades).all():
@@ -50,7 +57,7 @@ class Judgements:
         """Return the judgements of queries, the same object as long as queries lives."""
         known = _of_queries.get(queries)
         if known is None:
-            known = Judgements(queries.grades, queries.starts, queries.document_ids)
+            known = Judgements(queries.grades, queries.starts, queries.document_ids, clicks=queries.clicks)
             _of_queries[queries] = known
         return known
 
@@ -124,6 +131,21 @@ class Judgements:
     def pairs(self) -> Floats:
         """Return the pairs of documents of different grades in each query, (n_queries,), as often as they count."""
         return self._remember("pairs", lambda: count_pairs(self.starts, *self.levels(), copies=self.copies))
+
+    def clicked(self, column: str) -> Floats:
+        """Return a column of what a click log tells, (n_documents,). Raises DataError where the data have no log."""
+        if self._clicks is None:
+            raise DataError(
+                "ips, snips and dr measure clicks, and these data come without a click log. Give clicks=LOG to tune or "
+                "evaluate, or choose a metric of grades, such as ndcg@10."
+            )
+        clicks, place = self._clicks, CLICK_COLUMNS.index(column)
+        return self._remember(("clicks", place), lambda: np.ascontiguousarray(clicks[:, place]))
+
+    def examined(self, at: int | None) -> Floats:
+        """Return the examination of each of ranks(at) ranks, which stands beside the documents of the longest query."""
+        first = self.starts[np.argmax(self.lengths)]
+        return self.clicked("examination")[first : first + self.ranks(at)]
 
     def tiebreak(self, ties: str) -> Floats:
         """Return what orders documents of equal scores, higher first, (n_documents,); empty for the given order."""

@@ -16,10 +16,12 @@ kendall     rank correlation tau-b of scores and grades: ties in both are accoun
 auc         share of the pairs of a relevant and another document that are ranked right; a tied pair counts 1/2
 domination  share of the documents above the query's lowest grade that rank above all documents of lower grades; the
             domination error is 1 minus it
+ips, snips, dr
+            expected clicks a search, by a click log and not by grades (ranktune.solvers.clicks.judging.gains)
 
-Every metric is in [0, 1] but dcg and kendall ([-1, 1]), and higher is better. The best order has 1 under all but dcg,
-err and rbp, and under precision and recall where k ranks do not allow it. Cost: one pass for small k, else
-n log n a query; what depends on the grades alone is computed once for each Queries.
+Every metric is in [0, 1] but dcg, kendall ([-1, 1]) and those of clicks, and higher is better. The best order has 1
+under all but these, err and rbp, and under precision and recall where k ranks do not allow it. Cost: one pass for small
+k, else n log n a query; what depends on the grades alone is computed once for each Queries.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ class Metric:
     ----------
     name : str
         "ndcg", "dcg", "mean-ndcg", "map", "mrr", "err", "rbp", "precision", "recall", "wta", "pairwise", "kendall",
-        "auc" or "domination".
+        "auc" or "domination"; of a click log "ips", "snips" or "dr".
     at : int or None, default=None
         The cutoff k: only the first k ranks count.
     preset : str or None, default=None

@@ -41,11 +41,22 @@ if TYPE_CHECKING:
 
 ALIASES = {"p": "precision", "prec": "precision", "r": "recall", "rr": "mrr", "ap": "map"}
 TREC_EVAL = {"p": "precision", "recall": "recall", "ndcg_cut": "ndcg", "map_cut": "map", "recip_rank": "mrr"}
+CLICK_METRICS = ("ips", "snips", "dr")
+"""The measures of a click log, not of grades."""
+CLICK_COLUMNS = (*CLICK_METRICS, "examination", "share")
+"""Of Queries.clicks: the gain of each document by these, in clicks a search at the first position; the examination of
+the k-th rank beside the k-th document of a query, since a column holds a number a document; and, the same for all
+documents of a query, its searches in the log relative to their mean, NaN where it has none."""
 ERROR_RATES = {"domination-error": "domination", "all-pairs-error": "pairwise", "pairwise-error": "pairwise"}
 """Error rates, and the metrics that are 1 minus them."""
 
 _NAME_OF_TREC_EVAL = re.compile(r"(recip_rank)(?:@([0-9]+))?|(p|recall|ndcg_cut|map_cut)[_.]([0-9]+)")
 _WITH_NUMBER = re.compile(r"(.*?)[-.]?([0-9]+)")
+
+
+def is_of_clicks(spelling: str) -> bool:
+    """Return whether a metric, by its standard spelling, measures a click log."""
+    return re.split("[@:]", spelling, maxsplit=1)[0] in CLICK_METRICS
 
 
 class Name(NamedTuple):
@@ -123,6 +134,7 @@ NUMBERS: Mapping[str, Number] = {
 
 _GRADED = {"gain": (AUTO, *GAINS), "discount": DISCOUNTS, "ties": _TIES, "empty": _EMPTY}
 _BINARY: dict[str, tuple[str, ...]] = {"relevant": (), "ties": _TIES, "empty": _EMPTY}
+_CLICKED = {"ties": _TIES, "empty": _EMPTY}
 _TIED_PAIRS = {"ties": ("average", "pessimistic", "optimistic"), "empty": _EMPTY}
 
 MEASURES: Table[Measure] = Table(
@@ -146,6 +158,9 @@ MEASURES: Table[Measure] = Table(
         "kendall": Measure("none", {"empty": _EMPTY}, "Kendall's tau-b of scores and grades"),
         "auc": Measure("none", {"relevant": (), **_TIED_PAIRS}, "the area under the ROC curve"),
         "domination": Measure("none", _TIED_PAIRS, "1 minus the domination error"),
+        "ips": Measure("optional", _CLICKED, "expected clicks a search, by inverse propensities of a click log"),
+        "snips": Measure("optional", _CLICKED, "the same, of each document by the examination that it had in the log"),
+        "dr": Measure("optional", _CLICKED, "the same, by a click model that the log corrects: doubly robust"),
     },
 )
 """The measures of RankTune by name."""

@@ -30,10 +30,9 @@ from ranktune.solvers.data.monotone import name_of, named_signs, signs_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import as_features
 from ranktune.solvers.models import files
-from ranktune.solvers.models.columns import check_grouped, check_width, columns_of, positions
+from ranktune.solvers.models.columns import Origin as Origin
+from ranktune.solvers.models.columns import check_grouped, check_width, columns_of, positions, read_origin
 from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of
-from ranktune.solvers.models.origin import Origin as Origin
-from ranktune.solvers.models.origin import read_origin
 
 Fields: TypeAlias = dict[str, Any]
 """Values of the fields of a model by name."""
@@ -354,14 +353,16 @@ def load_model(path: str | os.PathLike[str], *, trust: Sequence[str] = ()) -> Mo
     >>> load_model(path).predict([[1.0, 5.0, 1.0], [0.0, 5.0, 1.0]])
     array([ 1., -1.])
     """
-    from ranktune.solvers.models.other_libraries.opening import model_in  # its models are of a kind, which imports this
-
     if isinstance(trust, str):
         raise ParameterError(f"trust={trust!r}: give a sequence of full names of classes.")
     path = Path(path)
-    if (other := model_in(path)) is not None:
+    try:
+        content = files.read_manifest(path)
+    except ModelFormatError:
+        other: Model | None = import_module("ranktune.solvers.models.other_libraries.opening").model_in(path)
+        if other is None:
+            raise
         return other
-    content = files.read_manifest(path)
     kind = content.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:
         raise ModelFormatError(f"{path} holds a model of kind {str(kind)[:40]!r}. {nearest(str(kind)[:40], KINDS)}")

@@ -1,19 +1,40 @@
-"""The features of a model among the columns of what is scored, and those of the training data in other parts."""
+"""The features of a model among the columns of what is scored, and those of the training data in other parts.
+
+And the fields that a file holds of every kind of model: what it was made of, by which columns.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.core.arrays import stored_arrays
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import DataError, ModelFormatError, RankTuneWarning, listed
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models import files
+from ranktune.solvers.models.files import SAVE_AGAIN, Content, field_of, optional_field
+
+
+class Origin(TypedDict):
+    """The fields that every kind of model has: see Model."""
+
+    solver: str
+    parameters: Mapping[str, Value]
+    feature_names: tuple[str, ...] | None
+    metric: str | None
+    fingerprint: str | None
+    created: NotRequired[str | None]
+    version: NotRequired[str | None]
+    encoding: NotRequired[Encoding | None]
+    monotone: NotRequired[Mapping[str, int]]
 
 
 def columns_of(X: Any, wanted: Sequence[str] | None, encoding: Encoding | None) -> Any:
@@ -119,3 +140,28 @@ def _in_order(queries: Queries, names: tuple[str, ...], what: str) -> Queries:
     features = queries.features[:, [column[name] for name in names]]
     features = sparse.csr_array(features) if queries.is_sparse else np.ascontiguousarray(features)
     return replace(queries, features=features, feature_names=names)
+
+
+def read_origin(path: Path, content: Content, n_features: int) -> Origin:
+    """Return the common fields that the manifest at path holds. Raises ModelFormatError where they cannot be."""
+    listed = content.get("feature_names")
+    names = None if listed is None else files.read_names(path, listed, n_features)
+    parameters = field_of(path, content, "parameters", dict)
+    if not all(isinstance(value, float | int | str | bool | None) for value in parameters.values()):
+        raise ModelFormatError(f"{path}: parameters must be plain values. {SAVE_AGAIN}")
+    encoding = content.get("encoding")
+    try:
+        known = None if encoding is None else Encoding.from_json(encoding)
+    except ValueError as error:
+        raise ModelFormatError(f"{path}: its encoding cannot be used: {error}. {SAVE_AGAIN}") from None
+    return {
+        "solver": field_of(path, content, "solver", str),
+        "parameters": parameters,
+        "feature_names": names,
+        "metric": optional_field(path, content, "metric", str),
+        "fingerprint": optional_field(path, content, "data", str),
+        "created": optional_field(path, content, "created", str),
+        "version": optional_field(path, content, "ranktune", str),
+        "encoding": known,
+        "monotone": optional_field(path, content, "monotone", dict) or {},
+    }

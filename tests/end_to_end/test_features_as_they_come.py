@@ -12,9 +12,10 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.export.absent import NAN
 from ranktune.solvers.export.check import agreement
 from ranktune.solvers.export.formats import export
-from tests.support.export_evaluators import solr
+from ranktune.solvers.export.readers import READERS
 
 
 def frame(seed: int, queries: int = 60, holes: bool = True) -> pd.DataFrame:
@@ -73,9 +74,8 @@ def test_solr_gets_trees_that_know_missing_values(tmp_path: Path) -> None:
     model = ranktune.load_model(result.model)
     content = str(export(model, "solr"))
     assert json.loads(content)["params"]["isNullSameAsZero"] == "false"
-    score = solr(content)
     features = test[["price", "age", "length"]].astype(float)
-    documents = [{n: np.float32(x) for n, x in row.items() if not np.isnan(x)} for row in features.to_dict("records")]
-    actual = np.array([score(document) for document in documents])
+    columns = {name: features[name].to_numpy() for name in features}
+    actual = READERS["solr"](content, NAN)(columns, len(features))
     expected = model.predict(features.astype(np.float32))
     assert np.abs(actual - expected).max() <= 1e-5 * np.abs(expected).max()

@@ -272,6 +272,25 @@ def test_a_training_table_has_what_was_known_before_each_search(tmp_path: Path) 
         ranktune.clicks(path, judge_share=1.0)
     with pytest.raises(ParameterError, match="give training=FILE too"):
         ranktune.clicks(path, documents="documents.csv")
+    (tmp_path / "documents.csv").write_text("sku,price\na,1\n")
+    with pytest.raises(DataError, match=r"documents\.csv: has no column of documents\. Name it as in the log"):
+        ranktune.clicks(path, training=tmp_path / "table.csv", documents=tmp_path / "documents.csv")
+
+
+def test_a_table_of_documents_has_the_names_of_the_log(tmp_path: Path) -> None:
+    log = polars.read_csv(written(tmp_path / "log.csv"))
+    own = next(name for name in log.columns if name.startswith("doc"))
+    log.rename({own: "sku"}).write_csv(tmp_path / "skus.csv")
+    skus = log.select(polars.col(own).unique(maintain_order=True).alias("sku"))
+    skus.with_columns(price=np.random.default_rng(1).random(skus.height)).write_csv(tmp_path / "documents.csv")
+    ranktune.clicks(
+        tmp_path / "skus.csv", columns={"document": "sku"}, training=tmp_path / "table.csv",
+        documents=tmp_path / "documents.csv",
+    )  # fmt: skip
+    table = polars.read_csv(tmp_path / "table.csv").join(
+        polars.read_csv(tmp_path / "documents.csv"), left_on="document", right_on="sku", suffix=" of document"
+    )
+    assert table.height > 0 and table["price"].equals(table["price of document"])
 
 
 def test_propensities_of_the_log_are_used_and_said(tmp_path: Path) -> None:

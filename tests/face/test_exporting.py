@@ -74,6 +74,23 @@ def written(
     )
 
 
+@pytest.mark.parametrize("format", ["solr", "elasticsearch", "opensearch", "vespa", "ranklib"])
+def test_formats_of_engines_are_checked_and_their_features_defined(folder: Path, format: str) -> None:
+    given = ("export", "trees.json", "-f", format, "-o", "made", "--check", "data.txt")
+    done = ranktune(*given, cwd=folder)
+    assert f"by a reader of the format of {format} the order is the same on 4 of 4 queries" in done.stderr
+    refused = format in ("vespa", "ranklib")
+    done = ranktune(*given, "--definitions", f"for-{format}", cwd=folder, check=2 if refused else 0)
+    assert (
+        ("has no definitions beside the model" in done.stderr) == refused == (not (folder / f"for-{format}").exists())
+    )
+
+
+def test_a_version_is_warned_of(folder: Path) -> None:
+    done = ranktune("export", "trees.json", "-f", "opensearch", "--engine-version", "3.5", cwd=folder)
+    assert "warning: opensearch 3.5 sends a feature that a document lacks right in all splits" in done.stderr
+
+
 @pytest.mark.filterwarnings("ignore:.*matched by position")
 def test_a_blend_is_distilled(folder: Path) -> None:
     generator = np.random.default_rng(1)
@@ -99,7 +116,7 @@ def test_a_blend_is_distilled(folder: Path) -> None:
         ("linear.json", "onnx", None, None, "onnx is not text: add -o FILE"),
         ("trees.json", "liblinear", None, None, "cannot hold LambdaMART, a model of trees. Add --distil DATA"),
         ("blend.json", "solr", "m.json", None, "Add --distil DATA.* or export to one of vespa, onnx, "),
-        ("linear.json", "solr", None, "data.txt", "nothing here can score solr"),
+        ("linear.json", "liblinear", None, "data.txt", "nothing here can score liblinear"),
         ("linear.json", "python", "m.py", "none.txt", "none.txt"),
         ("none.json", "json", None, None, "none.json"),
         ("linear.json", "json", "none/there.json", None, "none/there.json: No such file"),
@@ -162,5 +179,6 @@ def test_two_stages_are_written_into_a_folder(folder: Path) -> None:
     assert [line for line in said if len(line) > 80] == []
     for more, message in (((), "-o FOLDER"), (("--check", "data.txt", "-o", "both"), "cannot check two stages")):
         assert message in ranktune(*given, *more, cwd=folder, check=2).stderr
+    assert "not of two stages" in ranktune(*given, "-o", "both", "--engine-version", "8.9", cwd=folder, check=2).stderr
     alone = ranktune("export", "trees.json", "-f", "solr", "--window", "5", cwd=folder, check=2)
     assert "needs --two-stage DATA" in alone.stderr

@@ -15,11 +15,12 @@ import pytest
 import ranktune
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.export.absent import NAN
 from ranktune.solvers.export.formats import export
+from ranktune.solvers.export.readers import READERS
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called
-from tests.support.export_evaluators import solr
 
 N_QUERIES, LENGTH = 5_000, 8
 UNWANTED = (
@@ -111,12 +112,7 @@ def by_name(name: str, rows: pd.DataFrame, latest: pd.Timestamp) -> Floats:
 
 
 def by_solr(path: Path, names: list[str], named: Mapping[str, Floats], X: Floats) -> Floats:
-    score = solr(path.read_text())
-    rows = range(len(X))
-    documents = [
-        {name: np.float32(named[name][row]) for name in names if not np.isnan(named[name][row])} for row in rows
-    ]
-    return np.array([score(document) for document in documents], dtype=np.float64)
+    return READERS["solr"](path.read_text(), NAN)({name: named[name] for name in names}, len(X))
 
 
 def by_onnx(path: Path, names: list[str], named: Mapping[str, Floats], X: Floats) -> Floats:

@@ -72,3 +72,19 @@ def success(grades: Floats) -> float:
 def precision(grades: Floats, k: int | None) -> float:
     """The relevant share of the first k documents."""
     return float((grades[:k] > 0).sum() / (k or len(grades)))
+
+
+class ByFirst(PowerRidge):
+    """Ranks by one feature, and learns nothing."""
+
+    column = 0
+
+    def fit(self, X: Any, y: Floats) -> Self:
+        self.weights = np.eye(np.shape(X)[1])[self.column]
+        return self
+
+
+class BySecond(ByFirst):
+    """The same by the second feature."""
+
+    column = 1

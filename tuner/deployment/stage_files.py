@@ -81,13 +81,18 @@ def write_two_stages(
     fitted = two_stages(model, queries, first.budget, first.window, complete=complete)
     stages = Stages(fitted.first, fitted.second, fitted.chosen, name, store)
     files = two_stage_files(stages, format)
+    write_files(folder, files)
+    return "\n".join([table(fitted), f"Written into {folder}: {', '.join(files)}", uses(format, name)])
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write files into a folder. Raises ParameterError where that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, content in files.items():
-            (folder / file).write_text(content, encoding="utf-8")
+            (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     except OSError as error:
         raise ParameterError(f"cannot write into {folder}: {error.strerror}. Give a folder you may write to.") from None
-    return "\n".join([table(fitted), f"Written into {folder}: {', '.join(files)}", uses(format, name)])
 
 
 def uses(format: str, name: str) -> str:

@@ -23,7 +23,7 @@ from ranktune.solvers.export.two_stage import Stage
 from ranktune.solvers.linear.pointwise import RidgeRanker
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.deployment.copying import DEFAULT_METRIC
+from ranktune.tuner.deployment.copying import metric_of
 from ranktune.tuner.evaluation.feature_costs import GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import ordered
 from ranktune.tuner.evaluation.feature_sets import FeatureBudget
@@ -90,7 +90,7 @@ def two_stages(
             'gets the best of them alone. Train with within_query="none", or distil the model first.'
         )
     queries = replace(model.arranged(queries), rows=None)
-    metric = parse_metric(model.metric or DEFAULT_METRIC)
+    metric = parse_metric(metric_of(model))
     full = model.predict(queries)
     spread = float(np.sqrt(np.mean(without_level(full, queries) ** 2)))
     whole = metric.per_query(full, queries)

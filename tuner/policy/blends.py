@@ -214,6 +214,8 @@ def _rows(queries: Queries, numbers: NDArray[np.int64]) -> tuple[NDArray[np.int6
     rows = np.concatenate([np.arange(queries.starts[q], queries.starts[q + 1]) for q in numbers])
     starts = np.concatenate([[0], np.cumsum(queries.lengths[numbers])]).astype(np.int64)
     ids = None if queries.document_ids is None else queries.document_ids[rows]
-    features = np.zeros((len(rows), 1), dtype=np.float32)  # metrics look at grades alone
+    features = np.zeros((len(rows), 1), dtype=np.float32)  # metrics look at grades and clicks alone
     weights = None if queries.query_weights is None else queries.query_weights[numbers]
-    return rows, Queries(features, queries.grades[rows], starts, queries.query_ids[numbers], ids, query_weights=weights)
+    clicks = None if queries.clicks is None else queries.clicks[rows]
+    grades, names = queries.grades[rows], queries.query_ids[numbers]
+    return rows, Queries(features, grades, starts, names, ids, query_weights=weights, clicks=clicks)

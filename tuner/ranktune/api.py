@@ -22,7 +22,7 @@ from ranktune.earlier import known_first
 from ranktune.notebook import StudyResult
 from ranktune.reading import Sources
 from ranktune.session import display, running
-from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
@@ -87,9 +87,7 @@ def tune(given: TuneArguments) -> StudyResult:
     for option in declared(Settings):
         if option.kind == Sequence[str] and isinstance(settings.get(option.name), str):
             settings[option.name] = (settings[option.name],)
-    if given.qrels is not None:
-        settings["qrels"] = _name_of(given.qrels)
-    return _run(Study(**settings), sources, given, deadline)
+    return _run(Study(**settings | _files(settings)), sources, given, deadline)
 
 
 def _workforce(given: StudyRuntime) -> Workforce:
@@ -131,8 +129,7 @@ def run(given: RunArguments) -> StudyResult:
     study = given.study if isinstance(given.study, Study) else Study.from_toml(given.study)
     deadline = Deadline.after(study.timeout)
     study = replace(study, **_described((study.data or API_SEARCH, study.vali, study.test, study.baseline)))
-    if study.qrels is not None:
-        study = replace(study, qrels=_name_of(study.qrels))
+    study = replace(study, **_files(vars(study)))
     return _run(study, (study.data, study.vali, study.test, study.baseline), given, deadline)
 
 
@@ -260,6 +257,13 @@ def _described(sources: Sources) -> Json:
     from ranktune.studies.rankings.baselines import baseline_text  # it loads what reads tables
 
     return names | {"baseline": baseline_text(baseline, data)}
+
+
+def _files(settings: JsonView) -> Json:
+    """Return the settings that are files beside the data, as the record names them."""
+    named: Json = {name: _name_of(settings[name]) for name in ("qrels", "propensities") if settings.get(name)}
+    logs = settings.get("clicks") or ()
+    return named | {"clicks": tuple(map(_name_of, (logs,) if isinstance(logs, str | Path) else logs))}
 
 
 def _name_of(source: object) -> str:

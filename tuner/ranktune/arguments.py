@@ -240,20 +240,60 @@ class ShowArguments:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExportArguments(DataArguments):
-    """What is exported and how, and the data that a model is made exportable by."""
+class EngineArguments(DataArguments):
+    """What is exported, and to which system."""
 
     model: Annotated[Path, Setting("A model.json, or trees of LightGBM, XGBoost or CatBoost.", positional=True)] = (
         field(kw_only=False)
     )
     format: Annotated[str, Setting("One of the formats above.", options=("--format", "-f"))]
+    model_name: Annotated[str, Setting("Name of the model in the other system.", options=("--name",))] = "ranktune"
+    store: Annotated[str, Setting("Solr's feature store.")] = "_DEFAULT_"
+    engine_version: Annotated[
+        str | None,
+        Setting(
+            "Version of the engine, such as 8.15.3, which decides what a feature is that a document lacks. "
+            "(default: the newest)",
+            options=("--engine-version",),
+        ),
+    ] = None
+    absent: Annotated[
+        str | None,
+        Setting("What the engine gives a model for a feature that a document lacks, where you changed it: zero, nan."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShipArguments(EngineArguments):
+    """What is shipped, where to, and the documents that are replayed."""
+
+    replay: Annotated[str, Setting("Documents of logged queries, whose scores must be those of the model.")]
+    output: Annotated[Path | None, Setting("Folder to write the files into.", options=("--output", "-o"))] = None
+    to: Annotated[
+        str | None,
+        Setting(
+            "A running engine: http://HOST:8983/solr/COLLECTION of Solr, http://HOST:9200/INDEX of Elasticsearch and "
+            "OpenSearch. It is given definitions and model."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportArguments(EngineArguments):
+    """What is exported and how, and the data that a model is made exportable by."""
+
     output: Annotated[Path | None, Setting("File to write. (default: standard output)", options=("--output", "-o"))] = (
         None
     )
-    model_name: Annotated[str, Setting("Name of the model in the other system.", options=("--name",))] = "ranktune"
-    store: Annotated[str, Setting("Solr's feature store.")] = "_DEFAULT_"
+    definitions: Annotated[
+        Path | None,
+        Setting(
+            "Folder for definitions of the features, from the columns of the table (solr, elasticsearch, opensearch)."
+        ),
+    ] = None
     check: Annotated[
-        str | None, Setting("Data on which to compare the export's ranking with the model's (onnx, python).")
+        str | None,
+        Setting("Data on which to compare the export's ranking with the model's (engines, onnx, lightgbm, python)."),
     ] = None
     distil: Annotated[
         str | None,

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
 
+from ranktune.solvers.clicks.counterfactual import Estimate
+from ranktune.solvers.clicks.judging.opening import open_gains
+from ranktune.solvers.clicks.judging.values import values_of
+from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import listed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -86,6 +92,9 @@ def evaluate(
     *,
     also: Sequence[str] | str = (),
     against: object = None,
+    clicks: Sequence[str | Path] | str | Path = (),
+    click_columns: Mapping[str, str] | Sequence[str] = (),
+    propensities: Mapping[int, float] | str | Path | None = None,
     **options: Unpack[ReadOptions],
 ) -> Json:
     """Return, for each metric, the mean of a model over the queries of data with its bootstrap interval.
@@ -105,6 +114,11 @@ def evaluate(
     against : Model, str, Path, array or model of another library, optional
         What to compare the model with, query by query. A document that a TREC run does not rank comes below all that it
         ranks in its query.
+    clicks : str, Path or sequence of these, optional
+        The files of a click log, by which clicks a search are estimated too: as metrics ips, snips and dr, means over
+        searches with intervals over queries; and under "clicks", with intervals over sessions.
+    click_columns, propensities
+        As those of `clicks`: columns by role, and examination that is known.
     **options
         Options of read, such as qid="session" for a table.
 
@@ -113,12 +127,13 @@ def evaluate(
     dict
         The number of queries, and metrics: for each its mean, its 95 percent interval, and the number of queries that
         it skips; mean and interval are None where it skips all. With against, the same of it, and comparisons: for each
-        metric what compare finds.
+        metric what compare finds. With a click log clicks: what it has and lacks, and for ips, snips and dr the value
+        of the model, with against also that of the other and the difference, each with its interval.
 
     Raises
     ------
     DataError
-        The data cannot be read, or lack features of the model.
+        The data cannot be read, or lack features of the model; the click log cannot, or shows none of the documents.
     ParameterError
         A metric is unknown.
 
@@ -137,12 +152,20 @@ def evaluate(
     """
     given = (metric, also) if isinstance(also, str) else (metric, *also)
     names = tuple(dict.fromkeys(str(parse_metric(name)) for name in given))
+    logs = (clicks,) if isinstance(clicks, str | Path) else tuple(clicks)
     ranking, queries = ranked(model, data, options)
-    ours = per_query(scores_on(ranking, Part(queries)), queries, names)
+    opened = None
+    if logs:
+        opened = open_gains(logs, named_columns(click_columns), propensities)
+        opened[1].check(opened[1].about([queries]), queries, listed(logs))
+        queries = opened[1].on(queries)
+    scores = [scores_on(ranking, Part(queries))]
+    ours = per_query(scores[0], queries, names)
     evaluation: Json = {"queries": queries.n_queries, "metrics": _means(ours, queries)}
     if against is not None:
         other = open_ranking(against, data, "the scores of against")
-        theirs = per_query(scores_on(other, Part(queries, data, options)), queries, names)
+        scores.append(scores_on(other, Part(queries, data, options)))
+        theirs = per_query(scores[1], queries, names)
         paired = {
             name: comparisons.compare(
                 ours[name], theirs[name], np.random.default_rng(0), weights=queries.query_weights
@@ -150,6 +173,10 @@ def evaluate(
             for name in names
         }
         evaluation["against"] = {"model": other.name, "metrics": _means(theirs, queries), "comparisons": paired}
+    if opened is not None:
+        found = values_of(*opened, queries, scores)
+        measured = dict(zip(("model", "against", "difference"), map(_intervals, found), strict=False))
+        evaluation["clicks"] = {"log": opened[1].about([queries]), **measured}
     return evaluation
 
 
@@ -162,6 +189,14 @@ def ranked(given: object, data: object, options: ReadOptions) -> tuple[Ranking, 
 def per_query(scores: Floats, queries: Queries, names: Sequence[str]) -> Mapping[str, Floats]:
     """Return metric -> (n_queries,), NaN where a metric skips a query."""
     return {name: parse_metric(name).per_query(scores, queries) for name in names}
+
+
+def _intervals(estimates: Mapping[str, Estimate]) -> Json:
+    """Return estimates as plain values, without an interval where there is one session only."""
+    return {
+        name: {"value": each.value, "interval": [each.low, each.high] if np.isfinite(each.low) else None}
+        for name, each in estimates.items()
+    }
 
 
 def _means(values: Mapping[str, Floats], queries: Queries) -> Json:

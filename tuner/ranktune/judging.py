@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from ranktune.solvers.clicks.features.documents import DocumentTable
 from ranktune.solvers.clicks.features.training import Training
 from ranktune.solvers.clicks.judging.judged import JudgedLog, judged
 from ranktune.solvers.clicks.judging.models import DEFAULT, MODELS, check_takes_propensities
@@ -67,7 +68,7 @@ def clicks(
         events: these are left out, and remarks name them.
     documents : str or Path, optional
         A table of documents, or of documents for queries, whose columns become features of it too: numbers as they are,
-        text as categories.
+        text as categories. Its columns of ids are named as those of the log, or have usual names.
     gap : str, default="1h"
         How late events may arrive: features are of events that long before the search.
     progress : callable, optional
@@ -116,6 +117,7 @@ def clicks(
     say("reading the log")
     further = training is not None
     log = ClickLog.open(*logs, columns=columns, weights=weights, first_position=first_position, further=further)
+    table = None if documents is None else DocumentTable.read(documents, log.columns)
     said, column = list[str](), listed(log.columns.get("propensity", ()))
     if column and known is not None:
         said.append(f"The column {column} is not used: propensities are given.")
@@ -126,9 +128,9 @@ def clicks(
     result.remarks.extend(said)
     if training is not None:
         say("following the log in the order of time")
-        table = Training(log, result.examination, gap=gap, documents=documents)
-        table.write(training)
-        result.remarks.extend(table.remarks)
+        searches = Training(log, result.examination, gap=gap, documents=table)
+        searches.write(training)
+        result.remarks.extend(searches.remarks)
     if output is not None:
         try:
             result.judgments.save(output)

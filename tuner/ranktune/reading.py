@@ -5,14 +5,15 @@ A worker process reads sources that are files.
 
 from __future__ import annotations
 
+import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeAlias, Unpack, cast
 
-from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import limited_to, release_freed
 from ranktune.solvers.data.blocks import SCORED_ROWS
 from ranktune.solvers.data.gathering import Gathering
@@ -23,10 +24,12 @@ from ranktune.solvers.data.sources.inspection import check_copies, suspects, war
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.runner.preparation import prepare
+from ranktune.tuner.selection.preferences import CLICKS
+from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.home import StudyFolder
+from ranktune.tuner.study.home import StudyFolder, writing
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.settings import NO_TEST
 
@@ -47,16 +50,24 @@ def read_and_prepare(
     """
     with limited_to(memory), folder.gathering() as place:
         gathering = Gathering(place)
-        splits, baseline = _loaded(study, sources, folder.path, gathering)
+        splits, baseline, about = _loaded(study, sources, folder.path, gathering)
         problems = prepare(study, splits, folder, extend=extend, gathering=gathering)
     if baseline is not None:
         baseline.save(folder.path)
+    if study.clicks:
+        with writing(folder.path):
+            write_sealed(folder.path / CLICKS, json.dumps(about))
     release_freed()
     return problems
 
 
-def _loaded(study: Study, sources: Sources, home: Path, gathering: Gathering) -> tuple[list[Split], Baseline | None]:
-    """Return the splits of the data, of which a single one has no name, and the baseline; home is the study's."""
+def _loaded(
+    study: Study, sources: Sources, home: Path, gathering: Gathering
+) -> tuple[list[Split], Baseline | None, Json]:
+    """Return the splits of the data, of which a single one has no name, the baseline, and what the click log has.
+
+    home is the folder of the study.
+    """
     from ranktune.studies.rankings.baselines import baseline_of  # it loads what reads tables
 
     data, vali, test, _ = sources
@@ -65,6 +76,9 @@ def _loaded(study: Study, sources: Sources, home: Path, gathering: Gathering) ->
     options = cast(LoadOptions, study.read_options)
     splits = catalogue.load(data, vali=vali, test=given, **options)
     _check_suspects(splits[0].train, options)
+    about: Json = {}
+    if study.clicks:
+        about, splits = _with_clicks(study, splits)
     baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
     if baseline is not None:
         splits = baseline.on(splits)
@@ -75,8 +89,27 @@ def _loaded(study: Study, sources: Sources, home: Path, gathering: Gathering) ->
             raise ParameterError(
                 f"{data} has folds with test queries of their own, which judge already. Leave plan='nested' out."
             )
-        return nested_splits(splits[0], study.outer, study.seed, gathering), baseline
-    return splits if len(splits) > 1 else [replace(splits[0], name="")], baseline
+        return nested_splits(splits[0], study.outer, study.seed, gathering), baseline, about
+    return splits if len(splits) > 1 else [replace(splits[0], name="")], baseline, about
+
+
+def _with_clicks(study: Study, splits: Sequence[Split]) -> tuple[Json, list[Split]]:
+    """Return what the click log of a study has and lacks, and splits with what it tells of them."""
+    from ranktune.solvers.clicks.judging.opening import open_gains
+
+    _, gains = open_gains(study.clicks, study.click_columns, study.propensities)
+    first = splits[0]
+    parts = [part for part in (first.train, first.vali, first.test) if part is not None]
+    about = gains.about(parts)
+    gains.check(about, first.train, listed(study.clicks))
+    return about, [
+        Split(
+            split.name,
+            gains.on(split.train),
+            *(None if part is None else gains.on(part) for part in (split.vali, split.test)),
+        )
+        for split in splits
+    ]
 
 
 def _check_suspects(queries: Queries, options: ReadOptions) -> None:

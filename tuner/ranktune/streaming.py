@@ -16,6 +16,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import chosen_metric
+from ranktune.solvers.metrics.presets import CLICK_METRICS
 from ranktune.tuner.one_pass.configurations import RANKERS
 from ranktune.tuner.one_pass.result import OnePassResult
 from ranktune.tuner.one_pass.tuning import OnePassTuning, tested
@@ -104,6 +105,11 @@ def one_pass(
     home = None if folder is None else _opened(Path(folder))
     train, tests = _parts(data, test, held_out, options)
     chosen = chosen_metric(metric, train, tests)
+    if chosen.name in CLICK_METRICS:
+        raise ParameterError(
+            f"metric={str(chosen)!r} measures a click log, which a single pass does not read: it scores each query "
+            "once, as it comes. Choose a metric of grades, such as ndcg@10, or use ranktune.tune."
+        )
     names = (solvers,) if isinstance(solvers, str) else tuple(solvers)
     path = None if home is None else home / CHECKPOINT
     tuning = OnePassTuning(train, chosen, names, configurations, survivors, seed, path, progress)

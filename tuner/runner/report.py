@@ -10,6 +10,7 @@ import numpy as np
 from ranktune.solvers.core.errors import LeftOut, or_left_out
 from ranktune.tuner.runner.final_stages import BASELINE, CONCLUDE, DEFAULT, ESTIMATE, SAVE
 from ranktune.tuner.runner.stage import Session, State
+from ranktune.tuner.selection.beside import preference, with_beside
 from ranktune.tuner.selection.estimate import expected_on_test, mean_expected, mean_interval
 from ranktune.tuner.selection.leaderboard import (
     baseline_row,
@@ -48,6 +49,10 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
     if study.baseline is not None and len(baselines) == len(entries):
         given = (study.baseline, baselines, entries, estimates, study.metric, _generator_of_gain(study))
         gain = or_left_out("the gain over the baseline", partial(gain_over, *given), None, into=left_out)
+    clicked = None
+    if study.clicks:
+        preferred = partial(preference, study, [state[SAVE].entries for state in compared], folder)
+        clicked = or_left_out("where clicks and judgments disagree", preferred, None, into=left_out)
     tests, weights = [entry.test[study.metric] for entry in entries if entry.test], [e.test_weights for e in entries]
     defaults, seed = [state[DEFAULT] for state in compared], np.random.default_rng([study.seed, 7])
     gained = partial(tuning_gain, defaults, tests, seed, weights)
@@ -77,6 +82,7 @@ def report(session: Session, states: Sequence[State], seconds: float) -> Result:
         restriction=cost,
         tuning=tuning,
         gain=gain,
+        clicks=clicked,
         left_out=(*(missing for state in states for missing in state.left_out), *left_out),
         stages={name: round(sum(state.seconds[name] for state in states), 3) for name in states[0].seconds},
     )
@@ -87,9 +93,10 @@ def _board(study: Study, states: Sequence[State], generator: np.random.Generator
     splits = [state[SAVE].entries for state in states]
     rows = leaderboard(splits, study.metric, generator, study.serve)
     known = [scored for state in states if (scored := state[BASELINE]) is not None]
-    if len(known) < len(states):
-        return rows
-    return [*rows, baseline_row(known, [scored[0] for scored in splits], study.metric, _generator_of_gain(study))]
+    if len(known) == len(states):
+        chosen = [scored[0] for scored in splits]
+        rows = [*rows, baseline_row(known, chosen, study.metric, _generator_of_gain(study))]
+    return with_beside(rows, splits, known, study) if study.clicks else rows
 
 
 def _generator_of_gain(study: Study) -> np.random.Generator:

@@ -20,7 +20,8 @@ from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Entry, Scored
-from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row, TuningGain
+from ranktune.tuner.selection.preferences import TuningGain
+from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, CHOSEN, FIRST, WORSE, Gain, Row
 from ranktune.tuner.statistics.comparisons import ALPHA, Comparison, compare_splits, holm
 from ranktune.tuner.statistics.intervals import Interval, stratified_interval
 from ranktune.tuner.study.abilities import can_load
@@ -109,7 +110,7 @@ def _row(
 ) -> Row:
     """Return a row of what was scored on each split."""
     candidates = [entry.candidate for entry in scored]
-    against = _compared(scored, chosen, metric, generator)
+    against = compared(scored, chosen, metric, generator)
 
     def interval(parts: Sequence[tuple[Floats | None, Floats | None]]) -> Interval | None:
         known = [values for values, _ in parts if values is not None and len(values)]
@@ -158,8 +159,8 @@ def _uncompared(name: str, scored: Sequence[Scored], serve: Sequence[str] = ()) 
     )
 
 
-def _compared(
-    scored: Sequence[Scored], chosen: Sequence[Entry], metric: str, generator: np.random.Generator
+def compared(
+    scored: Sequence[Scored], chosen: Sequence[Scored], metric: str, generator: np.random.Generator
 ) -> Comparison | None:
     """Return scored compared with chosen; None for the chosen itself, or without queries that both scored."""
     if all(a is b for a, b in zip(scored, chosen, strict=True)):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import LeftOut, StudyError
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.selection.preferences import Preference, TuningGain
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.statistics.comparisons import Comparison
@@ -72,6 +73,9 @@ class Row:
         What the features of the model cost, None where the study gives no costs.
     needs_queries : bool
         Whether it compares the documents of a query, so that all of them are needed to score one.
+    beside : Interval or None
+        With a click log the mean on test of the first metric of clicks where judgments choose, or of judgments where
+        clicks choose; else None.
     """
 
     solver: str
@@ -92,6 +96,7 @@ class Row:
     is_served: bool = True
     cost: float | None = None
     needs_queries: bool = False
+    beside: Interval | None = None
 
     @property
     def is_baseline(self) -> bool:
@@ -173,21 +178,6 @@ class Restriction:
     untried: tuple[str, ...]
     distilled: bool
     loss: Interval | None
-
-
-@dataclass(frozen=True)
-class TuningGain:
-    """What tuning gained: the delivered model against the best of the solvers' defaults, on the test queries.
-
-    default  the solver whose defaults are best by validation; over several splits that of most of them
-    gain     the metric of the delivered model less that of the default, paired by query, with its interval; None
-             where the delivered model is the default itself
-    p_value  two-sided, of that gain
-    """
-
-    default: str
-    gain: Interval | None
-    p_value: float | None
 
 
 @dataclass(frozen=True)
@@ -287,6 +277,8 @@ class Result(SplitResult):
         What tuning gained over the solvers' defaults on the test queries; None without them.
     gain : Gain or None
         The chosen model against the baseline; None if none was given.
+    clicks : Preference or None
+        With a click log, what would have been chosen by clicks, or by judgments where clicks choose.
     monotone : mapping of str to int
         The monotone constraints that the chosen model keeps: sign by feature.
     stages : mapping of str to float
@@ -317,6 +309,7 @@ class Result(SplitResult):
     restriction: Restriction | None = None
     tuning: TuningGain | None = None
     gain: Gain | None = None
+    clicks: Preference | None = None
     monotone: Mapping[str, int] = field(default_factory=dict)
     stages: Mapping[str, float] = field(default_factory=dict, compare=False)
     left_out: tuple[LeftOut, ...] = ()

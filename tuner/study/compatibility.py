@@ -26,12 +26,15 @@ from ranktune.solvers.metrics.metrics import linear_gain, parse_metric
 from ranktune.solvers.names import current_names
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import MIXED, ColumnSettings
+from ranktune.tuner.study.settings import MIXED, ClickSettings, ColumnSettings
 
 DECLARED, WEIGHTED = "declared", "weighted"
 """User attribute of a record: what was declared; and its entry where the values of trials are weighted means."""
 _FREE = ("name", "preset", "first", "trials", "timeout", "until", "solvers", "space", "custom", "mlflow", "baseline")
-_SOURCES = ("data", "vali", "test", "reading", *(field.name for field in declared(ColumnSettings)))
+_SOURCES = (
+    *("data", "vali", "test", "reading"),
+    *(field.name for kind in (ColumnSettings, ClickSettings) for field in declared(kind)),
+)
 
 SavedSpace: TypeAlias = Mapping[str, JsonView]
 """A space as the declaration of a study holds it."""

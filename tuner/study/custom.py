@@ -12,15 +12,17 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ranktune.solvers.clicks.reading.roles import check_roles
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.registrations import Registration, declared_space, described, find, restore
 from ranktune.solvers.core.space import Parameter
 from ranktune.solvers.metrics.custom import CustomMetric, described_metric, restore_metric
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.solvers.metrics.presets import CUSTOM
+from ranktune.solvers.metrics.presets import CUSTOM, is_of_clicks
 from ranktune.solvers.registry import NAMES, add_solver
 from ranktune.tuner.samplers.foreign_spaces import parameters_of
+from ranktune.tuner.study.settings import Settings
 
 if TYPE_CHECKING:
     from skopt.space import Dimension
@@ -35,6 +37,30 @@ def declared_solvers(custom: JsonView) -> JsonView:
 def spelling(metric: str, custom: JsonView) -> str:
     """Return the standard name of a metric; a metric that the study has declared has it already."""
     return metric if _name_of(metric) in custom.get("metrics", {}) else str(parse_metric(metric))
+
+
+def metrics_of(settings: Settings, custom: JsonView) -> tuple[str, ...]:
+    """Return the standard names of the metrics of a study: that it maximises, others, and one so that both kinds occur.
+
+    With a click log both clicks and grades are measured. Raises ParameterError for a metric or an option that needs a
+    click log, where there is none.
+    """
+    names = tuple(dict.fromkeys(spelling(name, custom) for name in (settings.metric, *settings.also)))
+    check_roles(settings.click_columns, {})
+    of_clicks = [name for name in names if is_of_clicks(name)]
+    if settings.clicks:
+        return names if 0 < len(of_clicks) < len(names) else (*names, "ndcg@10" if of_clicks else "dr")
+    if of_clicks:
+        raise ParameterError(
+            f"metric '{of_clicks[0]}' measures clicks, and there is no click log. Give it (clicks=), or take a metric "
+            "of grades, such as ndcg@10."
+        )
+    if settings.click_columns or settings.propensities is not None:
+        raise ParameterError(
+            "click_columns and propensities are about a click log, and there is none. Give it (clicks=), or leave them "
+            "out."
+        )
+    return names
 
 
 def described_custom(solvers: Sequence[str], metrics: Sequence[str], custom: JsonView) -> Json:

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Self
 
+from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.declared import Declared, declared, documented
@@ -46,7 +47,7 @@ from ranktune.tuner.study.abilities import (
     known_systems,
     needs_of,
 )
-from ranktune.tuner.study.custom import declared_solvers, described_custom, spelling
+from ranktune.tuner.study.custom import declared_solvers, described_custom, metrics_of
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
 from ranktune.tuner.study.settings import MIXED, Settings, given_columns
 
@@ -82,7 +83,7 @@ class Study(Settings):
 
     def __post_init__(self) -> None:
         """Check every field and give names their standard form."""
-        self._normalise(monotone=constraints(self.monotone))
+        self._normalise(monotone=constraints(self.monotone), click_columns=named_columns(self.click_columns))
         for setting in declared(Settings):
             _check_type(setting, getattr(self, setting.name))
         if self.preset is not None:
@@ -106,12 +107,12 @@ class Study(Settings):
                 f"acquisition='{self.acquisition}' needs sampler='thompson': '{self.sampler}' decides in its own way. "
                 "Choose thompson, or leave acquisition out."
             )
-        metric, rules = spelling(self.metric, self.custom), POLICY.scoring
-        also = dict.fromkeys(spelling(name, self.custom) for name in self.also)
+        (metric, *also), rules = metrics_of(self, self.custom), POLICY.scoring
         serve, needs = known_systems(self.serve), needs_of(self)
         self._normalise(
             metric=metric,
-            also=tuple(name for name in also if name != metric),
+            also=tuple(also),
+            clicks=tuple(self.clicks),
             acquisition=self.acquisition or MIXED,
             solvers=_competing(self.solvers, self.plan, declared_solvers(self.custom), serve, needs),
             serve=serve,
@@ -247,14 +248,21 @@ class Study(Settings):
             ) from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ParameterError(f"{path} is not TOML: {error}.") from None
-        for name in ("data", "vali", "test", "qrels", "baseline"):
-            beside = path.parent / str(values.get(name, ""))
-            if values.get(name) and os.path.exists(beside):  # not Path.exists: it raises where a name is too long
-                values[name] = str(beside)
+        for name in ("data", "vali", "test", "qrels", "baseline", "propensities"):
+            if values.get(name):
+                values[name] = _near(path, values[name])
+        if isinstance(values.get("clicks"), list):
+            values["clicks"] = [_near(path, log) for log in values["clicks"]]
         try:
             return cls.from_dict({"name": path.stem} | values)
         except (ParameterError, TypeError) as error:
             raise ParameterError(f"{path}: {error}") from None
+
+
+def _near(path: Path, name: object) -> object:
+    """Return a name, as a path beside the file where there is such a file."""
+    beside = path.parent / str(name)
+    return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
 
 
 def _check_plan(study: Study) -> None:
@@ -361,13 +369,13 @@ def _check_type(setting: Declared, value: object) -> None:
     least = setting.setting.minimum
     is_texts = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
     is_whole = isinstance(value, int) and not isinstance(value, bool) and (least is None or value >= least)
+    table = f"a table of {setting.setting.content}", isinstance(value, Mapping)
     kinds: dict[object, tuple[str, bool]] = {
         str: ("text", isinstance(value, str)),
         bool: ("true or false", isinstance(value, bool)),
         Sequence[str]: ("a list of texts", is_texts),
         int: (f"a whole number of at least {least}", is_whole),
-        Mapping[str, int]: (f"a table of {setting.setting.content}", isinstance(value, Mapping)),
-        Mapping[str, Any]: (f"a table of {setting.setting.content}", isinstance(value, Mapping)),
+        **dict.fromkeys((Mapping[str, str], Mapping[str, int], Mapping[str, Any]), table),
     }
     expected, is_valid = kinds[setting.kind]
     if not is_valid:

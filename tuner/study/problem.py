@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from ranktune.solvers.clicks.judging.gains import by_searches
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.gathering import Gathering
@@ -155,18 +156,21 @@ def write_split(split: Assembled, study: Study, parent: Path) -> str:
         repeats=study.repeats,
         permutations=study.permutations if study.plan == "progressive" else None,
     )
+    vali = None if not isinstance(plan, tuple) else np.unique(np.concatenate([fold.vali for fold in plan]))
+    development = by_searches(development, vali)
+    test = None if split.test is None else by_searches(split.test)
     if study.monotone:
         development = development.constrained(study.monotone)
     if study.baseline is not None and not (study.plan == "nested" and split.name == WHOLE):
-        check_covered(study.baseline, development, plan, split.test)
-    digest = development.fingerprint + ("" if split.test is None else split.test.fingerprint)
+        check_covered(study.baseline, development, plan, test)
+    digest = development.fingerprint + ("" if test is None else test.fingerprint)
     folder = parent / folder_name(split.name, digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)
     dealt = isinstance(plan, tuple) and len(plan) > 1 and study.folds is None and study.repeats == 1
     given = as_given(split.development) if dealt and not study.strict else ()
     write_problem(development, {PLAN: plan, FRESH: fresh, GIVEN: given}, folder)
-    if split.test is not None:
-        write_queries(split.test, folder / "test", documents=True)
+    if test is not None:
+        write_queries(test, folder / "test", documents=True)
     seal(folder)
     return digest
 

@@ -42,10 +42,11 @@ def without_secrets(text: str) -> str:
 # Of a command line an allow-list, since any other word may be a secret or hold one.
 
 SHOWN = frozenset(
-    "--acquisition --also --count --data --dataset --document --drop --executor --features --figures --folds --format "
-    "--grade --group-by-time --home --host --jobs --like --metric --missing --model --name --outer --output "
-    "--permutations --plan --port --preset --qid --qrels --repeats --sampler --seed --serve --solver --test --timeout "
-    "--trees --trial-memory --trial-timeout --trials --until --vali --wait --weight --within -f -o".split()
+    "--acquisition --also --click-column --clicks --count --data --dataset --document --drop --executor --features "
+    "--figures --folds --format --grade --group-by-time --home --host --jobs --like --metric --missing --model --name "
+    "--outer --output --permutations --plan --port --preset --propensities --qid --qrels --repeats --sampler --seed "
+    "--serve --solver --test --timeout --trees --trial-memory --trial-timeout --trials --until --vali --wait --weight "
+    "--within -f -o".split()
 )
 """Options whose values are written down."""
 FLAGS = frozenset(

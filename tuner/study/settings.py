@@ -131,13 +131,48 @@ class ColumnSettings:
     ] = None
 
 
+_CLICKS = "Clicks beside grades"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClickSettings:
+    """The click log by which rankings are measured."""
+
+    clicks: Annotated[
+        Sequence[str],
+        Setting(
+            "Click log by which ips, snips and dr measure rankings, as `ranktune clicks` reads it. Repeatable.",
+            panel=_CLICKS,
+        ),
+    ] = ()
+    click_columns: Annotated[
+        Mapping[str, str],
+        Setting(
+            "ROLE=NAME of a column of the log whose name is not recognised, such as document=sku. Repeatable.",
+            python='A mapping: {"document": "sku"}.',
+            options=("--click-column",),
+            option_type=list[str],
+            panel=_CLICKS,
+            content="columns by role",
+        ),
+    ] = field(default_factory=dict)
+    propensities: Annotated[
+        str | None,
+        Setting(
+            "csv or Parquet file with the columns position and propensity: examination that is known. (default: by the "
+            "log)",
+            panel=_CLICKS,
+        ),
+    ] = None
+
+
 def given_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of the column settings in values that are given."""
     return {field.name: values[field.name] for field in declared(ColumnSettings) if values.get(field.name)}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ColumnSettings):
+class Settings(ColumnSettings, ClickSettings):
     """What is tuned on what. A study is declared by these fields."""
 
     name: Annotated[str, Setting("Name of the study. An existing study of that name is continued.")] = ""
@@ -149,7 +184,7 @@ class Settings(ColumnSettings):
         str,
         Setting(
             "What to maximise: ndcg@10, map, mrr, p@5, err@10, rbp, auc, domination, ndcg@10:letor, P_10, ..., or "
-            "module:function."
+            "module:function; with --clicks also dr, ips or snips."
         ),
     ] = "ndcg@10"
     also: Annotated[Sequence[str], Setting("A further metric to report. Repeatable.")] = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import polars
@@ -43,42 +44,62 @@ class DocumentColumns:
         return as_floats(self.values[self.row[rows[self.key]]])
 
 
-def read_documents(path: str | Path, counts: Counts) -> DocumentColumns:
-    """Return the columns of numbers and of text in a csv, Parquet or jsonl table of documents.
+@dataclass(frozen=True, eq=False)
+class DocumentTable:
+    """A table of documents, or of documents for queries: a row each, with the names of its columns of ids."""
 
-    The column of document ids, and that of queries if there is one, are recognised as in a log. Raises DataError where
-    the file cannot be read, names no documents, or has a document twice.
-    """
-    parts = list(frames(Path(path), Every(), Account()))
-    frame = polars.concat(parts, how="diagonal_relaxed") if parts else polars.DataFrame()
-    by_name = {name.lower(): name for name in reversed(frame.columns)}
-    document, query = (next((by_name[n] for n in NAMES[r] if n in by_name), None) for r in ("document", "query"))
-    if document is None:
-        raise DataError(
-            f"{path}: has no column of documents. Name it as one of {', '.join(NAMES['document'])}; its columns: "
-            f"{', '.join(frame.columns[:30])}."
+    path: str | Path
+    frame: polars.DataFrame
+    document: str
+    query: str | None
+
+    @classmethod
+    def read(cls, path: str | Path, known: Mapping[str, Sequence[str]] | None = None) -> Self:
+        """Return the table of a csv, Parquet or jsonl file.
+
+        The column of document ids, and that of queries if there is one, have the names of the log, which known has by
+        role, or are recognised as in a log. Raises DataError where the file cannot be read or names no documents.
+        """
+        parts = list(frames(Path(path), Every(), Account()))
+        frame = polars.concat(parts, how="diagonal_relaxed") if parts else polars.DataFrame()
+        by_name = {name.lower(): name for name in reversed(frame.columns)}
+        document, query = (
+            next(
+                (by_name[n.lower()] for n in (*(known or {}).get(role, ()), *NAMES[role]) if n.lower() in by_name), None
+            )
+            for role in ("document", "query")
         )
-    keys = [document] if query is None else [query, document]
-    twice = frame.filter(frame.select(polars.struct(keys).is_duplicated()).to_series())
-    if twice.height:
-        raise DataError(f"{path}: has {twice.row(0, named=True)[document]!r} twice. Give one row a document.")
-    rest = frame.drop(keys)
-    texts, numbers = {name: Names() for name in texts_in(rest)}, numbers_in(rest)
-    written = rest.select(polars.col(name).cast(polars.String).replace("", None) for name in texts)
-    names = [*numbers, *texts]
-    values = rest.select(
-        *(number_or_nan(rest, name).alias(name) for name in numbers),
-        *(codes(written[name], of_column).alias(name) for name, of_column in texts.items()),
-    ).to_numpy()
-    place = places(counts.documents, frame[document].cast(polars.String).to_list())
-    n = len(counts.documents)
-    if query is not None:
-        place = counts.pairs_at(places(counts.queries, frame[query].cast(polars.String).to_list()), place)
-        n = len(counts.firsts)
-    row = np.full(n, frame.height)
-    row[place[place >= 0]] = np.flatnonzero(place >= 0)
-    missing = np.full((1, len(names)), np.nan)
-    others = [name for name in rest.columns if name not in names]
-    known = {name: of_column.names for name, of_column in texts.items()}
-    values = np.concatenate([values.reshape(frame.height, len(names)), missing])
-    return DocumentColumns(names, "document" if query is None else "pair", row, as_floats(values), known, others)
+        if document is None:
+            raise DataError(
+                f"{path}: has no column of documents. Name it as in the log, or as one of "
+                f"{', '.join(NAMES['document'])}; its columns: {', '.join(frame.columns[:30])}."
+            )
+        return cls(path, frame, document, query)
+
+    def of(self, counts: Counts) -> DocumentColumns:
+        """Return the columns of numbers and of text. Raises DataError where a document is there twice."""
+        path, frame, document, query = self.path, self.frame, self.document, self.query
+        keys = [document] if query is None else [query, document]
+        twice = frame.filter(frame.select(polars.struct(keys).is_duplicated()).to_series())
+        if twice.height:
+            raise DataError(f"{path}: has {twice.row(0, named=True)[document]!r} twice. Give one row a document.")
+        rest = frame.drop(keys)
+        texts, numbers = {name: Names() for name in texts_in(rest)}, numbers_in(rest)
+        written = rest.select(polars.col(name).cast(polars.String).replace("", None) for name in texts)
+        names = [*numbers, *texts]
+        values = rest.select(
+            *(number_or_nan(rest, name).alias(name) for name in numbers),
+            *(codes(written[name], of_column).alias(name) for name, of_column in texts.items()),
+        ).to_numpy()
+        place = places(counts.documents, frame[document].cast(polars.String).to_list())
+        n = len(counts.documents)
+        if query is not None:
+            place = counts.pairs_at(places(counts.queries, frame[query].cast(polars.String).to_list()), place)
+            n = len(counts.firsts)
+        row = np.full(n, frame.height)
+        row[place[place >= 0]] = np.flatnonzero(place >= 0)
+        missing = np.full((1, len(names)), np.nan)
+        others = [name for name in rest.columns if name not in names]
+        known = {name: of_column.names for name, of_column in texts.items()}
+        values = np.concatenate([values.reshape(frame.height, len(names)), missing])
+        return DocumentColumns(names, "document" if query is None else "pair", row, as_floats(values), known, others)

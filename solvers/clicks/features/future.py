@@ -4,7 +4,8 @@ A column that was known before a search cannot know by what chance its documents
 document are counted in two halves of the searches, and compared with those of documents of about the same value. If
 the column was known, the deviations of the halves are independent or, since documents differ in more than one column,
 alike. If it was made of these clicks, documents of about the same value have about the same total, so that what one
-half has more than that, the other has less: the deviations are opposite.
+half has more than that, the other has less: the deviations are opposite. They also are where all documents have the
+same total, as where all are always shown. Then random numbers seem to know it too, and nothing is concluded.
 """
 
 from __future__ import annotations
@@ -54,8 +55,17 @@ class Future:
     """What happened in a log, (n,) rows in the order of time, by documents and pairs in windows."""
 
     def __init__(self, rows: Array, time: Ints) -> None:
-        self.windows = list(_windows(rows, time)) if len(rows) else []
         self.generator = np.random.default_rng(0)
+        self.windows = list(_windows(rows, time)) if len(rows) else []
+        for each in self.windows:
+            x = self.generator.random(len(each.first))
+            for what in [what for what, counts in each.counts.items() if self._seems(x, counts)]:
+                del each.counts[what]
+
+    def _seems(self, x: Floats, counts: tuple[Floats, Floats]) -> bool:
+        """Return whether random numbers seem to know what comes after them."""
+        z, share = _opposition(x, *counts, self.generator)
+        return share >= MATTERS and z < norm.ppf(MOST_BY_CHANCE)
 
     def reason(self, x: Floats, n_columns: int) -> str:
         """Return why a column, (n,), was made of later events, as the end of a sentence; empty if it was not."""

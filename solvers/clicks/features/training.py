@@ -11,7 +11,7 @@ import polars
 
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.features.categories import texts_of
-from ranktune.solvers.clicks.features.documents import DocumentColumns, read_documents
+from ranktune.solvers.clicks.features.documents import DocumentColumns, DocumentTable
 from ranktune.solvers.clicks.features.history import FEATURES, History, Known
 from ranktune.solvers.clicks.features.leaks import leaks
 from ranktune.solvers.clicks.impressions import Impressions
@@ -43,7 +43,7 @@ class Training:
         That of a fitted model of clicks.
     gap, half_life : str or float, default="1h", "7d"
         See History.
-    documents : str or Path, optional
+    documents : DocumentTable, optional
         A table of documents, or of documents for queries, whose columns become features too.
     clip : float, default=10
         The largest weight.
@@ -65,7 +65,7 @@ class Training:
     Raises
     ------
     DataError
-        The log has no times or no impressions, the table of documents cannot be read, or two columns have one name.
+        The log has no times or no impressions, a document is in the table twice, or two columns have one name.
     ParameterError
         An argument is invalid, or keep names what is no leak.
 
@@ -77,7 +77,7 @@ class Training:
     --------
     >>> log = ClickLog.open("log.csv", further=True)  # doctest: +SKIP
     >>> fitted = PositionBased().fit(Counts.of(log))  # doctest: +SKIP
-    >>> training = Training(log, fitted.examination, documents="products.csv")  # doctest: +SKIP
+    >>> training = Training(log, fitted.examination, documents=DocumentTable.read("products.csv"))  # doctest: +SKIP
     >>> training.write("training.parquet")  # tune with document_weight="document_weight"  # doctest: +SKIP
     """
 
@@ -88,14 +88,14 @@ class Training:
         *,
         gap: str | float = "1h",
         half_life: str | float = "7d",
-        documents: str | Path | None = None,
+        documents: DocumentTable | None = None,
         clip: float = 10.0,
         keep: Collection[str] = (),
     ) -> None:
         check_positive("clip", clip)
         self.history, self.examination, self.clip = History(log, gap=gap, half_life=half_life), examination, clip
         counts = self.history.counts
-        self._documents: DocumentColumns | None = None if documents is None else read_documents(documents, counts)
+        self._documents: DocumentColumns | None = None if documents is None else documents.of(counts)
         runs, table = self.history.runs, self._documents
         names = [*runs.further_names, *(table.names if table else ())]
         self._texts = {

@@ -129,8 +129,8 @@ def numbers_in(frame: polars.DataFrame) -> list[str]:
 def texts_in(frame: polars.DataFrame) -> list[str]:
     """Return the columns that hold text, and not only numbers."""
     flat = [name for name, kind in frame.schema.items() if not kind.is_nested()]
-    given = frame.select((col(name).cast(polars.String) != "").sum() for name in flat)
-    return [name for name in flat if given[name].item() and name not in numbers_in(frame)]
+    given, numbers = frame.select((col(name).cast(polars.String) != "").sum() for name in flat), numbers_in(frame)
+    return [name for name in flat if given[name].item() and name not in numbers]
 
 
 def codes(column: polars.Series, names: Names) -> polars.Series:

@@ -50,6 +50,18 @@ KINDS: Mapping[str, str] = {
 """Other names of kinds of events."""
 
 
+def named_columns(given: object) -> dict[str, str]:
+    """Return role -> column of a mapping, or of texts such as "document=sku". Raises ParameterError for others."""
+    if isinstance(given, Mapping):
+        return {str(role): str(column) for role, column in given.items()}
+    texts = [given] if isinstance(given, str) else given
+    pairs = [str(text).partition("=") for text in texts] if isinstance(texts, list | tuple) else [(str(given), "", "")]
+    bad = next((pair[0] for pair in pairs if not all(pair)), None)
+    if bad is not None:
+        raise ParameterError(f"click_columns={bad[:80]!r}: write pairs of ROLE=NAME, such as document=sku.")
+    return {role: column for role, _, column in pairs}
+
+
 def check_roles(columns: Mapping[str, str], weights: Mapping[str, float]) -> None:
     """Raise ParameterError for a column of a role that does not exist."""
     for role in columns:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypedDict
 
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ranktune.solvers.core.arrays import Array, Floats, Mask
+from ranktune.solvers.core.arrays import Array, Floats, Ints, Mask
 from ranktune.solvers.core.errors import DataError
 
 LAST_POSITION = 2**31 - 1
@@ -55,21 +56,25 @@ def _check_positions(values: Array, n_documents: int) -> None:
 
 @dataclass(frozen=True)
 class DocumentColumn:
-    """A number per document.
+    """What each document has, mostly a number.
 
     absent    the value of documents without one, where others have one
-    option    the option that names its column in tables; empty where it is no part of the data, and not digested
+    option    the option that names its column in tables; empty where none does
     what      what it is, in messages
+    shape     of what one document has, where it is more than a number
     check     raises DataError for values, (n_documents,), that it cannot have
     is_void   whether values say no more than None does
+    is_digested   whether data that differ in it are other data
     """
 
     absent: float
     option: str = ""
     what: str = ""
     dtype: DTypeLike = np.float64
+    shape: tuple[int, ...] = ()
     check: Callable[[Array, int], None] = _any_number
     is_void: Callable[[Array], bool] = lambda values: False
+    is_digested: bool = True
 
 
 COLUMNS: Mapping[str, DocumentColumn] = {
@@ -88,9 +93,19 @@ COLUMNS: Mapping[str, DocumentColumn] = {
         check=_check_positions,
         is_void=lambda values: bool((values == values[0]).all()),
     ),
-    "baseline": DocumentColumn(np.nan),
+    "baseline": DocumentColumn(np.nan, is_digested=False),
+    "clicks": DocumentColumn(np.nan, shape=(5,)),
 }
 """By the names of the fields of Queries."""
 
+
+class ByDocument(TypedDict, total=False):
+    """Some of the columns, (n_documents,) each, as fields of Queries."""
+
+    document_weights: Floats | None
+    positions: Ints | None
+    baseline: Floats | None
+
+
 DATA_COLUMNS: Mapping[str, DocumentColumn] = {name: column for name, column in COLUMNS.items() if column.option}
-"""Those that are part of the data."""
+"""Those that tables have."""

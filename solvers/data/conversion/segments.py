@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, Unpack, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -127,7 +127,7 @@ def _documents(
     if any(part.document_ids is not None for part in parts):
         named = ((part.document_ids, rows) for part, rows, _ in taken)
         ids = np.concatenate([np.full(len(rows), "") if known is None else known[rows] for known, rows in named])[back]
-    columns = joined_columns([(part, rows) for part, rows, _ in taken])
+    columns = cast(Mapping[str, Array], joined_columns([(part, rows) for part, rows, _ in taken]))
     return joined, grades, ids, {name: values[back] for name, values in columns.items()}
 
 

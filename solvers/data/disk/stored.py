@@ -15,14 +15,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from ranktune.solvers.core.arrays import Array, Features, Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS
+from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.disk.npy import Declared, GrowingArray, check_content, header_of, mapped
 from ranktune.solvers.data.disk.writer import CSR_PARTS, FORMAT, INDEX, VERSION, QueriesWriter
@@ -168,7 +168,7 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
     signs, names, encoding = about.get("monotone"), about["feature_names"], about.get("encoding")
     documents = folder / "documents.json"
     document_ids = arrays.get("documents")
-    columns: dict[str, Any] = {name: arrays[name] for name in COLUMNS if name in arrays}
+    columns = cast(ByDocument, {name: arrays[name] for name in COLUMNS if name in arrays})
     if document_ids is None and documents.exists():
         document_ids = _objects(json.loads(documents.read_text(encoding="utf-8")))
     return Queries(

@@ -49,8 +49,8 @@ def model_in(path: Path) -> TreeModel | None:
         return None
     if read.columns.computed:
         raise ModelFormatError(
-            f"{path} has splits by categories, or takes 0 for missing, which trees of RankTune do not: `ranktune "
-            f"evaluate` and --baseline read it. For other uses, train it in {read.library} without them."
+            f"{path} has splits by categories, or takes 0 for missing, which trees of RankTune do not. It can be "
+            f"evaluated, or be a baseline. For other uses, train it in {read.library} without them."
         )
     trees = joined([one_tree([], [], [], [], [read.base], []), read.trees]) if read.base else read.trees
     return TreeModel(trees, read.n_features, read.library, feature_names=read.names)

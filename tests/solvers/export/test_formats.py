@@ -190,7 +190,8 @@ def names_in(format: str, content: str) -> list[str]:
     known = re.compile(
         r"(#.*|rank-profile \w+ inherits default \{| *\}|    function x_\w*\(\) \{|        expression: [\w(),. =]+|"
         r"    constants \{|        w_\w*: -?[\d.e+-]+|    (second-phase|match-features) \{|        expression \{|"
-        r'            w_\w* \* x_\w*( \+)?|        x_\w*|    # ".*")'
+        r'            w_\w* \* x_\w*( \+)?|        x_\w*|    # ".*"|        # FILL_IN: what the feature is in your '
+        r"schema)"
     )
     assert [line for line in lines if not known.fullmatch(line)] == []
     assert len(set(words)) == len(words) == len(comments)

@@ -14,6 +14,7 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.text import Text
 
+from ranktune.dashboards.records.study import of_log
 from ranktune.dashboards.terminal.tables import FittedTable, table, titled
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import BaseRanker
@@ -42,7 +43,12 @@ _MAIN_FACTS = ("queries", "documents", "features", "grades", "sparsity", "querie
 
 
 def evaluation_table(evaluation: Json) -> RenderableType:
-    """Return an evaluation as a table, and its comparison with another ranking as a second one."""
+    """Return an evaluation as a table, with others of its comparison with another ranking and of clicks."""
+    if "clicks" in evaluation:
+        others = {name: value for name, value in evaluation.items() if name != "clicks"}
+        return Group(
+            evaluation_table(others), titled("Clicks a search, by session", _clicks_table(evaluation["clicks"]))
+        )
     what = f"{evaluation['data']}, {evaluation['queries']} queries"
     if "against" not in evaluation:
         return titled(f"{evaluation['model']} on {what}", _means_table(evaluation["metrics"]))
@@ -61,6 +67,18 @@ def _means_table(metrics: Json) -> RenderableType:
         interval = "-" if metric["mean"] is None else f"{metric['interval'][0]:.4f} to {metric['interval'][1]:.4f}"
         means.add_row(escape(name), mean, interval, str(metric["skipped"]))
     return means
+
+
+def _clicks_table(clicks: Json) -> RenderableType:
+    rows = table(("metric", "of"), ("clicks a search", "95% interval"))
+    names = {"model": "A", "against": "B", "difference": "A - B"} if "against" in clicks else {"model": "the model"}
+    for name in clicks["model"]:
+        for kind, title in names.items():
+            value, interval = clicks[kind][name].values()
+            limits = "-" if interval is None else f"{interval[0]:.4f} to {interval[1]:.4f}"
+            rows.add_row(name, title, f"{value:.4f}", limits)
+    rows.caption = of_log(clicks["log"], "dr")
+    return rows
 
 
 def _paired_table(comparisons: Json) -> RenderableType:

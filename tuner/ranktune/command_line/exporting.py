@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ranktune.arguments import ExportArguments
+from ranktune.arguments import EngineArguments, ExportArguments, ShipArguments
 from ranktune.command_line.options import Given, reading, takes_options, write_output
 from ranktune.solvers.export.formats import FORMATS
 
@@ -37,6 +37,22 @@ Examples:
   ranktune export model.json --format onnx -o model.onnx --check test.txt
   ranktune export model.json --format vespa --two-stage train.txt -o two-stage
 """
+SHIP_HELP = f"""Give an engine MODEL and the definitions of its features.
+
+The definitions come from the columns of the training table: numbers, values of categories, dates, and scores such as
+bm25(title). What you must define is counted, and marked FILL_IN. Documents of --replay are scored by a reader of what
+was exported. With --to the engine is also asked for the values of their features. If scores differ from those of
+the model, it is not shipped: in a running engine it is deleted, and the definitions stay.
+
+\b
+{_FORMATS}
+
+\b
+Examples:
+  ranktune ship model.json --format solr --name mine --replay log.csv -o out
+  ranktune ship model.json --format elasticsearch --name mine \\
+    --replay log.csv --document sku --to http://localhost:9200/products
+"""
 
 
 @takes_options(ExportArguments)
@@ -47,9 +63,29 @@ def export(given: Given) -> None:
         raise typer.BadParameter("needs --two-stage DATA.", param_hint="--window, --within, --cost")
     if wanted.two_stage is not None and wanted.check is not None:
         raise typer.BadParameter("cannot check two stages: leave it out.", param_hint="--check")
+    of_one = (wanted.definitions, wanted.engine_version, wanted.absent)
+    if wanted.two_stage is not None and of_one != (None, None, None):
+        hint = "--definitions, --engine-version, --absent"
+        raise typer.BadParameter("is of one model, not of two stages: leave it out.", param_hint=hint)
     if wanted.distil is None and wanted.trees is not None:
         raise typer.BadParameter("needs --distil DATA.", param_hint="--trees")
     print(export_file(wanted), file=sys.stderr)
+
+
+@takes_options(ShipArguments)
+def ship(given: Given) -> None:
+    """Ship the model, and print what was done."""
+    from ranktune.solvers.models.base import load_model
+    from ranktune.tuner.deployment.shipping import Target
+    from ranktune.tuner.deployment.shipping import ship as ship_model
+
+    wanted = ShipArguments(**given)
+    if wanted.output is None and wanted.to is None:
+        raise typer.BadParameter("add -o FOLDER, --to URL, or both.", param_hint="--output, --to")
+    model = load_model(wanted.model)
+    target = Target(wanted.format, wanted.model_name, wanted.store, wanted.engine_version, wanted.absent)
+    queries = _read(model, wanted.replay, wanted, graded=False)
+    print("\n".join(ship_model(model, target, queries, folder=wanted.output, to=wanted.to or "")))
 
 
 def export_file(wanted: ExportArguments) -> str:
@@ -84,14 +120,19 @@ def export_file(wanted: ExportArguments) -> str:
         model, distilled = _distilled(model, wanted, wanted.distil)
     if wanted.two_stage is not None:
         return "\n".join(filter(None, [distilled, _staged(model, wanted, wanted.two_stage)]))
-    content = export(model, name, name=wanted.model_name, store=wanted.store)
+    engine = {"engine_version": wanted.engine_version, "absent": wanted.absent}
+    content = export(model, name, name=wanted.model_name, store=wanted.store, **engine)
     lines = [f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {format.help}.", distilled]
     if wanted.check is not None:
-        checked = agreement(model, name, content, _read(model, wanted.check, wanted, graded=False))
+        checked = agreement(model, name, content, _read(model, wanted.check, wanted, graded=False), **engine)
         lines.append(
             f"Checked: by {checked.evaluator} the order is the same on {checked.same} of {checked.queries} queries; "
             f"scores differ by at most {checked.difference:.1g} of the largest."
         )
+    if wanted.definitions is not None:
+        from ranktune.tuner.deployment.shipping import write_definitions
+
+        lines += write_definitions(model, name, wanted.model_name, wanted.store, wanted.definitions)
     write_output(content, wanted.output)
     if name == "solr" and len(content) > ZOOKEEPER:
         lines.append(
@@ -121,7 +162,7 @@ def _distilled(model: Model, wanted: ExportArguments, data: str) -> tuple[Model,
     )
 
 
-def _read(model: Model, data: str, wanted: ExportArguments, *, graded: bool = True) -> Queries:
+def _read(model: Model, data: str, wanted: EngineArguments, *, graded: bool = True) -> Queries:
     """Return the queries that data names, with the features of a model; of a named data set those of training."""
     from ranktune.solvers.data.readers.formats import is_name
     from ranktune.solvers.data.sources import catalogue

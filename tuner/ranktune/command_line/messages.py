@@ -51,4 +51,4 @@ def as_options(message: str, root: Any) -> str:
         parameter = options.get(match["name"])
         return match[0] if parameter is None else f"{parameter.opts[0]} {match['key']}={match['value']}"
 
-    return _ARGUMENT.sub(as_option, _ITEM.sub(as_pair, message))
+    return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument

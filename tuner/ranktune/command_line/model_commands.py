@@ -36,6 +36,7 @@ from ranktune.command_line.options import (
     write_output,
 )
 from ranktune.solvers.data.readers.formats import help_rows
+from ranktune.tuner.study.settings import ClickSettings
 
 commands = typer.Typer()
 
@@ -117,9 +118,10 @@ def predict(
 
 
 @commands.command()
-@takes_options(DataArguments)
+@takes_options(DataArguments, ClickSettings)
 def evaluate(
     given: Given,
+    log: Given,
     *,
     model: Annotated[
         str,
@@ -140,6 +142,8 @@ def evaluate(
 
     With --against the means are compared: difference, p of a paired randomisation test, queries won and lost.
 
+    With --clicks the log estimates the clicks a search too, with intervals over its sessions.
+
     MODEL is a model.json, a model file of LightGBM (text), XGBoost (json, ubj), CatBoost (json), RankLib or ONNX, or a
     ranking: a file of scores, one a line in the order of the rows; a csv or tsv file with columns qid, docid and score;
     a TREC run, in which unranked documents come below all ranked ones; or column:NAME, a column of DATA.
@@ -150,12 +154,19 @@ def evaluate(
     if fail_unless_better and against is None:
         raise typer.BadParameter("needs --against.", param_hint="--fail-unless-better")
     find_solvers(solver)
-    measured = evaluate(confirmed(model, trust), data, metric, also=also or (), against=against, **reading(given))
+    measured = evaluate(
+        confirmed(model, trust), data, metric, also=also or (), against=against, **_given(log), **reading(given)
+    )
     evaluation = {"model": model, "data": data, **measured}
     print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))
     if fail_unless_better:
         first = next(iter(evaluation["against"]["comparisons"].values()))
         exit_unless_better(first["interval"])
+
+
+def _given(options: Given) -> Given:
+    """Return the options that are given."""
+    return {name: value for name, value in options.items() if value}
 
 
 @commands.command(help=EXPLAIN_HELP)
@@ -203,6 +214,7 @@ def explain(
 
 
 commands.command(help=exporting.HELP)(exporting.export)
+commands.command(help=exporting.SHIP_HELP)(exporting.ship)
 
 
 @commands.command("data", help=DATA_HELP)

@@ -13,7 +13,7 @@ from ranktune.solvers.clicks.features.leaks import Leak, leaks
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats
 from ranktune.studies.clicks.simulation import Users
-from tests.support.leaky_logs import HONEST, LEAKS, leaky_log
+from tests.support.leaky_logs import HONEST, LEAKS, leaky_log, rate
 
 
 def further(known: Known) -> Floats:
@@ -49,6 +49,21 @@ def test_columns_of_chance_are_named_no_more_often_than_promised() -> None:
     ]
     columns = np.column_stack(drawn)
     assert found(replace(log, further=columns, further_names=[str(k) for k in range(columns.shape[1])])) == []
+
+
+def test_where_all_documents_are_always_shown_impressions_tell_nothing_and_clicks_still_do() -> None:
+    """Four queries of 20 documents each, each in 300 searches, in any order: totals of impressions are all the same."""
+    generator, n = np.random.default_rng(2), 1200
+    query = np.tile(np.arange(4), n // 4)
+    document = np.concatenate([20 * q + generator.permutation(20) for q in query])
+    click = (generator.random(len(document)) < 0.1 + 0.3 * generator.random(80)[document]).astype(float)
+    columns = np.column_stack([generator.normal(size=80)[document], rate(document, click)])
+    log = Impressions(
+        np.repeat(query, 20), document, np.tile(np.arange(1, 21), n), click, np.repeat(np.arange(n), 20),
+        np.repeat(np.arange(n) * 60_000, 20), None, [str(k) for k in range(4)], [str(k) for k in range(80)],
+        [str(k) for k in range(n)], further=columns, further_names=("honest", "rate"),
+    )  # fmt: skip
+    assert {leak.name: leak.kind for leak in found(log)} == {"rate": "future"}
 
 
 def test_clicks_that_were_drawn_anew_are_not_known() -> None:

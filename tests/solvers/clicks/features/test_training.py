@@ -11,6 +11,7 @@ import pytest
 
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.examination import Examination
+from ranktune.solvers.clicks.features.documents import DocumentTable
 from ranktune.solvers.clicks.features.history import FEATURES, History
 from ranktune.solvers.clicks.features.training import Training
 from ranktune.solvers.clicks.position_based import PositionBased
@@ -66,7 +67,9 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     documents.write_csv(tmp_path / "documents.csv")
     log = ClickLog.open(tmp_path / "log.csv", further=True)
     fitted = PositionBased().fit(Counts.of(log))
-    training = Training(log, fitted.examination, gap="2h", documents=tmp_path / "documents.csv", keep=["ctr"])
+    training = Training(
+        log, fitted.examination, gap="2h", documents=DocumentTable.read(tmp_path / "documents.csv"), keep=["ctr"]
+    )
     assert training.feature_names == [*FEATURES, "ctr", "price", "brand", "title"]
     assert any(remark.startswith("Left out: name is the same") for remark in training.remarks)
     training.write(tmp_path / f"table.{suffix}")
@@ -92,7 +95,7 @@ def test_a_written_table_is_read_as_the_queries_in_memory(suffix: str, tmp_path:
     np.testing.assert_array_equal(prices, np.where(ids % 2, np.nan, ids / 8.0))
     by_query = documents.rename({"doc_id": "document"}).join(polars.DataFrame({"query": [0, 1]}), how="cross")
     by_query.with_columns(polars.col("price") + polars.col("query")).write_parquet(tmp_path / "pairs.parquet")
-    pairs = Training(log, fitted.examination, documents=tmp_path / "pairs.parquet", gap="2h")
+    pairs = Training(log, fitted.examination, documents=DocumentTable.read(tmp_path / "pairs.parquet"), gap="2h")
     with pytest.warns(RankTuneWarning, match="twice"):
         queries = pairs.queries()
     (known,) = pairs.history
@@ -140,6 +143,6 @@ def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     for text, message in (("name,price\na,1\n", "no column of documents"), ("doc_id,price\na,1\na,2\n", "'a' twice")):
         path.write_text(text)
         with pytest.raises(DataError, match=message):
-            Training([LOG], HALVING, documents=path)
+            Training([LOG], HALVING, documents=DocumentTable.read(path))
     with pytest.raises(ParameterError, match="written as"):
         Training([replace(LOG, further=None, further_names=())], HALVING).write("table.txt")

@@ -1,0 +1,87 @@
+"""The expected clicks of a ranking by a click log, with intervals between sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ranktune.solvers.clicks.counterfactual import Estimate, ratio
+from ranktune.solvers.clicks.counts import sums
+from ranktune.solvers.clicks.impressions import Impressions
+from ranktune.solvers.clicks.judging.gains import ClickGains, clicked
+from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.presets import CLICK_METRICS
+
+
+def values_of(
+    log: Iterable[Impressions], gains: ClickGains, queries: Queries, rankings: Sequence[Floats]
+) -> list[Mapping[str, Estimate]]:
+    """Return by metric the clicks a search that the log expects of rankings, and then of the first less each other.
+
+    The searches are those of queries that are in the data. Sessions, or users where they stand in the log's column of
+    sessions, are independent: the ratio of the sums of clicks and of searches is linearised between them.
+
+    Parameters
+    ----------
+    log : iterable of Impressions
+        The log of the gains, which is read once more.
+    gains : ClickGains
+        What it tells.
+    queries : Queries
+        The data, with ids of documents.
+    rankings : sequence of ndarray of shape (n_documents,)
+        Scores; the expectation over the orders of equal ones counts.
+
+    Returns
+    -------
+    list of dict of str to Estimate
+        One for each ranking, then one for the first less each other.
+    """
+    counts, n_pairs = gains.counts, gains.expected.shape[1]
+    query, pair = gains.places_of(queries)
+    asked = np.zeros(len(counts.queries), dtype=bool)
+    asked[query[query >= 0]] = True
+    there, of_pair = pair >= 0, counts.query[counts.firsts]
+    examined = np.stack(
+        [sums(pair[there], _examined(gains, queries, scores)[there], n_pairs) for scores in rankings]
+    )  # (n_rankings, n_pairs)
+    direct = np.stack(
+        [[sums(of_pair, expected * curve, len(asked)) for expected in gains.expected] for curve in examined]
+    )  # (n_rankings, 3, n_queries)
+    top, bottom = np.zeros((*direct.shape[:2], 0)), np.zeros(0)
+    for batch in clicked(log):
+        row = counts.rows_of(batch)
+        at, room = counts.pair[row], len(batch.sessions) - len(bottom)
+        top, bottom = np.pad(top, ((0, 0), (0, 0), (0, room))), np.pad(bottom, (0, room))
+        rest = gains.weights[:, row] * (batch.click - gains.seen[row] * gains.expected[:, at])
+        search = asked[batch.query] & (batch.position == gains.counted_at[batch.query])
+        value = examined[:, at][:, None] * rest + direct[:, :, batch.query] * search
+        np.add.at(top.transpose(2, 0, 1), batch.session, value.transpose(2, 0, 1))
+        np.add.at(bottom, batch.session, search.astype(float))
+    judging = (bottom > 0.0) | (top != 0.0).any(axis=(0, 1))
+    session, bottom = as_ints(np.arange(int(judging.sum()))), bottom[judging]
+
+    def estimates(tops: Floats) -> dict[str, Estimate]:
+        return {
+            name: ratio(as_floats(own), bottom, session, (float(clipped), np.nan, np.nan))
+            for name, own, clipped in zip(CLICK_METRICS, tops, gains.clipped, strict=True)
+        }
+
+    values = top[:, :, judging]
+    return [estimates(own) for own in (*values, *(values[0] - values[1:]))]
+
+
+def _examined(gains: ClickGains, queries: Queries, scores: Floats) -> Floats:
+    """Return the examination of the rank of each document, (n_documents,), the mean of the ranks of equal scores."""
+    of_query = queries.query_of_document
+    order = np.lexsort((-scores, of_query))
+    ranked = gains.examined(int(queries.lengths.max()))[np.arange(len(order)) - queries.starts[of_query]]
+    new = np.diff(scores[order], prepend=np.nan) != 0.0
+    new[queries.starts[:-1]] = True
+    block = as_ints(np.cumsum(new) - 1)
+    mean = sums(block, ranked, block[-1] + 1) / np.bincount(block)
+    examined = np.empty(len(order))
+    examined[order] = mean[block]
+    return examined

@@ -1,0 +1,1 @@
+"""Definitions of features for engines, from the columns of the training table."""

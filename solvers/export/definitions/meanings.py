@@ -1,0 +1,116 @@
+"""What a feature is in the documents of an engine, as far as the training table and its name tell.
+
+A category, a date and a missing value are known from the table. A name such as bm25(title) or bm25_title is a score of
+the query in a field. Every other name that can be that of a field is taken for it.
+What remains a person fills in.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ranktune.solvers.core.errors import listed
+from ranktune.solvers.data.columns.encoding import Age, Category
+from ranktune.solvers.export.source import Source
+
+FIELD, LEVEL, MISSING, AGE, TEXT, UNKNOWN = "field", "level", "missing", "age", "text", "unknown"
+FILL_IN = "FILL_IN"
+"""Stands in a definition where a person must write what the feature is."""
+NEVER_NEGATIVE = {"elasticsearch", "opensearch"}
+"""Formats of engines where a feature is the score of a query, which is never below 0."""
+
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
+_SCORE = re.compile(r"bm25(?:\(([A-Za-z_][A-Za-z0-9_.]*)\)|_([A-Za-z_][A-Za-z0-9_.]*))")
+
+_RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-9_.]+)*\)(\.[A-Za-z_][A-Za-z0-9_.]*)?")
+
+
+class Meaning(NamedTuple):
+    """What a feature is.
+
+    column    the field: of the number, the category, the date or the text
+    value     the category of a LEVEL
+    before    microseconds since 1970 until which an AGE counts
+    is_zero   whether a document without it counts as 0: if no training document lacked it
+    """
+
+    feature: str
+    kind: str
+    column: str
+    is_zero: bool
+    value: str = ""
+    before: int = 0
+
+
+def meanings_of(source: Source) -> list[Meaning]:
+    """Return what each feature of a model is, in the order of its names."""
+    encoding = source.model.encoding
+    columns = {} if encoding is None else encoding.columns
+    sources = {} if encoding is None else encoding.sources(source.names)
+    negative = _negative(source) if source.format in NEVER_NEGATIVE else set()
+    result = []
+    for k, (name, is_zero) in enumerate(zip(source.names, source.is_zero_where_missing(), strict=True)):
+        column = sources.get(name, name)
+        kind, score = columns.get(column), _SCORE.fullmatch(name)
+        if k in negative:
+            meaning = Meaning(name, UNKNOWN, name, is_zero)
+        elif kind is None and score is not None:
+            meaning = Meaning(name, TEXT, score[1] or score[2], is_zero)
+        elif source.format == "vespa" and is_rank_feature(name):
+            meaning = Meaning(name, TEXT, name, is_zero)
+        elif not _IDENTIFIER.fullmatch(column) or source.model.feature_names is None:
+            meaning = Meaning(name, UNKNOWN, name, is_zero)
+        elif isinstance(kind, Category):
+            meaning = _of_category(name, column, is_zero, source.format)
+        elif isinstance(kind, Age):
+            meaning = Meaning(name, AGE, column, is_zero, before=kind.microseconds)
+        else:
+            meaning = Meaning(name, FIELD, column, is_zero)
+        result.append(meaning)
+    return result
+
+
+def _of_category(name: str, column: str, is_zero: bool, format: str) -> Meaning:
+    """Return what a feature of a category is.
+
+    Engines would take {{ or ${ in a value for a parameter, and Vespa has no test of a text that is not there.
+    """
+    if name == f"{column}:missing":
+        return Meaning(name, UNKNOWN if format == "vespa" else MISSING, column, is_zero)
+    value = name.removeprefix(f"{column}=")
+    return Meaning(name, UNKNOWN if "{{" in value or "${" in value else LEVEL, column, is_zero, value)
+
+
+def is_rank_feature(name: str) -> bool:
+    """Return whether a name is that of a rank feature of Vespa with arguments, such as bm25(title)."""
+    return len(name) <= 1000 and _RANK_FEATURE.fullmatch(name) is not None
+
+
+def is_match(name: str) -> bool:
+    """Return whether a name says how well a text or a field matches, which is 0 where nothing does."""
+    return is_rank_feature(name) or _SCORE.fullmatch(name) is not None
+
+
+def _negative(source: Source) -> set[int]:
+    """Return the positions of the features that some split compares with a number below 0."""
+    return set() if source.trees is None else set(source.positions()[source.trees.threshold < 0.0].tolist())
+
+
+def to_fill_in(meanings: Sequence[Meaning]) -> list[str]:
+    """Return the features that a person must define."""
+    return [meaning.feature for meaning in meanings if meaning.kind == UNKNOWN]
+
+
+def summary(meanings: Sequence[Meaning]) -> list[str]:
+    """Return lines on how the features were defined, and what a person must do."""
+    kinds = [meaning.kind for meaning in meanings]
+    tabled = sum(kind in (LEVEL, MISSING, AGE) for kind in kinds)
+    lines = [
+        f"Definitions of {len(kinds)} features: {tabled} by the columns of the table, {kinds.count(TEXT)} by",
+        f"scores of text, {kinds.count(FIELD)} taken for fields of that name, {kinds.count(UNKNOWN)} to fill in.",
+    ]
+    if UNKNOWN in kinds:
+        lines.append(f"Write what these are at {FILL_IN}: {listed(to_fill_in(meanings))}.")
+    return lines

@@ -1,0 +1,55 @@
+"""Scores by a model of Solr's model store.
+
+Source: Solr's guide (learning to rank) and its documentation of LinearModel and MultipleAdditiveTreesModel; pull
+request 1257 of apache/solr for what is missing. Numbers are in single precision. A document goes left where its value
+is at most the threshold plus 1e-6. With "isNullSameAsZero": "false" a NaN goes where "missing" says, otherwise an
+absent feature is 0.
+"""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.export.absent import ZERO
+from ranktune.solvers.export.readers.trees import Columns, Leaf, Score, Split, check_that, single, sum_of, weighted
+
+_SLACK = np.float32(1e-6)
+_PACKAGE = "org.apache.solr.ltr.model."
+
+
+def read_solr(text: str, absent: str) -> Score:
+    """Return what scores documents by a model; absent says what they are for what a document lacks."""
+    model: Json = json.loads(text)
+    params, names = model["params"], [feature["name"] for feature in model["features"]]
+    check_that(bool(model["name"] and model["store"]), "solr", "it needs a name and a store")
+    check_that(0 < len(names) == len(set(names)), "solr", "its features have distinct names, at least one")
+    if model["class"] == f"{_PACKAGE}LinearModel":
+        check_that(params["weights"].keys() == set(names), "solr", "each feature has a weight")
+        weights = {name: single(params["weights"][name]) for name in names}
+        return lambda columns, n: weighted(weights, columns, n)
+    check_that(model["class"] == f"{_PACKAGE}MultipleAdditiveTreesModel", "solr", "its class is not known")
+    is_zero = absent == ZERO or str(params.get("isNullSameAsZero", "true")) == "true"
+    trees = [(single(tree["weight"]), _node(tree["root"], set(names))) for tree in params["trees"]]
+
+    def score(columns: Columns, n: int) -> Floats:
+        return sum_of(trees, {k: np.nan_to_num(x) if is_zero else x for k, x in columns.items()}, n)
+
+    return score
+
+
+def _node(node: Json, names: set[str]) -> Leaf | Split:
+    if "feature" not in node:
+        check_that("left" not in node and "right" not in node, "solr", "a leaf has no branches")
+        return Leaf(single(node.get("value", 0.0)))
+    check_that(node["feature"] in names, "solr", f"the feature {node['feature']!r} of a tree is none of the model")
+    check_that({"threshold", "left", "right"} <= node.keys(), "solr", "a split has a threshold and two branches")
+    threshold, side = single(node["threshold"]) + _SLACK, node.get("missing") == "left"
+    return Split(
+        node["feature"],
+        lambda x: np.where(np.isnan(x), side, x <= threshold),
+        _node(node["left"], names),
+        _node(node["right"], names),
+    )

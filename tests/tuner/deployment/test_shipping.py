@@ -1,0 +1,183 @@
+"""A model and the definitions of its features in a folder, and in engines that compute the features by them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.export.definitions.files import WRITERS
+from ranktune.solvers.export.formats import export
+from ranktune.solvers.export.source import source_of
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.tree_model import TreeModel
+from ranktune.solvers.registry import make
+from ranktune.tuner.deployment import shipping
+from ranktune.tuner.deployment.shipping import Target, ship
+from tests.support.commands import ranktune
+from tests.support.engine_server import running
+from tests.support.export_samples import NAMES, trees
+
+ENGINES = {"solr": "/solr/products", "elasticsearch": "/products", "opensearch": "/products"}
+engines = pytest.mark.parametrize("format", ENGINES)
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Model, Queries, dict[str, dict[str, Any]]]:
+    """A table with a category, a date, a number that is missing now and then, and a score; its model; its documents."""
+    generator, n = np.random.default_rng(0), 400
+    table = pl.DataFrame(
+        {
+            "search": [f"it's mug {k // 10}" for k in range(n)],
+            "sku": [f"p{k}" for k in range(n)],
+            "brand": generator.choice(["Alder", "Elm, & Co", "Birch=2"], n).tolist(),
+            "price": np.round(generator.uniform(1, 90, n), 2).tolist(),
+            "rating": [None if x < 2.0 else x for x in np.round(generator.uniform(1, 5, n), 1).tolist()],
+            "listed_on": [f"2026-0{1 + k % 9}-{10 + k % 19}" for k in range(n)],
+            "bm25_title": [0.0 if x < 1.0 else x for x in np.round(generator.uniform(0, 9, n), 3).tolist()],
+        }
+    )
+    rating, age = table["rating"].fill_null(0.0).to_numpy(), np.arange(n) % 9
+    utility = (table["brand"] == "Birch=2").to_numpy() * 2 + rating + 0.4 * age + 0.3 * table["bm25_title"].to_numpy()
+    table = table.with_columns(grade=pl.Series(np.digitize(utility, np.quantile(utility, [0.5, 0.8]))))
+    path = tmp_path_factory.mktemp("shop") / "shop.csv"
+    table.write_csv(path)
+    queries = catalogue.read(str(path), qid="search", grade="grade", document="sku")
+    fitted = make("LambdaMART", {"trees": 20, "min_documents": 5}, 0).fit(queries)
+    model = fitted.as_model(feature_names=queries.feature_names, encoding=queries.encoding)
+    return path, model, queries, {row["sku"]: row | {"title": row["bm25_title"]} for row in table.iter_rows(named=True)}
+
+
+@engines
+def test_an_engine_computes_the_features_of_the_table_by_the_definitions(format: str, shop: Any) -> None:
+    _, model, queries, documents = shop
+    known = {sku: documents[sku] for sku in list(documents)[30:]}  # the first queries are of documents that are gone
+    with running(known) as server:
+        url = server.url.replace("//", "//me:se%40cret@") + ENGINES[format]
+        said = ship(model, Target(format, "mine"), queries, to=url)
+        assert (
+            list(server.models) == ["mine"] and "Replayed 370 of 400 documents by the values of the index" in said[-1]
+        )
+        assert {authorization for _, _, authorization in server.asked} == {"Basic bWU6c2VAY3JldA=="}
+        by_column = sum(any(sign in name for sign in "=:") for name in source_of(model, format, "x", "x").names)
+        assert by_column >= 3 and f"features: {by_column} by the columns of the table" in said[1]
+        if format != "solr":
+            with pytest.raises(ParameterError, match=r"answered 400: .*\[mine\] already exists") as caught:
+                ship(model, Target(format, "mine"), queries, to=url)
+            assert "cret" not in str(caught.value) and list(server.models) == ["mine"]
+
+
+@engines
+@pytest.mark.parametrize("field", ["brand", "listed_on", "rating"])
+def test_an_index_with_other_values_is_refused_and_the_model_deleted(format: str, field: str, shop: Any) -> None:
+    _, model, queries, documents = shop
+    other = {"brand": "Elm", "listed_on": None, "rating": 5.0}[field]
+    with running({sku: row | {field: other} for sku, row in documents.items()}) as server:
+        with pytest.raises(DataError, match=f"more than 0.001, so that the model was deleted.*differs: {field}"):
+            ship(model, Target(format), queries, to=server.url + ENGINES[format])
+        assert server.models == {} and server.features
+    with running({}) as server:
+        with pytest.raises(DataError, match="the index has none of the documents"):
+            ship(model, Target(format), queries, to=server.url + ENGINES[format])
+        with pytest.raises(DataError, match="Name the column by document="):
+            ship(model, Target(format), replace(queries, document_ids=None), to=server.url + ENGINES[format])
+        assert server.models == {}
+    with pytest.raises(ParameterError, match="Is the engine running there"):
+        ship(model, Target(format), queries, to=server.url + ENGINES[format])
+
+
+def spoiled(content: str) -> str:
+    """The content with another value in a leaf."""
+    at = max(content.rfind('"value"'), content.rfind("leaf"), content.rfind("threshold"))
+    return content[:at] + content[at:].replace("0.", "7.", 1)
+
+
+@engines
+def test_scores_that_differ_are_refused_before_anything_is_written(
+    format: str, shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, model, queries, _ = shop
+    monkeypatch.setattr(shipping, "export", lambda *args, **options: spoiled(str(export(*args, **options))))
+    with running({}) as server:
+        with pytest.raises(DataError, match=r"more than 1e-05, so nothing was shipped"):
+            ship(model, Target(format), queries, folder=tmp_path / "shipped", to=server.url + ENGINES[format])
+        assert server.asked == [] and not (tmp_path / "shipped").exists()
+
+
+def test_definitions_mend_what_a_version_does_with_absent_features(shop: Any) -> None:
+    """OpenSearch 3.5 sends NaN right: that harms only what training documents lacked, since the others have a value."""
+    _, model, queries, documents = shop
+    with pytest.warns(RankTuneWarning, match=r"opensearch 3\.5 .* the model does not for rating\. "), running({}):
+        with pytest.raises(DataError, match="nothing was shipped"):
+            ship(model, Target("opensearch", engine_version="3.5"), queries, to="http://127.0.0.1:1/products")
+    whole = queries.with_features(np.nan_to_num(queries.features))
+    complete = replace(whole, has_missing=False)
+    fitted = make("LambdaMART", {"trees": 5, "min_documents": 5}, 0).fit(complete)
+    plain = fitted.as_model(feature_names=queries.feature_names, encoding=queries.encoding)
+    full = {sku: row | {"rating": row["rating"] or 0.0} for sku, row in documents.items()}
+    with running(full) as server:
+        target = Target("opensearch", engine_version="3.5")
+        assert "400 of 400" in ship(plain, target, queries, to=f"{server.url}/products")[-1]
+
+
+@engines
+def test_what_a_person_must_define_is_marked_counted_and_kept_from_an_engine(format: str, tmp_path: Path) -> None:
+    queries = Queries.from_arrays(np.eye(5), np.zeros(5), qid=[1] * 5, feature_names=NAMES)
+    said = "\n".join(ship(trees(), Target(format), queries, folder=tmp_path))
+    files = sorted(path.name for path in tmp_path.iterdir())
+    assert files == sorted(["model.json", *WRITERS[format]])
+    negative = format != "solr"  # bm25(title) has a split below 0, and scores of queries have none
+    assert (f"{3 + negative} to fill in" in said and "'say \"so\"'" in said) or 'say "so"' in said
+    for name in WRITERS[format]:
+        assert (tmp_path / name).read_text().count("FILL_IN") == 3 + negative
+    with pytest.raises(ParameterError, match="must be defined by you"):
+        ship(trees(), Target(format), queries, to="http://127.0.0.1:1/solr/x")
+
+
+def test_every_format_that_can_be_scored_goes_into_a_folder(tmp_path: Path) -> None:
+    queries = Queries.from_arrays(np.eye(5), np.zeros(5), qid=[1] * 5, feature_names=NAMES)
+    model = trees()
+    assert isinstance(model, TreeModel)
+    for format in ("vespa", "ranklib", "lightgbm", "python"):
+        ship(model, Target(format), queries, folder=tmp_path / format)
+        assert [path.name for path in (tmp_path / format).iterdir()] == [shipping.MODEL_FILES[format]]
+    assert "# FILL_IN: what the feature is" in (tmp_path / "vespa" / "rank-profile.sd").read_text()
+    for format, url, message in (
+        ("vespa", "http://127.0.0.1:1/x", "has no interface that models are created by"),
+        ("solr", "http://127.0.0.1:1", r"to= must be http://HOST:8983/solr/COLLECTION"),
+        ("pmml", "", "nothing here can score pmml"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            ship(model, Target(format), queries, folder=tmp_path, to=url)
+
+
+def test_the_code_for_eland_has_the_queries_of_the_feature_set(shop: Any, tmp_path: Path) -> None:
+    _, model, queries, _ = shop
+    ship(model, Target("elasticsearch"), queries, folder=tmp_path)
+    code = (tmp_path / "ltr_model_config.py").read_text()
+    made: dict[str, Any] = {"LTRModelConfig": dict, "QueryFeatureExtractor": dict}
+    exec(code.replace("from eland", "# from eland"), made)
+    expected = json.loads((tmp_path / "featureset.json").read_text())["featureset"]["features"]
+    assert [(f["feature_name"], f["query"]) for f in made["ltr_model_config"]["feature_extractors"]] == [
+        (f["name"], f["template"]) for f in expected
+    ]
+
+
+def test_the_command(shop: Any, tmp_path: Path) -> None:
+    path, model, _, documents = shop
+    model.save(tmp_path / "model.json")
+    given = ("ship", "model.json", "-f", "elasticsearch", "--replay", str(path), "--name", "mine")
+    with running(documents) as server:
+        done = ranktune(*given, "--to", f"{server.url}/products", "-o", "shipped", cwd=tmp_path)
+        assert list(server.models) == ["mine"]
+    assert "Replayed 400 of 400 documents by the values of the index" in done.stdout
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    assert "add -o FOLDER, --to URL, or both" in ranktune(*given, cwd=tmp_path, check=2).stderr

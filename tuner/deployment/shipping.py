@@ -1,0 +1,200 @@
+"""A model and the definitions of its features for an engine in one step, after a replay of logged queries.
+
+The documents of the replay are scored by a reader of what was exported. In a running engine they are also looked up,
+and the model scores the values of features that the engine has for them. Scores that differ refuse the model.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Mask, Matrix, dense
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export.absent import arrival, warn_of_absent
+from ranktune.solvers.export.check import agreement, check_evaluator
+from ranktune.solvers.export.definitions.files import definition_files
+from ranktune.solvers.export.definitions.meanings import meanings_of, summary, to_fill_in
+from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.export.source import Source, source_of
+from ranktune.solvers.models.base import Model
+from ranktune.tuner.deployment.engines import Engine, engine_of
+from ranktune.tuner.deployment.stage_files import write_files
+
+REPLAYED = 100
+"""Queries of a replay."""
+PRECISION = 1e-5
+"""The largest difference of the scores of a reader and of the model, as a part of the largest score."""
+DRIFT = 1e-3
+"""That of scores by the values of an index, where texts and dates may have changed since they were logged."""
+MODEL_FILES: Mapping[str, str] = {
+    "vespa": "rank-profile.sd",
+    "onnx": "model.onnx",
+    "python": "model.py",
+    "ranklib": "model.txt",
+    "lightgbm": "model.txt",
+}
+"""Format -> the file of a model; otherwise model.json."""
+SINGLE = {"solr", "elasticsearch", "opensearch", "ranklib", "onnx"}
+"""Formats of systems whose features are in single precision: a document on a threshold may go another way there."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """The options of `ranktune.solvers.export.export`: what the model is called where, and in which version."""
+
+    format: str
+    name: str = "ranktune"
+    store: str = "_DEFAULT_"
+    engine_version: str | None = None
+    absent: str | None = None
+
+
+def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None = None, to: str = "") -> list[str]:
+    """Write a model and its definitions into a folder, create them in a running engine, or both.
+
+    Parameters
+    ----------
+    model : Model
+        The model.
+    target : Target
+        The engine.
+    queries : Queries
+        Logged queries, of which the first REPLAYED are scored. For a running engine they have the ids of its documents.
+    folder : Path, optional
+        A folder for the files.
+    to : str, optional
+        The address of a running engine, with its index.
+
+    Returns
+    -------
+    list of str
+        Lines on what was done, and what a person must do.
+
+    Raises
+    ------
+    ParameterError
+        The format has no reader or cannot express the model, a definition is to be filled in, or the engine refused.
+    DataError
+        The scores of the replay differ from those of the model.
+    """
+    FORMATS.find(target.format)
+    check_evaluator(target.format)
+    source = source_of(model, target.format, target.name, target.store)
+    engine = engine_of(target.format, to, target.name, target.store) if to else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RankTuneWarning)  # definitions mend some of what it warns of
+        content = export(model, **vars(target))
+    arrives = arrival(source, target.engine_version, target.absent)
+    meanings = meanings_of(source)
+    definitions = definition_files(source, meanings)
+    warn_of_absent(source, target.engine_version, arrives.absent, defined=bool(definitions))
+    part = _as_in_engine(source, queries.select(np.arange(min(REPLAYED, queries.n_queries))), bool(definitions))
+    lines = [_replayed(model, target, content, part)]
+    files = {MODEL_FILES.get(target.format, "model.json"): content, **definitions}
+    if definitions or target.format == "vespa":
+        lines += summary(meanings)
+    if engine is not None:
+        if to_fill_in(meanings):
+            raise ParameterError(f"{listed(to_fill_in(meanings))} must be defined by you: write into a folder.")
+        engine.create({file: str(text) for file, text in files.items()})
+        lines.append(_replayed_in(engine, source, part))
+    if folder is not None:
+        write_files(folder, files)
+        lines.append(f"Written into {folder}: {', '.join(files)}")
+    return lines
+
+
+def write_definitions(model: Model, format: str, name: str, store: str, folder: Path) -> list[str]:
+    """Write the definitions of a model's features into a folder; return lines on them.
+
+    Raises ParameterError for a format without definitions of its own.
+    """
+    source = source_of(model, format, name, store)
+    meanings = meanings_of(source)
+    files = definition_files(source, meanings)
+    if not files:
+        raise ParameterError(f"{format} has no definitions beside the model: leave definitions= out.")
+    write_files(folder, files)
+    return [*summary(meanings), f"Written into {folder}: {', '.join(files)}"]
+
+
+def _as_in_engine(source: Source, queries: Queries, defined: bool) -> Queries:
+    """Return queries with the values that the engine has for the features of the model: in its precision.
+
+    defined: features that no training document lacked are 0 in documents without them, by their definitions.
+    """
+    queries = replace(source.model.arranged(queries), rows=None)
+    X = dense(queries.features).astype(np.float32 if source.format in SINGLE else np.float64)
+    if defined:
+        always = source.columns[source.is_zero_where_missing()]
+        X[:, always] = np.nan_to_num(X[:, always])
+    return queries.with_features(X)
+
+
+def _replayed(model: Model, target: Target, content: str | bytes, queries: Queries) -> str:
+    """Return what a reader of the export makes of queries. Raises DataError where scores differ."""
+    checked = agreement(model, target.format, content, queries, target.engine_version, target.absent)
+    said = (
+        f"Replayed {queries.n_documents} documents of {queries.n_queries} queries by {checked.evaluator}:\n"
+        f"scores differ by at most {checked.difference:.1g} of the largest."
+    )
+    if not checked.difference <= PRECISION:
+        raise DataError(
+            f"{said} That is more than {PRECISION:g}, so nothing was shipped. A feature that a document lacks is "
+            "something else to the engine than it was in training: see the warning, and engine_version=."
+        )
+    return said
+
+
+def _replayed_in(engine: Engine, source: Source, queries: Queries) -> str:
+    """Return what the model makes of the values in an index.
+
+    Deletes the model in the engine where that fails; raises DataError where scores differ.
+    """
+    try:
+        found, theirs, ours = _values(engine, source, queries)
+        before, after = (source.model.predict(queries.with_features(X))[found] for X in (ours, theirs))
+        difference = float(np.abs(after - before).max() / (np.abs(before).max() or 1.0))
+        if not difference <= DRIFT:
+            used = source.columns
+            alike = np.isclose(theirs[found][:, used], ours[found][:, used], DRIFT, 1e-6, equal_nan=True)
+            most = np.argsort(alike.mean(axis=0), kind="stable")[:3]
+            names = listed(source.names[k] for k in most if not alike[:, k].all())
+            raise DataError(
+                f"by the values of the index the scores of the replay differ by {difference:.2g} of the largest, more "
+                f"than {DRIFT:g}, so that the model was deleted there. See the definitions of what differs: {names}."
+            )
+    except BaseException:
+        engine.delete()
+        raise
+    return (
+        f"Replayed {found.sum()} of {len(found)} documents by the values of the index:\n"
+        f"scores differ by at most {difference:.1g} of the largest."
+    )
+
+
+def _values(engine: Engine, source: Source, queries: Queries) -> tuple[Mask, Matrix, Matrix]:
+    """Return which documents the index has, (n,), and their features in it and in queries, in single precision.
+
+    Raises DataError where documents have no ids, or the index has none of them.
+    """
+    if queries.document_ids is None:
+        raise DataError("documents are looked up by their ids, and these have none. Name the column by document=.")
+    ours = dense(queries.features).astype(np.float32)
+    theirs, found = ours.copy(), np.zeros(len(ours), dtype=np.bool_)
+    ids = [str(document) for document in queries.document_ids.tolist()]
+    for query, first, last in zip(queries.query_ids.tolist(), queries.starts[:-1], queries.starts[1:], strict=True):
+        known = engine.values(str(query), ids[first:last], source.names)
+        for row in range(first, last):
+            if ids[row] in known:
+                found[row] = True
+                theirs[row, source.columns] = [known[ids[row]].get(name, np.nan) for name in source.names]
+    if not found.any():
+        raise DataError("the index has none of the documents of the replay. Their ids must be those of the index.")
+    return found, theirs, ours
