@@ -121,7 +121,7 @@ function styled(plot, narrow) {
   const layout = { height: 380, uirevision: "kept", ...structuredClone(figure.layout), template: template(narrow) };
   for (const name of narrow ? ["xaxis", "yaxis"] : []) {
     const title = layout[name]?.title;
-    const most = (name === "xaxis" ? plot.clientWidth - 60 : layout.height - 90) / 7.5; // characters
+    const most = name === "xaxis" ? plot.clientWidth / 14 : (layout.height - 90) / 7.5; // characters, beside labels of the other axis
     if (title?.text) title.text = title.text.split(" ").reduce((lines, word) => (lines.split("<br>").pop().length + word.length < most ? `${lines} ${word}` : `${lines}<br>${word}`));
   }
   const named = figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
