@@ -69,7 +69,9 @@ def _runner_up(result: JsonView) -> str:
         if difference is None
         else f" {difference:+.4f} {interval(row.get('difference_interval'))} against the chosen"
     )
-    ends = {ALIKE: "not significantly different", BETTER: "better on the test queries"}.get(verdict_of, verdict_of)
+    ends = {ALIKE: "not significantly different (Holm, 0.05)", BETTER: "better on the test queries"}.get(
+        verdict_of, verdict_of
+    )
     return _scored(row, row["solver"]) + (f"{compared}: {ends}." if compared and ends else "")
 
 

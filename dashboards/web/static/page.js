@@ -23,14 +23,14 @@ function el(tag, attributes = {}, ...children) {
 
 const clipped = (text, most = 240) => (text.length > most ? `${text.slice(0, most)}…` : text);
 
-function shown(value) {
+function shown(value, most = 240) {
   if (value === null || value === undefined || value === "") return "–";
   if (typeof value === "number") {
     if (Number.isInteger(value)) return String(value);
     const size = Math.abs(value);
     return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(5))) : value.toExponential(2);
   }
-  return clipped(typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
+  return clipped(typeof value === "boolean" ? (value ? "yes" : "no") : String(value), most);
 }
 
 // ---- theme
@@ -244,7 +244,7 @@ class Rows {
       "aria-sort": this.sort === k ? (this.down ? "descending" : "ascending") : null,
     }, el("button", { type: "button", "data-column": k, onclick: () => this.by(k) }, clipped(name, 60))));
     const body = some.map((row) => el("tr", { class: this.panel.key.startsWith("leaderboard") && row === this.panel.table.rows[0] ? "first" : null },
-      ...kept.map((k) => [row[k], k]).map(([cell, k]) => el("td", { class: (this.numeric[k] ? "number" : this.wide[k] ? "long" : "short") + minor(k), title: this.wide[k] ? cell : null }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell))))));
+      ...kept.map((k) => [row[k], k]).map(([cell, k]) => el("td", { class: (this.numeric[k] ? "number" : this.wide[k] ? "long" : "short") + minor(k), title: this.wide[k] ? cell : null }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell, this.panel.key === "summary" ? 2000 : 240))))));
     const table = el("table", {}, el("caption", { class: "hidden" }, clipped(this.panel.title)), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body));
     const more = rows.length > some.length
       ? el("button", { type: "button", onclick: () => { this.most += 200; this.draw(); } }, `Show ${Math.min(200, rows.length - some.length)} more`)

@@ -197,6 +197,7 @@ def test_the_conclusion_and_the_shown_view_are_printed_in_light_colours(browser:
         "[...document.querySelectorAll('.plot')].every((plot) => !plot.checkVisibility() || plot.querySelector('svg'))"
     )
     assert page.locator(".printed > h2").all_inner_texts() == ["Overview", "Queries"]
+    assert "…" not in page.get_by_test_id("panel-summary").inner_text()  # nothing of it is cut
     page.emulate_media(media="print")
     box = page.get_by_test_id("panel-summary").bounding_box()
     assert box is not None and box["y"] + box["height"] < 900  # the first page, on which nothing else is
