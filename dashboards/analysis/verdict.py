@@ -10,7 +10,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.tuner.selection.results import ALIKE, BASELINE, BETTER, gain_sentence
 
-CHOSEN, RUNNER_UP, WHY, GAIN, EXPECTED, WATCH = "chosen", "runner-up", "why", "gain", "expected", "watch"
+_ENDS = {ALIKE: "not significantly different (Holm, 0.05)", BETTER: "better on the test queries"}
 
 
 def verdict(data: StudyData) -> list[tuple[str, str]]:
@@ -20,12 +20,12 @@ def verdict(data: StudyData) -> list[tuple[str, str]]:
         return []
     estimate, limits = result.get("estimate"), interval(result.get("estimate_interval"))
     rows = [
-        (CHOSEN, _scored(result["best"], chosen_name(result))),
-        (RUNNER_UP, _runner_up(result)),
-        (WHY, _why(result)),
-        (GAIN, _gain(result)),
-        (EXPECTED, f"{data.metric} {estimate:.4f} {limits} on new queries, by validation." if estimate else ""),
-        (WATCH, " ".join(filter(None, [data.damage, *_watch(result)])) or "Nothing."),
+        ("chosen", _scored(result["best"], chosen_name(result))),
+        ("runner-up", _runner_up(result)),
+        ("why", _why(result)),
+        ("gain", _gain(result)),
+        ("expected", f"{data.metric} {estimate:.4f} {limits} on new queries, by validation." if estimate else ""),
+        ("watch", " ".join(filter(None, [data.damage, *_watch(result)])) or "Nothing."),
     ]
     return [(what, text) for what, text in rows if text]
 
@@ -63,16 +63,11 @@ def _runner_up(result: JsonView) -> str:
     if not rivals:
         return "There was no other model."
     row = rivals[0]
-    difference, verdict_of = row.get("difference"), str(row.get("verdict") or "")
-    compared = (
-        ""
-        if difference is None
-        else f" {difference:+.4f} {interval(row.get('difference_interval'))} against the chosen"
-    )
-    ends = {ALIKE: "not significantly different (Holm, 0.05)", BETTER: "better on the test queries"}.get(
-        verdict_of, verdict_of
-    )
-    return _scored(row, row["solver"]) + (f"{compared}: {ends}." if compared and ends else "")
+    scored, difference, found = _scored(row, row["solver"]), row.get("difference"), str(row.get("verdict"))
+    if difference is None:
+        return scored
+    limits, ends = interval(row.get("difference_interval")), _ENDS.get(found, found)
+    return f"{scored} {difference:+.4f} {limits} against the chosen: {ends}."
 
 
 def _why(result: JsonView) -> str:
