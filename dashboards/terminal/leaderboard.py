@@ -55,9 +55,13 @@ def leaderboard_table(result: JsonView) -> FittedTable:
         if all(row.get(name) is None for row in rows):
             del right[name]
     optional = tuple(name for name in OPTIONAL if name in right)
-    marks = [("" if row.get("is_served", True) else UNSERVED) + WHOLE * row.get("needs_queries", False) for row in rows]
-    names = [escape(row["solver"]) + mark for row, mark in zip(rows, marks, strict=True)]
+    names = [escape(row["solver"]) + marks(row) for row in rows]
     return FittedTable({"solver": names}, right, optional, bold_first=True)
+
+
+def marks(row: JsonView) -> str:
+    """Return the marks of a row: that a system cannot load its model, and that it compares documents of a query."""
+    return ("" if row.get("is_served", True) else UNSERVED) + WHOLE * bool(row.get("needs_queries", False))
 
 
 def _beside(result: JsonView) -> dict[str, list[str]]:

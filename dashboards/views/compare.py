@@ -9,6 +9,7 @@ import numpy as np
 
 from ranktune.dashboards.analysis.paired_studies import PairedRows, paired_rows
 from ranktune.dashboards.analysis.tuning_value import best_by_number, best_so_far_figure, mean_of_splits
+from ranktune.dashboards.analysis.verdict import verdict
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, joined
 from ranktune.dashboards.figures.plotly import distinct
@@ -21,11 +22,28 @@ NO_CURVE = np.full(0, np.nan)
 
 
 def panels(*studies: StudyData) -> list[Panel]:
-    """Return the settings that differ, the best so far, and the leaderboards of two and more studies."""
+    """Return conclusions, settings that differ, the best so far, and the leaderboards of two and more studies."""
     names = distinct([study.name for study in studies])
     boards = (_leaderboard(f"leaderboard-{k}", study) for k, study in enumerate(studies, 1))
     paired = paired_rows(studies, names)
-    return [_chosen(paired, names), _settings(studies, names), _race(studies, names), *boards, _pairs(paired)]
+    return [
+        _in_short(studies, names),
+        _chosen(paired, names),
+        _settings(studies, names),
+        _race(studies, names),
+        *boards,
+        _pairs(paired),
+    ]
+
+
+def _in_short(studies: Sequence[StudyData], names: Sequence[str]) -> Panel:
+    """Return the conclusions of the studies beside each other."""
+    found = [dict(verdict(study)) for study in studies]
+    rows: list[list[Cell]] = [["state", *(study.state for study in studies)]]
+    rows += [
+        [what, *(each.get(what) for each in found)] for what in dict.fromkeys(what for each in found for what in each)
+    ]
+    return Panel("summary", "In short", Table(("what", *names), rows))
 
 
 def _chosen(paired: PairedRows | str, names: Sequence[str]) -> Panel:

@@ -6,20 +6,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ranktune.dashboards.analysis import tuning_value
+from ranktune.dashboards.analysis.verdict import chosen_name, interval, verdict
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.choice import chosen_because
 from ranktune.dashboards.records.study import StudyData, clicks_and_judgments, duration
 from ranktune.dashboards.records.trial import best_of, counts
+from ranktune.dashboards.terminal.leaderboard import marks
 from ranktune.dashboards.views import delivered
 from ranktune.solvers.core.arrays import JsonView
+from ranktune.solvers.core.errors import listed
 from ranktune.tuner.selection.results import ALIKE, BASELINE, WORSE, gain_sentence
 from ranktune.tuner.study.declaration import Study
 
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the conclusion, the leaderboard, the value of tuning, and the settings."""
-    shown = [_conclusion(data), _leaderboard(data), tuning_value.panel(data)]
+    shown = [_conclusion(data), *_summary(data), _leaderboard(data), tuning_value.panel(data)]
     if data.result is not None and data.result.get("folds"):
         shown.append(_folds(data.result))
     if any(trial.error for trial in data.trials) or (data.result is not None and data.result["failures"]):
@@ -43,9 +46,9 @@ def _conclusion(data: StudyData) -> Panel:
             rows += _gain_rows(result["gain"])
         if result.get("estimate") is not None:
             rows.append((f"expected {data.metric}, corrected for selection", result["estimate"]))
-            rows.append(("its 95 % interval", _interval(result.get("estimate_interval"))))
+            rows.append(("its 95 % interval", interval(result.get("estimate_interval"))))
         if result.get("expected_on_test_interval") is not None:
-            limits = _interval(result["expected_on_test_interval"])
+            limits = interval(result["expected_on_test_interval"])
             rows.append((f"95 % interval of {data.metric} on so few test queries", limits))
         for name, label in (result.get("alternatives") or {}).items():
             rows.append(("best trade-off" if name == "knee" else f"{name} without a significant difference", label))
@@ -54,13 +57,19 @@ def _conclusion(data: StudyData) -> Panel:
     return Panel("conclusion", "Conclusion", Table(("what", "value"), rows), None, note)
 
 
+def _summary(data: StudyData) -> list[Panel]:
+    """Return what is printed as the first page; nothing while the study is not finished."""
+    table = Table(("what", "answer"), verdict(data))
+    return [Panel("summary", "In short", table)] if table.rows else []
+
+
 def _gain_rows(gain: JsonView) -> list[tuple[str, Cell]]:
     """Return the rows of the comparison with the baseline."""
     counts = f"{gain['wins']} better, {gain['ties']} equal, {gain['losses']} worse"
     return [
         ("baseline", gain["baseline"]),
         (f"gain over the baseline ({gain['part']})", gain["difference"]),
-        ("its 95 % interval", None if gain["difference"] is None else _interval(gain["interval"])),
+        ("its 95 % interval", None if gain["difference"] is None else interval(gain["interval"])),
         ("p of a paired randomisation test", gain["p_randomisation"]),
         ("queries", counts),
     ]
@@ -95,17 +104,15 @@ def sentences(result: JsonView) -> str:
     test = best["test_metrics"].get(metric)
     values = "there are no test queries"
     if test is not None:
-        values = f"{metric} is {test:.4f} {_interval(best.get('test_interval'))} on test queries"
+        values = f"{metric} is {test:.4f} {interval(best.get('test_interval'))} on test queries"
     if result.get("estimate") is not None:
         values += (
-            f", and {result['estimate']:.4f} {_interval(result.get('estimate_interval'))} by validation, "
+            f", and {result['estimate']:.4f} {interval(result.get('estimate_interval'))} by validation, "
             "corrected for selection"
         )
-    chosen = str(best["solver"])
-    if result.get("folds"):
-        solvers = Counter(fold["best"]["solver"] for fold in result["folds"])
-        chosen = ", ".join(f"{name} on {n}" for name, n in solvers.items()) + f" of {len(result['folds'])} folds"
-    text = f"{chosen} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
+    text = (
+        f"{chosen_name(result)} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
+    )
     return joined(_gain(result), text, chosen_because(result), clicks_and_judgments(result))
 
 
@@ -143,10 +150,6 @@ def _unfinished(data: StudyData) -> str:
     )
 
 
-def _interval(interval: Sequence[float | None] | None) -> str:
-    return "" if interval is None or None in interval else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
-
-
 _COLUMNS = (
     ("model", "solver"), ("kind", "kind"), ("validation", "vali"), ("validation low", "vali_interval"),
     ("validation high", "vali_interval"), ("fresh folds", "again"), ("test", "test"), ("test low", "test_interval"),
@@ -161,6 +164,8 @@ _COLUMNS = (
 def leaderboard_table(result: JsonView) -> Table:
     """Return every row of the leaderboard; columns without a value are left out."""
     rows = [[_cell(row, title, name) for title, name in _COLUMNS] for row in result["leaderboard"]]
+    for row, line in zip(rows, result["leaderboard"], strict=True):
+        row[0] = f"{line['solver']}{marks(line)}"
     names = _names(result)
     kept = [k for k in range(len(_COLUMNS)) if any(row[k] is not None for row in rows)]
     return Table(tuple(names[k] for k in kept), [[row[k] for k in kept] for row in rows])
@@ -185,24 +190,40 @@ def _leaderboard(data: StudyData) -> Panel:
     if data.result is None:
         return Panel("leaderboard", title, _standing(data), None, "The best trial of each solver so far.")
     note = (
+        "The chosen model is on top, the others follow by validation. Dotted lines are the scores of the chosen. "
         "Intervals are over queries. Models are compared query by query, so a difference can be significant although "
         "the intervals overlap: see p."
     )
+    if any(not row.get("is_served", True) for row in data.result["leaderboard"]):
+        note += f" *: {listed(list(data.study.serve))} cannot load it."
     return Panel("leaderboard", title, leaderboard_table(data.result), leaderboard_figure(data.result), note)
 
 
 def leaderboard_figure(result: JsonView) -> Figure:
-    """Return a point and an interval for every row, the chosen on top; open where it is significantly worse."""
+    """Return a point and an interval for every row, the chosen on top; open where it is significantly worse.
+
+    A dotted line of each colour goes through the scores of the chosen, so that rows above and below it are told apart.
+    """
     rows = result["leaderboard"]
     parts = [
         *_points(rows, "vali", "validation", -0.13, figures.GREY, "diamond"),
         *_points(rows, "test", "test", 0.13, figures.COLOURS[0], "circle"),
     ]
-    names = [figures.plain(row["solver"], 28) for row in rows]
+    lines = [
+        {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": value, "x1": value, "layer": "below",
+         "line": {"color": colour, "dash": "dot", "width": 1}}
+        for name, colour in (("vali", figures.GREY), ("test", figures.COLOURS[0]))
+        if (value := figures.number(rows[0].get(name))) is not None
+    ]  # fmt: skip
+    names = [figures.plain(row["solver"], 28) + marks(row) for row in rows]
     y_axis = figures.axis("model", tickvals=list(range(len(rows))), ticktext=names, zeroline=False)
     y_axis["range"] = [len(rows) - 0.5, -0.5]
     return figures.figure(
-        parts, figures.axis(f"{result['metric']} (mean over queries)"), y_axis, height=130 + 38 * len(rows)
+        parts,
+        figures.axis(f"{result['metric']} (mean over queries)"),
+        y_axis,
+        height=130 + 38 * len(rows),
+        shapes=lines,
     )
 
 

@@ -17,6 +17,7 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.views.explained import contributions
 from ranktune.solvers.core.arrays import Floats, Ints, JsonView
 from ranktune.tuner.selection.evidence import QueryDocuments
+from ranktune.tuner.selection.results import BASELINE
 from ranktune.tuner.statistics.comparisons import compare_splits
 
 MAX_OTHERS = 6
@@ -54,7 +55,7 @@ def panels(data: StudyData) -> list[Panel]:
 
 
 def _splits(data: StudyData) -> _Splits | None:
-    """Return the values by query; the other models are those of every split, in the order of the leaderboard."""
+    """Return the values by query; the others are of every split: the baseline, then as the leaderboard has them."""
     known, everywhere = data.evidence, data.common_labels
     if not known:
         return None
@@ -62,7 +63,7 @@ def _splits(data: StudyData) -> _Splits | None:
     if len(set(chosen)) == 1:
         everywhere = [label for label in everywhere if label != chosen[0]]
     rows = [row.get("solver") for row in (data.result or {}).get("leaderboard", [])]
-    everywhere.sort(key=lambda label: rows.index(label) if label in rows else len(rows))
+    everywhere.sort(key=lambda label: (label != BASELINE, rows.index(label) if label in rows else len(rows)))
     return _Splits(
         metric=data.metric,
         part="test" if known[0][1].part == "test" else "validation",

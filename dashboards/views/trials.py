@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ranktune.dashboards.figures.panels import Cell, Panel, Table, to_json
+from ranktune.dashboards.figures.plotly import number
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Json
@@ -24,16 +25,18 @@ def panels(data: StudyData) -> list[Panel]:
 
 
 def trials_table(data: StudyData) -> Table:
-    """Return a row a trial; empty columns are left out."""
-    always = ["trial", "solver", data.metric, "parameters"]
-    rows = [_row(trial, data.study.metrics, data.metric) for trial in data.trials]
+    """Return a row a trial, with a column for each parameter, which solvers share; empty columns are left out."""
+    always = ["trial", "solver", data.metric]
+    parameters = list(dict.fromkeys(name for trial in data.trials for name in trial.params))
+    rows = [_row(trial, data.study.metrics, data.metric, parameters) for trial in data.trials]
     names = list(rows[0]) if rows else always
     names = [name for name in names if name in always or any(row[name] not in (None, "", 0) for row in rows)]
     return Table(tuple(names), [[row[name] for name in names] for row in rows])
 
 
-def _row(trial: Trial, metrics: Sequence[str], metric: str) -> dict[str, Cell]:
-    return {
+def _row(trial: Trial, metrics: Sequence[str], metric: str, parameters: Sequence[str]) -> dict[str, Cell]:
+    """Return the cells of a trial by column; a parameter that is called like another column is marked as one."""
+    before: dict[str, Cell] = {
         "fold": trial.split,
         "trial": trial.number,
         "solver": trial.solver,
@@ -42,10 +45,8 @@ def _row(trial: Trial, metrics: Sequence[str], metric: str) -> dict[str, Cell]:
         "stopped after": trial.stopped or None,
         "error of estimate": trial.error_of_estimate,
         **{name: trial.means.get(name) for name in metrics if name != metric},
-        "parameters": ", ".join(
-            f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in trial.params.items()
-        ),
+    }
+    after: dict[str, Cell] = {
         "path": _path(trial),
         "seconds": trial.seconds,
         "weights": trial.nonzeros,
@@ -57,6 +58,13 @@ def _row(trial: Trial, metrics: Sequence[str], metric: str) -> dict[str, Cell]:
         "error": trial.error,
         "warnings": "; ".join(trial.warnings),
     }
+    taken = before.keys() | after.keys()
+    given = {f"parameter {name}" if name in taken else name: _rounded(trial.params.get(name)) for name in parameters}
+    return before | given | after
+
+
+def _rounded(value: Cell) -> Cell:
+    return number(value) if isinstance(value, float) else value
 
 
 def _path(trial: Trial) -> str | None:

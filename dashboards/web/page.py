@@ -6,18 +6,22 @@ import gzip
 import json
 import re
 from base64 import b64encode
+from collections.abc import Sequence
 from functools import cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from string import Template
 
-from ranktune.dashboards.figures.panels import to_json
+from ranktune.dashboards.figures.panels import Panel, panels_json, to_json
 from ranktune.dashboards.figures.plotly import COLOURS
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import counts
+from ranktune.dashboards.views.registry import COMPARE
 from ranktune.solvers.core.arrays import Json
 
+MAX_COMPARED = 12
+"""Studies on one page; a figure has as many colours."""
 FOOT = "Made by RankTune. Intervals are 95 % bootstrap intervals over queries."
 
 
@@ -38,6 +42,14 @@ def study_json(data: StudyData) -> Json:
     }
 
 
+def compared_json(names: Sequence[str], panels: Sequence[Panel] | None = None) -> Json:
+    """Return the payload of a page that compares the studies called names; None for panels that it fetches."""
+    study = {"title": " and ".join(names), "facts": [f"{len(names)} studies compared"]}
+    view: Json = {"key": "compare", "title": "Compare", "meaning": COMPARE.as_json()}
+    view |= {} if panels is None else {"panels": panels_json(panels)}
+    return {"kind": "compare", "names": list(names), "study": study, "views": [view]}
+
+
 def filled(*, title: str, payload: str, style: str, scripts: str, policy: str = "") -> str:
     """Return the page with title and the given elements: payload with the data, style and scripts."""
     text = static("page.html")
@@ -49,10 +61,15 @@ def payload_element(payload: Json) -> str:
     return f'<script type="application/json" id="payload">{_data(payload)}</script>'
 
 
-def packed_element(payload: Json) -> str:
-    """Return the element that holds the data of a page, compressed to a fifth: gzip in base64."""
-    packed = b64encode(gzip.compress(_data(payload).encode(), mtime=0)).decode()
-    return f'<script type="application/gzip" id="payload">{packed}</script>'
+def packed_payload(payload: Json) -> str:
+    """Return the element that holds the data of a page, compressed to a fifth."""
+    return packed_element("payload", _data(payload))
+
+
+def packed_element(name: str, text: str) -> str:
+    """Return the element called name that holds a text, compressed: gzip in base64."""
+    packed = b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return f'<script type="application/gzip" id="{name}">{packed}</script>'
 
 
 def _data(payload: Json) -> str:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
-from ranktune.dashboards.figures.panels import Panel, Table, panels_json
+from ranktune.dashboards.figures.panels import Panel, Table, joined, panels_json
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.views.registry import view_json, views_json
 from ranktune.dashboards.web.page import (
+    MAX_COMPARED,
+    compared_json,
     content_policy,
     filled,
     packed_element,
+    packed_payload,
     plotly_js,
     source_hash,
     static,
@@ -38,9 +42,9 @@ def one_file(name: str, payload: Json) -> str:
     policy = content_policy(scripts=hashes, styles=source_hash(style), connect="'none'")
     return filled(
         title=f"{name} - RankTune",
-        payload=packed_element({"mode": "report", "name": name, **payload}),
+        payload=packed_payload({"mode": "report", "name": name, **payload}),
         style=f"<style>{style}</style>",
-        scripts=f'<script>{plotly}</script>\n<script type="module">{script}</script>',
+        scripts=f'{packed_element("plotly", plotly)}\n<script type="module">{script}</script>',
         policy=f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n',
     )
 
@@ -52,15 +56,28 @@ def _filled(view: Json, data: StudyData) -> Json:
     return view | or_left_out(what, lambda: view_json(str(view["key"]), data), instead, REMEDY, raised=())
 
 
-def write_report(folder: Path, output: Path) -> Path:
-    """Write the report of the study in folder and return its path.
+def compared_html(studies: Sequence[StudyData]) -> str:
+    """Return the report that shows studies side by side, in one file."""
+    from ranktune.dashboards.views import compare
 
-    Raises StudyError where there is no study that can be read, ParameterError where output cannot be written.
+    names = [data.name for data in studies]
+    return one_file(" and ".join(names), compared_json(names, compare.panels(*studies)))
+
+
+def write_report(folder: Path, output: Path, *beside: Path) -> Path:
+    """Write the report of the study in folder, or of several studies side by side, and return its path.
+
+    Raises StudyError where there is no study that can be read, ParameterError where output cannot be written or where
+    there are too many studies.
     """
-    data = open_study(folder)
-    if data.damage:
-        warnings.warn(data.damage, RankTuneWarning, stacklevel=2)
-    return write_page(report_html(data), output)
+    if len(beside) >= MAX_COMPARED:
+        raise ParameterError(
+            f"a report is of at most {MAX_COMPARED} studies, not of {len(beside) + 1}. Leave some out."
+        )
+    studies = [open_study(each) for each in (folder, *beside)]
+    if damage := joined(*(data.damage for data in studies)):
+        warnings.warn(damage, RankTuneWarning, stacklevel=2)
+    return write_page(compared_html(studies) if beside else report_html(*studies), output)
 
 
 def write_page(text: str, output: Path) -> Path:

@@ -29,10 +29,12 @@ from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.watching import Watched, Watching
 from ranktune.dashboards.terminal.listing import listing
 from ranktune.dashboards.views import compare as view_compare
-from ranktune.dashboards.views.registry import COMPARE, VIEWS, view_json, views_json
+from ranktune.dashboards.views.registry import VIEWS, view_json, views_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.dashboards.web.guard import Guard, Receive, Scope, Send, allowed_hosts
 from ranktune.dashboards.web.page import (
+    MAX_COMPARED,
+    compared_json,
     content_policy,
     filled,
     payload_element,
@@ -49,8 +51,6 @@ MAX_SHARE = 0.02
 """Fraction of a core for keeping pages up to date: the cost of a view limits how often it is computed again."""
 PING_SECONDS = 15.0
 MAX_LISTENERS = 50
-MAX_COMPARED = 12
-"""Studies on one page; a figure has as many colours."""
 
 
 @dataclass
@@ -111,11 +111,8 @@ class Site:
         return _page(f"{watched.name} - RankTune", payload | {"mode": "live"})
 
     def _compare_page(self, request: Request) -> Response:
-        names = [watched.name for watched in self._compared(request)]
-        study = {"title": " and ".join(names), "facts": [f"{len(names)} studies compared"]}
-        payload = {"kind": "compare", "names": names, "study": study, "mode": "live"}
-        view = {"key": "compare", "title": "Compare", "meaning": COMPARE.as_json()}
-        return _page("Compare - RankTune", payload | {"views": [view]})
+        payload = compared_json([watched.name for watched in self._compared(request)])
+        return _page("Compare - RankTune", payload | {"mode": "live"})
 
     def _compared(self, request: Request) -> list[Watched]:
         names = request.path_params["names"].split("/")

@@ -1,12 +1,12 @@
 // The page of a study, live or as a report. All text from data is set as text, never as markup.
 
-async function payloadOf(node) {
-  if (node.type === "application/json") return JSON.parse(node.textContent);
+function unpacked(node) {
   const packed = Uint8Array.from(atob(node.textContent), (letter) => letter.charCodeAt(0));
-  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
 }
-
-const payload = await payloadOf(document.getElementById("payload"));
+const isPacked = (node) => node?.type === "application/gzip";
+const data = document.getElementById("payload");
+const payload = JSON.parse(isPacked(data) ? await unpacked(data) : data.textContent);
 const live = payload.mode === "live";
 const root = document.documentElement;
 const byId = (id) => document.getElementById(id);
@@ -23,14 +23,14 @@ function el(tag, attributes = {}, ...children) {
 
 const clipped = (text, most = 240) => (text.length > most ? `${text.slice(0, most)}…` : text);
 
-function shown(value) {
+function shown(value, most = 240) {
   if (value === null || value === undefined || value === "") return "–";
   if (typeof value === "number") {
     if (Number.isInteger(value)) return String(value);
     const size = Math.abs(value);
     return size >= 1e-4 && size < 1e7 ? String(Number(value.toPrecision(5))) : value.toExponential(2);
   }
-  return clipped(typeof value === "boolean" ? (value ? "yes" : "no") : String(value));
+  return clipped(typeof value === "boolean" ? (value ? "yes" : "no") : String(value), most);
 }
 
 // ---- theme
@@ -89,8 +89,15 @@ function template(narrow) {
 
 // The page is there before the library that draws on it.
 const plotly = new Promise((ready) => {
-  if (window.Plotly) ready(window.Plotly);
-  else byId("plotly")?.addEventListener("load", () => ready(window.Plotly));
+  const library = byId("plotly");
+  if (isPacked(library)) unpacked(library).then((text) => {
+    const script = el("script", {}, text); // the policy of the page has its hash
+    document.head.append(script);
+    script.remove();
+    ready(window.Plotly);
+  });
+  else if (window.Plotly) ready(window.Plotly);
+  else library?.addEventListener("load", () => ready(window.Plotly));
 });
 
 async function draw(plot) {
@@ -100,23 +107,39 @@ async function draw(plot) {
     delete plot.dataset.drawn;
     return;
   }
-  const figure = figures.get(plot);
   const narrow = plot.clientWidth < 560;
+  const { data, layout } = styled(plot, narrow);
+  await Plotly.react(plot, data, layout, {
+    responsive: true, displaylogo: false, displayModeBar: narrow ? false : "hover",
+    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "sendChartToCloud"],
+  });
+  if (plot.querySelector("svg.main-svg")?.clientWidth !== plot.clientWidth) await Plotly.Plots.resize(plot); // drawn before at another width
+}
+
+function styled(plot, narrow) {
+  const figure = figures.get(plot);
   const layout = { height: 380, uirevision: "kept", ...structuredClone(figure.layout), template: template(narrow) };
+  for (const name of narrow ? ["xaxis", "yaxis"] : []) {
+    const title = layout[name]?.title;
+    const most = name === "xaxis" ? plot.clientWidth / 14 : (layout.height - 90) / 7.5; // characters, beside labels of the other axis
+    if (title?.text) title.text = title.text.split(" ").reduce((lines, word) => (lines.split("<br>").pop().length + word.length < most ? `${lines} ${word}` : `${lines}<br>${word}`));
+  }
   const named = figure.data.filter((trace) => trace.name && trace.showlegend !== false).length;
   if (narrow && named > 2 && layout.showlegend !== false) layout.height += 20 * Math.ceil(named / 2); // room for two columns
   plot.style.minHeight = `${layout.height}px`;
-  const config = {
-    responsive: true, displaylogo: false, displayModeBar: narrow ? false : "hover", plotlyServerURL: "",
-    modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"],
-  };
   const most = Math.floor(plot.clientWidth / (narrow ? 22 : 14)); // a legend wider than the plot leaves it no room
   const data = structuredClone(figure.data);
   for (const trace of data) {
     if (trace.name?.length > most) trace.name = `${trace.name.slice(0, most).replace(/&\w*$/, "")}…`; // no half of &lt;
   }
-  await Plotly.react(plot, data, layout, config);
-  if (plot.querySelector("svg.main-svg")?.clientWidth !== plot.clientWidth) await Plotly.Plots.resize(plot); // drawn before at another width
+  return { data, layout };
+}
+
+async function saveFigure(plot, name) {
+  const Plotly = await plotly;
+  const { data, layout } = styled(plot, false);
+  layout.paper_bgcolor = getComputedStyle(root).getPropertyValue("--card").trim();
+  await Plotly.downloadImage({ data, layout }, { format: "svg", filename: name, width: 900, height: layout.height });
 }
 
 function plotOf(panel) {
@@ -150,8 +173,9 @@ function asJson({ columns, rows }) {
 }
 
 class Rows {
-  constructor(panel, { first, extra = [] } = {}) { // first: how the first cell of a row is drawn; extra: more tools
-    Object.assign(this, { panel, first, extra, sort: null, down: false, words: "", most: 50 });
+  // first: how a row's first cell is drawn; least: rows without a filter; minor: whether a phone leaves a column out
+  constructor(panel, { first, extra = [], least = 12, hint = "Filter: words, C>0.1, solver=RankSVM", minor = () => false } = {}) {
+    Object.assign(this, { panel, first, extra, least, hint, minor, sort: null, down: false, words: "", most: 50 });
     this.node = el("div", { "data-testid": `table-${panel.key}` });
     this.body = el("div");
     this.count = el("span", { class: "count", role: "status" });
@@ -176,9 +200,9 @@ class Rows {
   }
   bar() {
     const { panel } = this;
-    const many = panel.table.rows.length > 12;
+    const many = panel.table.rows.length > this.least;
     const filter = many && (this.input ??= el("input", {
-      type: "search", placeholder: "Filter: words that a row must hold", "aria-label": `Filter the rows of ${clipped(panel.title)}`,
+      type: "search", placeholder: this.hint, title: "Rows that hold all words and meet all conditions; column=part, column>number, column<number", "aria-label": `Filter the rows of ${clipped(panel.title)}`,
       oninput: () => { this.words = this.input.value; this.most = 50; this.draw(); },
     }));
     const links = live && panel.key === "trials" && payload.name
@@ -188,14 +212,8 @@ class Rows {
     return el("div", { class: "tablebar" }, filter || null, this.count, ...this.extra, ...links);
   }
   filteredRows() {
-    const words = this.words.toLowerCase().split(/\s+/).filter(Boolean);
-    let rows = this.panel.table.rows;
-    if (words.length) {
-      rows = rows.filter((row) => {
-        const text = row.map((cell) => (cell === null ? "" : String(cell))).join("\n").toLowerCase();
-        return words.every((word) => text.includes(word));
-      });
-    }
+    const tests = this.words.toLowerCase().split(/\s+/).filter(Boolean).map((word) => this.test(word));
+    const rows = this.panel.table.rows.filter((row) => tests.every((holds) => holds(row)));
     if (this.sort === null) return rows;
     const k = this.sort;
     const sign = this.down ? -1 : 1;
@@ -205,16 +223,28 @@ class Rows {
       return sign * order;
     });
   }
+  test(word) { // "C>0.1": a condition on a column, if there is one of that name; else a word that a row must hold
+    const [, name, sign, given] = word.match(/^(.+?)(>=|<=|>|<|=)(.+)$/) ?? [];
+    const k = this.panel.table.columns.findIndex((column) => column.toLowerCase().replaceAll(" ", "_") === name);
+    if (k < 0) return (row) => row.some((cell) => cell !== null && String(cell).toLowerCase().includes(word));
+    const number = Number(given);
+    const compare = { ">": (a) => a > number, "<": (a) => a < number, ">=": (a) => a >= number, "<=": (a) => a <= number };
+    return sign === "=" || Number.isNaN(number)
+      ? (row) => row[k] !== null && (row[k] === number || (typeof row[k] !== "number" && String(row[k]).toLowerCase().includes(given)))
+      : (row) => typeof row[k] === "number" && compare[sign](row[k]);
+  }
   draw() {
     const { columns } = this.panel.table;
     const rows = this.filteredRows();
     const some = rows.slice(0, this.most);
-    const heads = columns.map((name, k) => el("th", {
-      scope: "col", class: this.numeric[k] ? "number" : null,
+    const kept = columns.map((_, k) => k).filter((k) => !rows.length || rows.length === this.panel.table.rows.length || rows.some((row) => row[k] !== null)); // parameters of other solvers
+    const minor = (k) => (this.minor(columns[k]) ? " minor" : "");
+    const heads = kept.map((k) => [columns[k], k]).map(([name, k]) => el("th", {
+      scope: "col", class: `${this.numeric[k] ? "number" : ""}${minor(k)}`,
       "aria-sort": this.sort === k ? (this.down ? "descending" : "ascending") : null,
     }, el("button", { type: "button", "data-column": k, onclick: () => this.by(k) }, clipped(name, 60))));
     const body = some.map((row) => el("tr", { class: this.panel.key.startsWith("leaderboard") && row === this.panel.table.rows[0] ? "first" : null },
-      ...row.map((cell, k) => el("td", { class: this.numeric[k] ? "number" : this.wide[k] ? "long" : "short" }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell))))));
+      ...kept.map((k) => [row[k], k]).map(([cell, k]) => el("td", { class: (this.numeric[k] ? "number" : this.wide[k] ? "long" : "short") + minor(k), title: this.wide[k] ? cell : null }, k === 0 && this.first ? this.first(row) : this.numeric[k] ? shown(cell) : el("div", { dir: "auto" }, shown(cell, this.panel.key === "summary" ? 2000 : 240))))));
     const table = el("table", {}, el("caption", { class: "hidden" }, clipped(this.panel.title)), el("thead", {}, el("tr", {}, ...heads)), el("tbody", {}, ...body));
     const more = rows.length > some.length
       ? el("button", { type: "button", onclick: () => { this.most += 200; this.draw(); } }, `Show ${Math.min(200, rows.length - some.length)} more`)
@@ -248,12 +278,16 @@ function panelOf(panel) {
     if (Boolean(fresh.figure) !== Boolean(parts.plot) || !parts.table) {
       parts.plot?.remove();
       parts.table?.remove();
+      parts.save?.remove();
       parts.plot = fresh.figure ? plotOf(fresh) : null;
       const folded = Boolean(fresh.figure) || lede;
       parts.table = folded
-        ? el("details", { ontoggle: (event) => { if (event.target.open && !event.target.querySelector("table")) event.target.append(rows().node); } }, el("summary", {}, lede ? "In detail" : "As a table"))
+        ? el("details", { class: "under", ontoggle: (event) => { if (event.target.open && !event.target.querySelector("table")) event.target.append(rows().node); } }, el("summary", {}, lede ? "In detail" : "As a table"))
         : rows().node;
-      node.append(...[parts.plot, parts.table].filter(Boolean));
+      parts.save = fresh.figure ? el("div", { class: "save" },
+        el("button", { type: "button", "aria-label": `Save the figure as SVG: ${clipped(fresh.title)}`, onclick: () => saveFigure(parts.plot, fresh.key) }, "SVG"),
+        el("button", { type: "button", "aria-label": `Save its data as CSV: ${clipped(fresh.title)}`, onclick: () => saved(`${fresh.key}.csv`, asCsv(parts.panel.table), "text/csv") }, "CSV")) : null;
+      node.append(...[parts.plot, parts.save, parts.table].filter(Boolean));
     } else if (parts.plot) {
       figures.set(parts.plot, fresh.figure);
       if (parts.plot.dataset.drawn) draw(parts.plot);
@@ -427,7 +461,7 @@ function navigation() {
 // ---- the list of studies
 
 const listed = {
-  study: (one) => one.study, data: (one) => one.data ?? "", metric: (one) => one.metric ?? "", best: (one) => one.solver ?? "",
+  study: (one) => one.study, data: (one) => (one.data ?? "").split(/[\\/]/).pop(), metric: (one) => one.metric ?? "", best: (one) => one.solver ?? "",
   validation: (one) => one.best ?? null, test: (one) => one.test ?? null, trials: (one) => one.done ?? null,
   state: (one) => one.state, changed: (one) => one.changed.slice(0, 16).replace("T", " "),
   tags: (one) => (one.tags ?? []).join(", "), note: (one) => one.note ?? "",
@@ -444,32 +478,32 @@ async function list() {
   const compare = el("button", { type: "button", disabled: true, onclick: () => {
     location.href = `/compare/${[...chosen].map(encodeURIComponent).join("/")}`;
   } }, "Compare");
-  const first = ([name]) => el("label", { class: "pick" },
+  const first = (row) => { const [name] = row; return el("div", { class: "pick" },
     el("input", { type: "checkbox", checked: chosen.has(name), "aria-label": `Compare ${clipped(name, 60)}`, onchange: (event) => {
       event.target.checked ? chosen.add(name) : chosen.delete(name);
       compare.disabled = chosen.size < 2;
       compare.textContent = chosen.size < 2 ? "Compare" : `Compare ${chosen.size}`;
     } }),
-    el("a", { href: `/study/${encodeURIComponent(name)}`, dir: "auto" }, clipped(name, 160)));
+    el("div", {},
+      el("a", { href: `/study/${encodeURIComponent(name)}`, dir: "auto" }, clipped(name, 160)),
+      el("div", { class: "sub", dir: "auto" }, columns.flatMap((key, k) => (["data", "best", "state", "changed"].includes(key) && row[k] ? [row[k]] : [])).join(" · "))));
+  };
   const columns = Object.keys(listed).filter((key) => key === "study" || studies.some((one) => ![null, ""].includes(listed[key](one))));
   const rows = studies.reverse().map((one) => columns.map((key) => listed[key](one)));
-  const table = new Rows({ key: "studies", title: "Studies", table: { columns, rows } }, { first, extra: [compare] });
-  byId("main").replaceChildren(el("section", { class: "panel", "data-testid": "studies" }, table.node));
+  const table = new Rows({ key: "studies", title: "Studies", table: { columns, rows } }, { first, extra: [compare], least: 1, hint: "Search", minor: (name) => !["study", "validation", "test"].includes(name) });
+  byId("main").replaceChildren(el("section", { class: "panel studies", "data-testid": "studies" }, table.node));
 }
 
-// ---- printing: every view, one after the other, in light colours
+// ---- printing: the conclusion on a page of its own, the first view and the one that is shown, in light colours
 
 async function laidOut() {
   if (root.dataset.printing || payload.kind === "list") return;
   root.dataset.printing = "yes";
   root.dataset.theme = "light";
-  for (const { key } of payload.views) if (!views.get(key)?.fresh) await refresh(key);
-  byId("main").replaceChildren(...payload.views.map(({ key, title }) => {
-    const view = views.get(key);
-    for (const panel of view.panels.values()) panel.node.hidden = false;
-    return el("section", { class: "printed" }, el("h2", {}, title), view.node);
-  }));
-  await Promise.all([...document.querySelectorAll(".plot")].map(draw));
+  const printed = payload.views.filter(({ key }, k) => k === 0 || key === current);
+  for (const { key } of printed) if (!views.get(key)?.fresh) await refresh(key);
+  byId("main").replaceChildren(...printed.map(({ key, title }) => el("section", { class: "printed" }, el("h2", {}, title), views.get(key).node)));
+  await Promise.all([...document.querySelectorAll(".plot")].filter((plot) => plot.checkVisibility()).map(draw));
 }
 addEventListener("beforeprint", laidOut);
 addEventListener("afterprint", async () => {

@@ -10,6 +10,7 @@ import pytest
 
 from ranktune.dashboards.views.queries import MAX_OTHERS, panels
 from ranktune.tuner.selection.evidence import QueryDocuments
+from ranktune.tuner.selection.results import BASELINE
 from tests.support.study_samples import evidence_of, numbers, result_of, study_data, traces
 
 LABELS = ("RankSVM", "LambdaRank", "ListNet")
@@ -33,6 +34,13 @@ def test_differences_are_sorted_and_counts_add_up(tmp_path: Path) -> None:
         bars = [y for trace in traces(panel) for y in trace["y"]]
         np.testing.assert_allclose(sorted(bars), sorted(x for x in shown if x != 0))
         assert f"{row[2]} queries are tied" in panel.note
+
+
+def test_the_baseline_is_compared_first(tmp_path: Path) -> None:
+    labels = (*LABELS, BASELINE)
+    shown = panels(study_data(tmp_path, [("", (), evidence_of(labels))], solvers=LABELS, result=result_of(labels)))
+    assert [row[0] for row in shown[0].table.rows] == [BASELINE, *LABELS[1:]]
+    assert next(panel for panel in shown if panel.key == "distribution").table.columns[3] == BASELINE
 
 
 def test_the_leaderboard_s_comparisons_are_repeated(tmp_path: Path) -> None:

@@ -184,21 +184,29 @@ def test_a_report_of_little_says_so(browser: Any, reports: dict[str, str], name:
     opened.page.context.close()
 
 
-def test_every_view_is_printed_with_its_figures_in_light_colours(browser: Any, reports: dict[str, str]) -> None:
+def test_the_conclusion_and_the_shown_view_are_printed_in_light_colours(browser: Any, reports: dict[str, str]) -> None:
     opened = tab(browser, "file://", theme="dark")
     page = opened.page
-    page.goto(reports["finished"])
+    page.goto(f"{reports['real']}#queries")
     page.wait_for_selector("html[data-ready]")
-    assert len(page.pdf()) > 50_000
+    pages = page.pdf().count(b"/Type /Page\n")
+    assert 3 <= pages <= 12, pages
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     page.wait_for_function("document.querySelectorAll('.printed').length > 0")
     page.wait_for_function(
-        "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('svg.main-svg'))"
+        "[...document.querySelectorAll('.plot')].every((plot) => !plot.checkVisibility() || plot.querySelector('svg'))"
     )
-    assert page.locator(".printed > h2").all_inner_texts() == list(map(VIEWS.help, VIEWS))
+    assert page.locator(".printed > h2").all_inner_texts() == ["Overview", "Queries"]
+    assert "…" not in page.get_by_test_id("panel-summary").inner_text()  # nothing of it is cut
+    page.emulate_media(media="print")
+    box = page.get_by_test_id("panel-summary").bounding_box()
+    assert box is not None and box["y"] + box["height"] < 900  # the first page, on which nothing else is
+    after = "getComputedStyle(document.querySelector('[data-testid=panel-summary] + .panel')).breakBefore"
+    assert page.evaluate(after) == "page"
+    page.emulate_media(media="screen")
     assert page.evaluate("document.documentElement.dataset.theme") == "light"
     page.evaluate("dispatchEvent(new Event('afterprint'))")
-    page.wait_for_selector("main > [data-testid=view-overview]")
+    page.wait_for_selector("main > [data-testid=view-queries]")
     assert page.locator(".printed").count() == 0
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"
     opened.quiet()
@@ -246,6 +254,10 @@ def test_keyboard_filter_sort_and_theme(browser: Any, reports: dict[str, str]) -
     assert rows.count() == 24
     page.locator("[data-testid=table-trials] input").fill("ranksvm")
     assert 0 < rows.count() < 24 and "of 24 rows" in page.locator(".count").inner_text()
+    page.locator("[data-testid=table-trials] input").fill("C>0.1 solver=ranksvm")
+    heads = page.locator("[data-testid=table-trials] thead button").all_inner_texts()
+    values = [float(row.locator("td").nth(heads.index("C")).inner_text()) for row in rows.all()]
+    assert 0 < len(values) < 12 and min(values) > 0.1 and "l1" not in heads  # those of the others are left out
     page.locator("[data-testid=table-trials] input").fill("")
     heads = page.locator("[data-testid=table-trials] thead button")
     place = heads.all_inner_texts().index("ndcg@10")
@@ -262,6 +274,41 @@ def test_keyboard_filter_sort_and_theme(browser: Any, reports: dict[str, str]) -
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
     opened.quiet()
     page.context.close()
+
+
+def test_every_figure_is_saved_as_svg_and_its_data_as_csv(browser: Any, reports: dict[str, str]) -> None:
+    opened = tab(browser, "file://")
+    page = opened.page
+    for key in ("overview", "queries"):
+        opened.show(reports["real"], key)
+        assert page.locator(".plot").count() == page.locator(".save").count() > 0
+        assert "Share" not in page.evaluate(
+            "[...document.querySelectorAll('[data-title]')].map((b) => b.dataset.title).join()"
+        )
+        panel = page.locator(".panel:has(.plot):visible").first
+        name = str(panel.get_attribute("data-testid")).removeprefix("panel-")
+        with page.expect_download() as saved:
+            panel.get_by_role("button", name="as SVG").click()
+        assert saved.value.suggested_filename == f"{name}.svg"
+        assert re.search(r"<svg[^>]*>.*ndcg@10|<svg[^>]*>.*queries", saved.value.path().read_text(), re.DOTALL)
+        with page.expect_download() as saved:
+            panel.get_by_role("button", name="its data as CSV").click()
+        assert len(saved.value.path().read_text().splitlines()) == 1 + panel.locator("tbody tr").count()
+    opened.quiet()
+    page.context.close()
+
+
+def test_titles_of_axes_are_whole_on_a_phone(browser: Any, reports: dict[str, str]) -> None:
+    opened = tab(browser, "file://", 390)
+    cut = """() => [...document.querySelectorAll(".plot .xtitle, .plot .ytitle")].filter((title) => {
+      const [inner, outer] = [title, title.closest(".plot")].map((node) => node.getBoundingClientRect());
+      return title.checkVisibility() && (inner.left < outer.left - 1 || inner.right > outer.right + 1
+        || inner.top < outer.top - 1 || inner.bottom > outer.bottom + 1);
+    }).map((title) => title.textContent)"""
+    for key in KEYS:
+        opened.show(reports["finished"], key)
+        assert opened.page.evaluate(cut) == [], key
+    opened.page.context.close()
 
 
 @pytest.fixture(scope="module")
@@ -296,6 +343,29 @@ def test_every_view_of_the_live_page_draws(browser: Any, served: tuple[str, Path
             assert opened.page.locator("section.panel").count() > 0
         opened.quiet()
         opened.page.context.close()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_list_fits_and_is_searched_and_sorted(browser: Any, served: tuple[str, Path], width: int) -> None:
+    address, home = served
+    opened = tab(browser, address, width)
+    page = opened.page
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]")
+    assert (
+        page.evaluate(
+            "(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth)(document.querySelector('.scroll'))"
+        )
+        <= 0
+    )
+    page.get_by_role("button", name="study", exact=True).click()
+    names = page.locator("[data-testid=studies] tbody a")
+    assert len(names.all()) == len(list(home.iterdir()))
+    assert names.all_inner_texts().index("done") < names.all_inner_texts().index("going")
+    page.get_by_role("searchbox").fill("somewhere goin")
+    assert names.all_inner_texts() == ["going"]
+    opened.quiet()
+    page.context.close()
 
 
 @pytest.mark.thorough

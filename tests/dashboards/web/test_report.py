@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ranktune.command_line.pages import write
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html, write_report
 from ranktune.solvers.core.errors import ParameterError, StudyError
@@ -26,12 +27,12 @@ def payload_of(text: str) -> dict[str, Any]:
     return result
 
 
-def test_two_hundred_trials_are_under_two_megabytes(tmp_path: Path) -> None:
-    result = concluded("big")
-    trials = trials_of(SOLVERS, 200)
-    data = study_data(tmp_path, [("", trials, evidence_of(SOLVERS, 300))], solvers=SOLVERS, trials=200, result=result)
+def test_five_hundred_trials_are_far_under_two_megabytes(tmp_path: Path) -> None:
+    solvers = (*SOLVERS, "LambdaMART", "ListNet", "PAMIR", "RankBoost")
+    trials, result = trials_of(solvers, 500), concluded("big", solvers)
+    data = study_data(tmp_path, [("", trials, evidence_of(solvers, 1000))], solvers=solvers, trials=500, result=result)
     text = report_html(data)
-    assert len(text.encode()) < 2_000_000
+    assert len(text.encode()) < 1_200_000
     payload = payload_of(text)
     assert [view["key"] for view in payload["views"]] == list(VIEWS)
     assert all(view["panels"] for view in payload["views"])
@@ -60,6 +61,8 @@ def test_the_command_writes_the_result(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == str(tmp_path / "out.html")
     payload = payload_of((tmp_path / "out.html").read_text())
+    trials = payload["views"][-1]["panels"][0]["table"]
+    assert set(trials["columns"]) > {name for trial in trials_of(SOLVERS, 4) for name in trial.params}
     assert payload["study"]["state"] == "finished"
     panels = {panel["key"]: panel for panel in payload["views"][0]["panels"]}
     shown = panels["leaderboard"]["table"]
@@ -68,10 +71,24 @@ def test_the_command_writes_the_result(tmp_path: Path) -> None:
     assert [row["validation"] for row in rows] == [row["vali"] for row in result["leaderboard"]]
     conclusion = dict(panels["conclusion"]["table"]["rows"])
     assert conclusion["test ndcg@10"] == result["test_metrics"]["ndcg@10"]
-    trials = payload["views"][-1]["panels"][0]["table"]
     assert [row[trials["columns"].index("ndcg@10")] for row in trials["rows"]] == [
         t.value for t in trials_of(SOLVERS, 4)
     ]
+
+
+def test_studies_are_shown_side_by_side(tmp_path: Path) -> None:
+    for name in "abc":
+        declare(tmp_path, name)
+        finish(tmp_path, name)
+    file = write("a", tmp_path, None, "b", "c")
+    payload = payload_of(file.read_text())
+    assert file == tmp_path / "a" / "comparison.html" and payload["kind"] == "compare"
+    (view,) = payload["views"]
+    assert [panel["key"] for panel in view["panels"] if "leaderboard" in panel["key"]] == [
+        f"leaderboard-{k}" for k in (1, 2, 3)
+    ]
+    with pytest.raises(ParameterError, match="at most 12 studies, not of 14"):
+        write("a", tmp_path, None, *("b" * 13))
 
 
 def test_what_cannot_be_written_is_an_error(tmp_path: Path) -> None:

@@ -20,12 +20,15 @@ if TYPE_CHECKING:
 EXTRA = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
 
 
-def write(name: str, home: Path | None, output: Path | None) -> Path:
-    """Write the report of a study to output, by default report.html in the study's folder, and return its path."""
+def write(name: str, home: Path | None, output: Path | None, *beside: str) -> Path:
+    """Write the report of a study, or of several side by side, and return its path.
+
+    Without output it is in the folder of the first, as report.html, or as comparison.html of several.
+    """
     from ranktune.dashboards.web.report import write_report
 
-    folder = find_folder(home_folder(home), name).path
-    return write_report(folder, output or folder / "report.html")
+    folder, *others = (find_folder(home_folder(home), each).path for each in (name, *beside))
+    return write_report(folder, output or folder / ("comparison.html" if beside else "report.html"), *others)
 
 
 @dataclass(frozen=True)

@@ -176,15 +176,23 @@ def show(
 @commands.command()
 def report(
     name: StudyName,
+    beside: Annotated[
+        list[str] | None, typer.Argument(help="Studies to show beside it.", autocompletion=study_names)
+    ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write. (default: report.html in the study's folder)")
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            help="File to write. (default: report.html, of several comparison.html, in the study's folder)",
+        ),
     ] = None,
     home: Home = None,
 ) -> None:
-    """Write the pages of a study into one HTML file. It opens without a network."""
+    """Write the pages of a study, or a page of several side by side, into one HTML file that needs no network."""
     from ranktune.command_line.pages import write
 
-    print(write(name, home, output))
+    print(write(name, home, output, *(beside or ())))
 
 
 @commands.command()
