@@ -84,11 +84,7 @@ def test_pages_and_data(home: Path) -> None:
             assert result["panels"] and result["study"]["name"] == name
     assert asked(app, "/compare/mine/other").status_code == 200
     compared = asked(app, "/api/compare/mine/other").json()["panels"]
-    assert [panel["key"] for panel in compared][:3] == [
-        "chosen",
-        "settings",
-        "race",
-    ]
+    assert [panel["key"] for panel in compared][:4] == ["summary", "chosen", "settings", "race"]
     for file, kind in (("page.js", "text/javascript"), ("page.css", "text/css"), ("plotly.min.js", "text/javascript")):
         answer = asked(app, f"/static/{file}")
         assert kind in answer.headers["content-type"] and len(answer.content) > 1000
