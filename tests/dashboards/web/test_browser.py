@@ -395,6 +395,7 @@ def test_the_list_and_comparing(browser: Any, served: tuple[str, Path]) -> None:
     page.get_by_label("Compare with another study").select_option("going")
     page.wait_for_url(f"{address}/compare/done/going")
     page.wait_for_selector("[data-testid=view-compare][data-ready]")
+    page.get_by_test_id("plot-race").scroll_into_view_if_needed()
     page.locator("[data-testid=plot-race] svg.main-svg").first.wait_for(state="attached")
     opened.fits()
     opened.quiet()
