@@ -29,9 +29,12 @@ def read_for(ranking: Ranking, source: object, options: ReadOptions) -> Queries:
     wanted = ranking.wanted
     if wanted.names is not None and (catalogue.is_table(source) or not wanted.is_numbered):
         return catalogue.read(source, feature_names=wanted.names, encoding=wanted.encoding, **options)
-    if wanted.names is None and wanted.count is not None and not wanted.more:
-        return catalogue.read(source, n_features=wanted.count, **options)
-    return catalogue.read(source, **options)
+    count = wanted.count if wanted.names is None else len(wanted.names)
+    exactly = count if wanted.names is None and not wanted.more else None
+    queries = catalogue.read(source, n_features=exactly, **options)
+    if count is not None:
+        catalogue.warn_of_other_features(queries, source, count)
+    return queries
 
 
 def scores_on(ranking: Ranking, part: Part) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ranktune
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from tests.support.commands import called
 
 
@@ -110,3 +110,23 @@ def test_the_exit_code_says_whether_it_is_better(folder: Path) -> None:
 def test_a_ranking_that_cannot_be_read_gives_one_message(folder: Path) -> None:
     done = called("evaluate", "good.txt", "data.csv", "--against", "no.txt")
     assert isinstance(done.exception, DataError) and "no.txt: there is no such file" in str(done.exception)
+
+
+def test_data_without_most_features_of_the_model_are_warned_of(tmp_path: Path) -> None:
+    """A text file with two of twenty features has another meaning than training had; a few documents may be."""
+    generator = np.random.default_rng(3)
+
+    def written(name: str, width: int, n: int = 240) -> str:
+        rows = [" ".join(f"{k + 1}:{x:.3f}" for k, x in enumerate(generator.normal(size=width))) for _ in range(n)]
+        lines = [f"{row % 3} qid:{row // 6} {text}\n" for row, text in enumerate(rows)]
+        (tmp_path / name).write_text("".join(lines))
+        return str(tmp_path / name)
+
+    X = generator.normal(size=(240, 20))
+    ranktune.RankSVM().fit(X, np.arange(240) % 3, qid=np.arange(240) // 6).as_model().save(tmp_path / "model.json")
+    model, narrow = str(tmp_path / "model.json"), written("narrow.txt", 2)
+    for measured in (ranktune.evaluate, ranktune.predict):
+        with pytest.warns(RankTuneWarning, match=r"narrow\.txt: has features 1 to 2, and the model learned from 20"):
+            measured(model, narrow)
+        measured(model, written("wide.txt", 20))
+        measured(model, written("few.txt", 2, n=12))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+import numpy as np
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, alike
@@ -31,6 +34,8 @@ __all__ = ["Split", "load", "read"]
 
 
 _TRAIN_ONLY = ("n_features", "group", "layout")  # options that do not apply to vali and test
+MANY_DOCUMENTS = 100
+"""Documents of which some has a feature with a number in the later half, where the model learned from such."""
 
 
 def load(train: object, *, vali: object = None, test: object = None, **options: Unpack[LoadOptions]) -> list[Split]:
@@ -158,7 +163,7 @@ def is_table(source: object) -> bool:
 
 def read_for(model: Model, source: object, *, graded: bool = True, **options: Unpack[ReadOptions]) -> Queries:
     """Return the queries of a source with the features of a model; a table is taken as its training table was."""
-    return read(
+    queries = read(
         source,
         n_features=model.n_features,
         feature_names=model.feature_names,
@@ -166,6 +171,27 @@ def read_for(model: Model, source: object, *, graded: bool = True, **options: Un
         graded=graded,
         **options,
     )
+    warn_of_other_features(queries, source, model.n_features)
+    return queries
+
+
+def warn_of_other_features(queries: Queries, source: object, n_features: int) -> None:
+    """Warn where the later half of numbered features never occurs: they are hardly those that a model learned from."""
+    if queries.n_documents < MANY_DOCUMENTS or "n_features" not in reader_of(source).option_names:
+        return
+    X: Any = queries.features
+    occur = np.bincount(X.indices, minlength=X.shape[1]) > 0 if queries.is_sparse else (X != 0.0).any(axis=0)
+    last, what = (
+        int(np.flatnonzero(occur).max(initial=-1)) + 1,
+        source if isinstance(source, str | Path) else "the data",
+    )
+    if 2 * last <= n_features:
+        warnings.warn(
+            f"{what}: has features 1 to {last}, and the model learned from {n_features}: the others count as 0. Give "
+            "the file that has the features of the training data.",
+            RankTuneWarning,
+            stacklevel=3,
+        )
 
 
 def open_table(source: object, wanted: Wanted | None = None, encoding: Encoding | None = None) -> Table | None:
