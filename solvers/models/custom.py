@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import inspect
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -245,8 +245,15 @@ def takes_frame(estimator: Estimator) -> bool:
     deep = estimator.get_params(deep=True).values() if hasattr(estimator, "get_params") else ()
     parts = [part for part in (estimator, *deep) if not isinstance(part, type)]
     chosen = [columns for part in parts for *_, columns in getattr(part, "transformers", ())]
-    by_name = any(callable(columns) or isinstance(next(iter(columns), None), str) for columns in chosen)
+    by_name = any(callable(columns) or isinstance(_first(columns), str) for columns in chosen)
     return by_name or any(getattr(part, "takes_frame", False) is True for part in parts)
+
+
+def _first(columns: Any) -> object:
+    """Return the first of the columns that a transformer takes: a name, a number, several of them or a slice."""
+    if isinstance(columns, slice):
+        return columns.start if columns.stop is None else columns.stop
+    return next(iter(columns), None) if isinstance(columns, Iterable) else columns
 
 
 def inputs_of(estimator: Estimator, queries: Queries) -> object:

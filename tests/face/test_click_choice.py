@@ -94,7 +94,7 @@ def test_the_choice_follows_the_metric_that_is_named(files: Path) -> None:
         assert chosen is not None and best is not None and best.mean - chosen.mean == pytest.approx(found.beside.mean)
         assert result.test_metrics[metric] == pytest.approx(chosen.mean)
         said = f"On test {metric} would choose {other}: +"
-        conclusion, board, *_ = panels(open_study(Path(result.folder)))
+        conclusion, _, board, *_ = panels(open_study(Path(result.folder)))
         assert board.table is not None and {metric, f"{metric} low"} <= set(board.table.columns)
         for text in (" ".join(str(result).split()), str(conclusion.note)):
             assert said in text and f"The choice followed {result.metric}." in text

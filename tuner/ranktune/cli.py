@@ -58,8 +58,9 @@ def _outlive_terminal() -> None:
     """Let the command end as it would have if its terminal is closed meanwhile."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        is_ours = os.name == "posix" and isinstance(stream, io.TextIOWrapper)
-        if is_ours and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):  # one that is closed already is no terminal
+        is_file = isinstance(getattr(getattr(stream, "buffer", None), "raw", None), io.FileIO)
+        # isatty says no of a terminal that is closed already
+        if os.name == "posix" and is_file and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):
             raw = io.BufferedWriter(Terminal(stream.fileno(), "w", closefd=False))
             setattr(sys, name, io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True))
 

@@ -28,7 +28,7 @@ from tests.support.commands import output_of
 GENERATOR = np.random.default_rng(0)
 X = GENERATOR.normal(size=(60, 3))
 Y = (X[:, 0] > 0.3).astype(float)
-ABOUT_DATA = ("qid", "group", "query_weights", "document_weights", "monotone", "vali")
+ABOUT_DATA = ("qid", "group", "query_weights", "document_weights", "positions", "monotone", "vali")
 
 
 def test_parameters_are_read_set_and_shown() -> None:

@@ -189,7 +189,10 @@ def report(
     ] = None,
     home: Home = None,
 ) -> None:
-    """Write the pages of a study, or a page of several side by side, into one HTML file that needs no network."""
+    """Write the pages of a study, or of several, into one HTML file.
+
+    The file needs no network. Several studies are on one page side by side.
+    """
     from ranktune.command_line.pages import write
 
     print(write(name, home, output, *(beside or ())))
