@@ -43,7 +43,7 @@ def large(tmp_path: Path) -> Path:
     ("data", "match"),
     [
         (b"", "not a whole JSON"),
-        (b"\x80\x04\x95", "not a whole JSON"),
+        (b"\x80\x04\x95", "is not a RankTune model, which is JSON"),
         (b"[1, 2]", "not a RankTune model"),
         (b"3", "not a RankTune model"),
         (b'{"format": "onnx"}', "not a RankTune model"),
@@ -57,7 +57,7 @@ def large(tmp_path: Path) -> Path:
         (b'{"version": ' + b"9" * 5_000 + b"}", "not a whole JSON"),
         (b"[" * 50_000, "not a whole JSON|nested"),
         (b"[" * 40_000 + b"]" * 40_000, "nested"),
-        (b"[" + b"[]," * 200_000 + b"0]", "more lists"),
+        (b'{"a": [' + b"[]," * 200_000 + b"0]}", "more lists"),
         (b" " * (5 * 2**20), "more than"),
     ],
     ids=lambda value: repr(value[:24]) if isinstance(value, bytes) else None,

@@ -58,10 +58,12 @@ def _outlive_terminal() -> None:
     """Let the command end as it would have if its terminal is closed meanwhile."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        is_file = isinstance(getattr(getattr(stream, "buffer", None), "raw", None), io.FileIO)
-        # isatty says no of a terminal that is closed already
-        if os.name == "posix" and is_file and stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):
-            raw = io.BufferedWriter(Terminal(stream.fileno(), "w", closefd=False))
+        try:
+            number = stream.fileno() if os.name == "posix" else -1
+        except (AttributeError, OSError):  # no file
+            continue
+        if number >= 0 and stat.S_ISCHR(os.fstat(number).st_mode):  # isatty says no of a terminal that is closed
+            raw = io.BufferedWriter(Terminal(number, "w", closefd=False))
             setattr(sys, name, io.TextIOWrapper(raw, stream.encoding, stream.errors, line_buffering=True))
 
 
