@@ -13,7 +13,7 @@ from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.clicks.judging.gains import CLIP, ClickGains, by_searches
 from ranktune.solvers.clicks.judging.values import values_of
-from ranktune.solvers.core.arrays import Floats, as_ints
+from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -145,5 +145,5 @@ def test_what_the_log_does_not_tell() -> None:
     )
 
 
-def part_rows(queries: Queries) -> object:
+def part_rows(queries: Queries) -> Ints:
     return queries.documents_of(as_ints([1, 4]))
