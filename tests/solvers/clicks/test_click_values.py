@@ -145,5 +145,5 @@ def test_what_the_log_does_not_tell() -> None:
     )
 
 
-def part_rows(queries: Queries) -> Ints:
+def part_rows(queries: Queries) -> Ints | slice:
     return queries.documents_of(as_ints([1, 4]))
