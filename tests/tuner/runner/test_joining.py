@@ -14,6 +14,7 @@ import pytest
 
 from ranktune import api
 from ranktune.solvers.core.errors import RankTuneError, StudyError
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.runner.joining import DECLARED, DatabaseStudy, FolderStudy, JoinedSplit
 from ranktune.tuner.runner.worker import JoinedWorker
@@ -161,7 +162,7 @@ def joined(url: str) -> str:
     study = DatabaseStudy(url, "n")
     try:
         (split,) = study.splits()
-        params = {"solver": "RankSVM", "RankSVM.C": 1.0}
+        params: dict[str, Value] = {"solver": "RankSVM", "RankSVM.C": 1.0}
         assert split.task_of(params, True).path and not split.task_of(params, False).path
         return split.task_of(params, False).folder
     finally:
