@@ -15,7 +15,7 @@ from pathlib import Path
 import narwhals as nw
 import polars
 
-from ranktune.solvers.core.arrays import Json, Matrix
+from ranktune.solvers.core.arrays import Json, JsonView, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.documents import COLUMNS
@@ -28,7 +28,7 @@ from ranktune.solvers.data.readers.formats import COMPRESSED, Reader
 from ranktune.solvers.data.readers.frames import Known, Table, as_eager, queries_of
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
-from ranktune.solvers.data.readers.tables.files import csv_form, with_whole_ids
+from ranktune.solvers.data.readers.tables.files import FIRST_ROWS, csv_form, with_whole_ids
 from ranktune.solvers.data.values import has_missing_values
 
 BATCH = 1 << 22
@@ -84,11 +84,25 @@ def scan_csv(path: Path, wanted: Wanted) -> Scan | None:
     form = csv_form(path, wanted)
     if form.sizes is not None:
         return None
-    # the types of the columns are inferred once, which takes a pass over the file
-    schema = polars.scan_csv(path, infer_schema_length=None, **form.options).collect_schema()
     same = {name: form.options[name] for name in ("separator", "decimal_comma", "null_values")}
-    lazy = polars.scan_csv(path, schema=schema, **same)
+    lazy = polars.scan_csv(path, schema=_types(path, form.options, same), **same)
     return Scan(path, lazy if form.n_rows is None else lazy.head(form.n_rows), form.ids)
+
+
+def _types(path: Path, options: JsonView, same: JsonView) -> polars.Schema:
+    """Return the types of the columns of a csv file: those of the first rows, where all others fit them too.
+
+    To infer them from all rows takes four times as long as to read all rows with types that are given.
+    """
+    first = polars.scan_csv(path, infer_schema_length=FIRST_ROWS, **options)
+    try:
+        schema = first.collect_schema()
+        if not first.head(FIRST_ROWS).select(polars.all().is_null().all()).collect().transpose().to_series().any():
+            polars.scan_csv(path, schema=schema, **same).select(polars.all().null_count()).collect(engine="streaming")
+            return schema
+    except polars.exceptions.PolarsError:
+        pass
+    return polars.scan_csv(path, infer_schema_length=None, **options).collect_schema()
 
 
 def write_table(

@@ -18,8 +18,11 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.optimizers.newton import Point, Solve
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 
-DENSE_FEATURES = 1000
-"""Up to so many features, the factored matrix (n_features ** 3 / 3 operations) pays."""
+DENSE_FEATURES = 500
+"""Up to so many features, the factored matrix pays. Forming it from 20 documents a feature takes 20 n_features ** 3
+operations: with 1,000 features as much as 30 evaluations on 30,000 documents. Independent, correlated and skewed
+features were compared, at C from 0.01 to 100.
+"""
 
 STALE_AFTER = 8
 """A step that took more products than this with the Hessian shows that its matrix no longer fits."""

@@ -17,6 +17,7 @@ import pytest
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.roles import Wanted
+from ranktune.solvers.data.conversion import tables
 from ranktune.solvers.data.readers.formats import READERS, find_reader
 from ranktune.solvers.data.readers.tables import files
 from ranktune.solvers.data.sources.catalogue import load, read
@@ -288,3 +289,6 @@ def test_types_of_first_rows_are_those_of_all(
     monkeypatch.setattr(files, "FIRST_ROWS", 3)
     result = frame_of(path)
     assert result.schema == whole.schema and result.equals(whole)
+    monkeypatch.setattr(tables, "FIRST_ROWS", 3)
+    scan = tables.scan_csv(path, Wanted())
+    assert scan is not None and scan.columns(list(whole.columns)).equals(whole)
