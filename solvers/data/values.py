@@ -132,14 +132,22 @@ def query_weights_of(given: Weights, ids: Array) -> Floats:
 
 def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> ByDocument:
     """Return the columns that are given, in the order of rows. Raises DataError for values that one cannot have."""
-    checked = {}
+    checked: dict[str, object] = {}
     for name, given in columns.items():
         if given is not None:
-            values = numeric(given, name)
+            is_date = name == "times" and np.asarray(given).dtype.kind == "M"
+            if name == "times":
+                checked["dated"] = is_date
+            values = _microseconds(np.asarray(given)) if is_date else numeric(given, name)
             COLUMNS[name].check(values, n_documents)
             values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
             checked[name] = values if rows is None else values[rows]
     return cast(ByDocument, checked)
+
+
+def _microseconds(dates: Array) -> Floats:
+    """Return dates as microseconds since 1970, NaN where there is none."""
+    return np.where(np.isnat(dates), np.nan, dates.astype("datetime64[us]").astype(np.int64).astype(np.float64))
 
 
 def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> ByDocument:

@@ -60,6 +60,7 @@ def from_frame(
     weight: str | None = None,
     document_weight: str | None = None,
     position: str | None = None,
+    time: str | None = None,
     group_by_time: str | None = None,
     missing: Missing = "keep",
 ) -> Queries:
@@ -93,6 +94,8 @@ def from_frame(
         Column that says how often a document counts: a positive number.
     position : str, optional
         Column that says where a document was shown when it was judged by clicks: a whole number, not negative.
+    time : str, optional
+        Column of numbers, dates or ISO 8601 text that says when a document was shown or judged.
     group_by_time : str, optional
         Column of numbers, dates or ISO 8601 text. The queries are put in the order of their latest document.
     missing : {"keep", "error", "zero"}, default="keep"
@@ -130,7 +133,7 @@ def from_frame(
     """
     wanted = Wanted(
         qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
-        position=position, group_by_time=group_by_time, features=features, drop=drop, levels=levels,
+        position=position, time=time, group_by_time=group_by_time, features=features, drop=drop, levels=levels,
     )  # fmt: skip
     return queries_of(Table(frame), wanted, missing)
 
@@ -211,12 +214,12 @@ def queries_of(
         queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
     given = {name: columns[column.option] for name, column in DATA_COLUMNS.items()}
     of_documents = {
-        name: label and numbers(frame.get_column(label), DATA_COLUMNS[name].what) for name, label in given.items()
+        name: label and _of_documents(frame.get_column(label), name) for name, label in given.items()
     }
     if given["document_weights"] is None and judged is not None:
         of_documents["document_weights"] = judged.weights
     queries = queries.with_documents(of_documents)
-    if (name := columns["time"]) is not None:
+    if (name := columns["order"]) is not None:
         queries = _by_time(queries, _times(frame.get_column(name), name))
     return queries
 
@@ -296,20 +299,29 @@ def _check_documents_once(queries: Queries) -> None:
             )
 
 
+def _of_documents(column: Series, name: str) -> Array:
+    """Return a column of one of `DATA_COLUMNS`."""
+    return _times(column, column.name) if name == "times" else numbers(column, DATA_COLUMNS[name].what)
+
+
 def _times(column: Series, name: str) -> Array:
-    """Return a column of times as numbers that rise with them."""
-    if column.null_count():
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+    """Return a column of times as numbers, or as dates in UTC."""
+    absent = column.is_null().to_numpy()
+    if not column.dtype.is_numeric():
+        try:
+            values = dates(column)
+        except DataError:
+            raise DataError(
+                f"the time column {name!r} holds {column[0]!r}: times are numbers, dates or ISO 8601 text such as "
+                "2026-01-31T12:00."
+            ) from None
+        absent = np.isnan(values)
+    if absent.any():
+        row = int(np.flatnonzero(absent)[0])
         raise DataError(f"the time column {name!r} has no value in row {row}. Every row needs one; fill it in.")
     if column.dtype.is_numeric():
         return numbers(column, "time")
-    try:
-        return dates(column)
-    except DataError:
-        raise DataError(
-            f"the time column {name!r} holds {column[0]!r}: times are numbers, dates or ISO 8601 text such as "
-            "2026-01-31T12:00."
-        ) from None
+    return values.astype(np.int64).astype("datetime64[us]")
 
 
 def _by_time(queries: Queries, times: Array) -> Queries:

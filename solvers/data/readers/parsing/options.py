@@ -42,6 +42,7 @@ class ColumnOptions(TypedDict, total=False):
     weight: str | None
     document_weight: str | None
     position: str | None
+    time: str | None
     group_by_time: str | None
     qrels: str | Path | None
 
