@@ -282,7 +282,7 @@ class Queries:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of features, grades, groups, weights, positions, times: equal data, equal digest, whatever the file."""
+        """A digest of all that models learn from: equal data, equal digest, whatever the file."""
         digest = hashlib.blake2b(digest_size=16)
         parts: Sequence[Array] = stored_arrays(self.features)
         if self.is_sparse:  # the width of the index type says nothing about the data

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Ints, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
+from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument, Given
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def query_weights_of(given: Weights, ids: Array) -> Floats:
     return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
 
 
-def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> ByDocument:
+def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> Given:
     """Return the columns that are given, in the order of rows. Raises DataError for values that one cannot have."""
     checked: dict[str, object] = {}
     for name, given in columns.items():
@@ -142,7 +142,7 @@ def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: 
             COLUMNS[name].check(values, n_documents)
             values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
             checked[name] = values if rows is None else values[rows]
-    return cast(ByDocument, checked)
+    return cast(Given, checked)
 
 
 def _microseconds(dates: Array) -> Floats:

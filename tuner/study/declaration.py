@@ -39,6 +39,7 @@ from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, check_first, listed
+from ranktune.tuner.splits.forward import check_gap
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.abilities import (
     able_of,
@@ -83,7 +84,8 @@ class Study(Settings):
 
     def __post_init__(self) -> None:
         """Check every field and give names their standard form."""
-        self._normalise(monotone=constraints(self.monotone), click_columns=named_columns(self.click_columns))
+        gap = f"{self.gap}" if isinstance(self.gap, int | float) else self.gap  # a number, in Python
+        self._normalise(gap=gap, monotone=constraints(self.monotone), click_columns=named_columns(self.click_columns))
         for setting in declared(Settings):
             _check_type(setting, getattr(self, setting.name))
         if self.preset is not None:
@@ -97,6 +99,7 @@ class Study(Settings):
             )
         if self.mlflow is not None:
             check_tracking(self.mlflow)
+        check_gap(self.gap)
         parse_limits(self.within)
         FeatureCosts.parse(self.costs)
         _check_plan(self)
@@ -273,6 +276,9 @@ def _check_plan(study: Study) -> None:
             f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
             f"{' and '.join(dealt) or 'the plan'} out, or group_by_time."
         )
+    if study.time is not None and (study.group_by_time is not None or study.repeats > 1):
+        other = "group_by_time" if study.group_by_time is not None else f"repeats={study.repeats}"
+        raise ParameterError(f"time='{study.time}' divides the queries forward in time. Leave {other} out, or time.")
     if study.plan == "progressive" and study.monotone:
         raise ParameterError(
             "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "

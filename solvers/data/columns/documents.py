@@ -112,13 +112,18 @@ COLUMNS: Mapping[str, DocumentColumn] = {
 
 
 class ByDocument(TypedDict, total=False):
-    """Some of the columns, (n_documents,) each, and whether times are dates, as fields of Queries."""
+    """Some of the columns, (n_documents,) each, as fields of Queries."""
 
     document_weights: Floats | None
     positions: Ints | None
     times: Floats | None
-    dated: bool
     baseline: Floats | None
+
+
+class Given(ByDocument, total=False):
+    """The same as a caller gives them, with whether the times are dates."""
+
+    dated: bool
 
 
 DATA_COLUMNS: Mapping[str, DocumentColumn] = {name: column for name, column in COLUMNS.items() if column.option}

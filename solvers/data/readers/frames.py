@@ -213,9 +213,7 @@ def queries_of(
     if (name := columns["weight"]) is not None:
         queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
     given = {name: columns[column.option] for name, column in DATA_COLUMNS.items()}
-    of_documents = {
-        name: label and _of_documents(frame.get_column(label), name) for name, label in given.items()
-    }
+    of_documents = {name: label and _of_documents(frame.get_column(label), name) for name, label in given.items()}
     if given["document_weights"] is None and judged is not None:
         of_documents["document_weights"] = judged.weights
     queries = queries.with_documents(of_documents)
