@@ -55,7 +55,8 @@ def test_folds_forward_in_time_do_not_reward_a_feature_that_knows_their_position
 
 @pytest.mark.parametrize("plan", ["auto", "progressive", "nested", "split"])
 def test_every_plan_goes_forward(plan: str, tmp_path: Path) -> None:
-    study = STUDY | {"solvers": "PairwisePerceptron" if plan == "progressive" else "RidgeRanker", "gap": "2d", "outer": 2}
+    solver = "PairwisePerceptron" if plan == "progressive" else "RidgeRanker"
+    study = STUDY | {"solvers": solver, "gap": "2d", "outer": 2}
     result = ranktune.tune(days(leak=False), time="day", plan=plan, **study, name="days", home=tmp_path)
     for problem in reopen(StudyFolder(tmp_path / "days")):
         times = problem.development.time_of_query / 86_400e6
@@ -66,11 +67,11 @@ def test_every_plan_goes_forward(plan: str, tmp_path: Path) -> None:
         else:
             assert all(times[fold.train].max() < times[fold.vali].min() - 2 for fold in problem.plan)
         assert problem.development.feature_names == ("honest",)
-    assert result.best.solver in ("RidgeRanker", "PairwisePerceptron")
+    assert plan == "nested" or result.best.solver == solver
 
 
 def test_blends_and_boosting_go_forward_and_the_page_shows_periods(tmp_path: Path) -> None:
-    study = STUDY | {"solvers": ["RidgeRanker", "LambdaMART", "RankSVM"], "trials": 6}
+    study = STUDY | {"solvers": ["RidgeRanker", "LambdaMART"], "trials": 2}
     frame = days(leak=False)
     ranktune.tune(frame, time="day", **study, baseline="column:honest", name="days", home=tmp_path)
     evidence = read_evidence(tmp_path / "days" / EVIDENCE)

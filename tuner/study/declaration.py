@@ -34,6 +34,7 @@ from ranktune.solvers.registry import (
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
+from ranktune.tuner.evaluation.recency import HALF_LIFE, with_half_life
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
@@ -219,6 +220,8 @@ class Study(Settings):
         budget = self.budget
         if budget is not None and budget.limits is not None:
             spaces = {name: with_feature_sets(name, space) for name, space in spaces.items()}
+        if self.time is not None and self.plan != "progressive":
+            spaces = {n: space if n in known else with_half_life(n, space) for n, space in spaces.items()}
         space = UnionSpace(spaces, self.first)
         return space.restricted(self.space) if self.space else space
 
@@ -340,6 +343,8 @@ def _check_values(flat: str, override: object) -> None:
         values = list(override) if isinstance(override, list | tuple) else [override]
     if parameter_name == FEATURE_SET:
         check_sets(flat, values)
+        return
+    if parameter_name == HALF_LIFE:
         return
     declared = solver_class(name).space
     space = {parameter.name: parameter for parameter in reversed(declared)}
