@@ -191,7 +191,7 @@ def _parts_table(parts: Sequence[Json]) -> RenderableType:
 
 
 HOW_TO_CHANGE = (
-    "Options that change it: --qid, --grade, --document, --weight, --group-by-time COLUMN; --features, --drop NAMES."
+    "Options that change it: --qid, --grade, --document, --weight, --time COLUMN; --features, --drop NAMES."
 )
 
 
