@@ -35,6 +35,7 @@ def check_gap(gap: str) -> None:
 
 def gap_of(gap: str, queries: Queries) -> float:
     """Return a gap in the units of the times of queries; 0 where they have none. Raises ParameterError."""
+    check_gap(gap)
     length, number = _LENGTH.fullmatch(gap), number_of(gap)
     if queries.times is None or number == 0.0:
         return 0.0

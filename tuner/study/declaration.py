@@ -34,13 +34,11 @@ from ranktune.solvers.registry import (
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts
 from ranktune.tuner.evaluation.feature_order import FeatureLimits
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
-from ranktune.tuner.evaluation.recency import HALF_LIFE, with_half_life
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, check_first, listed
-from ranktune.tuner.splits.forward import check_gap
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.abilities import (
     able_of,
@@ -85,8 +83,7 @@ class Study(Settings):
 
     def __post_init__(self) -> None:
         """Check every field and give names their standard form."""
-        gap = f"{self.gap}" if isinstance(self.gap, int | float) else self.gap  # a number, in Python
-        self._normalise(gap=gap, monotone=constraints(self.monotone), click_columns=named_columns(self.click_columns))
+        self._normalise(monotone=constraints(self.monotone), click_columns=named_columns(self.click_columns))
         for setting in declared(Settings):
             _check_type(setting, getattr(self, setting.name))
         if self.preset is not None:
@@ -100,7 +97,6 @@ class Study(Settings):
             )
         if self.mlflow is not None:
             check_tracking(self.mlflow)
-        check_gap(self.gap)
         parse_limits(self.within)
         FeatureCosts.parse(self.costs)
         _check_plan(self)
@@ -220,8 +216,6 @@ class Study(Settings):
         budget = self.budget
         if budget is not None and budget.limits is not None:
             spaces = {name: with_feature_sets(name, space) for name, space in spaces.items()}
-        if self.time is not None and self.plan != "progressive":
-            spaces = {n: space if n in known else with_half_life(n, space) for n, space in spaces.items()}
         space = UnionSpace(spaces, self.first)
         return space.restricted(self.space) if self.space else space
 
@@ -274,14 +268,12 @@ def _near(path: Path, name: object) -> object:
 def _check_plan(study: Study) -> None:
     """Raise ParameterError if fields of study contradict its plan."""
     dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
-    if study.group_by_time is not None and (dealt or study.plan in ("nested", "progressive")):
+    others = dealt + [f"time='{study.time}'"] * (study.time is not None)
+    if study.group_by_time is not None and (others or study.plan in ("nested", "progressive")):
         raise ParameterError(
             f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
-            f"{' and '.join(dealt) or 'the plan'} out, or group_by_time."
+            f"{' and '.join(others) or 'the plan'} out, or group_by_time."
         )
-    if study.time is not None and (study.group_by_time is not None or study.repeats > 1):
-        other = "group_by_time" if study.group_by_time is not None else f"repeats={study.repeats}"
-        raise ParameterError(f"time='{study.time}' divides the queries forward in time. Leave {other} out, or time.")
     if study.plan == "progressive" and study.monotone:
         raise ParameterError(
             "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "
@@ -344,11 +336,9 @@ def _check_values(flat: str, override: object) -> None:
     if parameter_name == FEATURE_SET:
         check_sets(flat, values)
         return
-    if parameter_name == HALF_LIFE:
-        return
     declared = solver_class(name).space
     space = {parameter.name: parameter for parameter in reversed(declared)}
-    if isinstance(space[parameter_name], Choice):
+    if parameter_name not in space or isinstance(space[parameter_name], Choice):
         return
     for value in values:
         forced = {parameter_name: value}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, Unpack, get_args
 
 import narwhals as nw
 import numpy as np
@@ -27,7 +27,7 @@ from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, 
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
-from ranktune.solvers.data.readers.parsing.options import Missing
+from ranktune.solvers.data.readers.parsing.options import Missing, TimeOptions
 
 
 def is_table(value: object) -> bool:
@@ -60,9 +60,8 @@ def from_frame(
     weight: str | None = None,
     document_weight: str | None = None,
     position: str | None = None,
-    time: str | None = None,
-    group_by_time: str | None = None,
     missing: Missing = "keep",
+    **times: Unpack[TimeOptions],
 ) -> Queries:
     """Return the rows of a data frame grouped by query.
 
@@ -94,13 +93,12 @@ def from_frame(
         Column that says how often a document counts: a positive number.
     position : str, optional
         Column that says where a document was shown when it was judged by clicks: a whole number, not negative.
-    time : str, optional
-        Column of numbers, dates or ISO 8601 text that says when a document was shown or judged.
-    group_by_time : str, optional
-        Column of numbers, dates or ISO 8601 text. The queries are put in the order of their latest document.
     missing : {"keep", "error", "zero"}, default="keep"
         Whether empty and NaN values of features stay missing (NaN), are errors, or are read as 0. Infinite values are
         errors, or with "zero" read as 0.
+    **times
+        time="COLUMN", of numbers, dates or ISO 8601 text: when a document was shown or judged. group_by_time="COLUMN":
+        the queries are put in the order of their latest document.
 
     Returns
     -------
@@ -133,7 +131,7 @@ def from_frame(
     """
     wanted = Wanted(
         qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
-        position=position, time=time, group_by_time=group_by_time, features=features, drop=drop, levels=levels,
+        position=position, features=features, drop=drop, levels=levels, **times,
     )  # fmt: skip
     return queries_of(Table(frame), wanted, missing)
 
