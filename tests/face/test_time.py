@@ -104,7 +104,7 @@ def test_data_in_memory_carry_times_and_what_does_not_fit_is_refused(tmp_path: P
     queries = ranktune.Queries.from_arrays(
         *arrays, qid=frame["qid"].to_numpy(), times=frame["day"].to_numpy().astype("datetime64[D]")
     )
-    by_arrays = validated(queries, tmp_path / "arrays", gap="1d")  # type: ignore[arg-type]
+    by_arrays = validated(queries, tmp_path / "arrays", gap="1d")
     assert by_arrays == validated(frame, tmp_path / "frame", time="day", gap="1d")
     with pytest.raises(ParameterError, match="the times are dates: give a length of time"):
         validated(frame, tmp_path / "a", time="day", gap="1")

@@ -69,4 +69,4 @@ def test_where_the_truth_has_moved_recent_queries_count_more(tmp_path: Path) -> 
 
     assert tested("1/8") > tested("inf") + 0.005
     free = ranktune.tune(frame, **study, executor=InProcess(), home=tmp_path / "free")
-    assert free.best.params[HALF_LIFE] != "inf"
+    assert free.best.params is not None and free.best.params[HALF_LIFE] != "inf"

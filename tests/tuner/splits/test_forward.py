@@ -14,7 +14,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.splits.forward import blocks, check_gap, forward_folds, gap_of
-from ranktune.tuner.splits.plans import Fold, Progressive, fresh_plan
+from ranktune.tuner.splits.plans import Progressive, fresh_plan
 from ranktune.tuner.splits.split import Development, nested_splits, validation_plan, with_test
 
 
@@ -87,8 +87,9 @@ def test_plans_go_by_time() -> None:
     in_order = validation_plan(development, None, 0, permutations=10)
     assert isinstance(in_order, Progressive) and len(in_order.orders) == 1
     assert times[in_order.orders[0]].tolist() == sorted(times)
-    (fold,) = single = validation_plan(development, None, 0, strict=True, gap="2")
-    assert isinstance(single, tuple) and isinstance(fold, Fold)
+    single = validation_plan(development, None, 0, strict=True, gap="2")
+    assert isinstance(single, tuple)
+    (fold,) = single
     assert set(times[fold.vali]) == set(range(48, 60)) and times[fold.train].max() == 45
     given = validation_plan(Development(timed(np.append(np.arange(30.0), [20.0, 25.0])), 2), None, 0, strict=True)
     assert isinstance(given, tuple) and given[0].train.tolist() == list(range(20))
