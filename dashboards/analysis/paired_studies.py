@@ -12,7 +12,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.study.home import StudyFolder
 
-_SOURCES = ("data", "vali", "test", "group_by_time", "qrels", "seed", "plan", "folds", "outer")
+_SOURCES = ("data", "vali", "test", "time", "gap", "group_by_time", "qrels", "seed", "plan", "folds", "outer")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Queries: where the chosen model ranks better or worse than others, and the queries that it ranks worst.
+"""Queries: where the chosen model ranks better or worse than others, over time too, and those that it ranks worst.
 
 A panel's group is the other model. Each of several splits has its own chosen model; their queries are pooled.
 """
@@ -19,6 +19,7 @@ from ranktune.solvers.core.arrays import Floats, Ints, JsonView
 from ranktune.tuner.selection.evidence import QueryDocuments
 from ranktune.tuner.selection.results import BASELINE
 from ranktune.tuner.statistics.comparisons import compare_splits
+from ranktune.tuner.statistics.periods import Period
 
 MAX_OTHERS = 6
 """Models that the chosen one is compared with."""
@@ -51,7 +52,44 @@ def panels(data: StudyData) -> list[Panel]:
     labels = list(splits.others)[:MAX_OTHERS]
     compared = [_counts(data, splits, labels)] if labels else []
     differences = [_difference(splits, label, f"difference-{k}") for k, label in enumerate(labels)]
-    return [*compared, *differences, _distribution(splits), *_worst(data, splits)]
+    return [*compared, *differences, *_over_time(data), _distribution(splits), *_worst(data, splits)]
+
+
+def _over_time(data: StudyData) -> list[Panel]:
+    """Return the metric by period of each split and part, where times are known."""
+    return [
+        _periods(data, name, part, of_part)
+        for name, evidence in data.evidence
+        for part in ("validation", "test")
+        if (of_part := [period for period in evidence.periods if period.part == part])
+    ]
+
+
+def _periods(data: StudyData, split: str, part: str, periods: Sequence[Period]) -> Panel:
+    """Return the mean of the chosen model and of the baseline by period, with intervals."""
+    traces = []
+    for k, label in enumerate(dict.fromkeys(period.label for period in periods)):
+        of_label = [period for period in periods if period.label == label]
+        means = [period.mean for period in of_label]
+        first, name = [period.first for period in of_label], figures.short(label)
+        above, below = [mean.high - mean.mean for mean in means], [mean.mean - mean.low for mean in means]
+        line = figures.scatter(name, first, [mean.mean for mean in means], mode="lines+markers")
+        colour, dash = (figures.COLOURS[0], "solid") if k == 0 else (figures.ACCENT, "dash")
+        traces.append(line | {"error_y": figures.error_bars(above, below), "line": {"color": colour, "dash": dash}})
+    rows: list[list[Cell]] = [
+        [p.label, p.first, p.last, p.queries, *figures.numbers((p.mean.mean, p.mean.low, p.mean.high))] for p in periods
+    ]
+    where = f" of {figures.short(split)}" if split else ""
+    axes = figures.axis("first time of the period", type="category"), figures.axis(f"mean {data.metric}")
+    note = (
+        "Folds forward in time: each query is scored by a model of earlier ones. "
+        if part == "validation"
+        else "The test queries are later than all that the models learned from. "
+    ) + "Periods have about equally many queries; intervals are 95 % bootstrap intervals over them."
+    columns = ("Model", "From", "To", "Queries", data.metric, "Low", "High")
+    key = "-".join(filter(None, ("over-time", part, split)))
+    title = f"{data.metric} over time: {part} queries{where}"
+    return Panel(key, title, Table(columns, rows), figures.figure(traces, *axes), note)
 
 
 def _splits(data: StudyData) -> _Splits | None:

@@ -12,7 +12,6 @@ from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.grouping import MANY_ROWS
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
@@ -42,7 +41,7 @@ class About:
         """Return queries with the given values in place of their values."""
         if self.query_weights is not None:
             queries = queries.weighted_by(self.query_weights)
-        queries = queries.with_documents({name: getattr(self, name) for name in DATA_COLUMNS})
+        queries = queries.with_documents({"document_weights": self.document_weights, "positions": self.positions})
         return queries if self.monotone is None else queries.constrained(self.monotone)
 
 

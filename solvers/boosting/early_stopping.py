@@ -13,7 +13,8 @@ from ranktune.solvers.data.queries import Queries
 def held_out(queries: Queries, share: float, generator: np.random.Generator) -> tuple[Queries, Queries]:
     """Return training queries and held-out queries for early stopping, a random share of all, at least one.
 
-    Both keep the order of queries, and both have pairs, since queries with and without pairs are divided separately.
+    Where times are known, those that are held out are the latest. Both keep the order of queries, and both have pairs,
+    since queries with and without pairs are divided separately.
     Raises DataError where fewer than two queries have pairs.
     """
     training, aside = held_out_numbers(queries, share, generator)
@@ -28,6 +29,11 @@ def held_out_numbers(queries: Queries, share: float, generator: np.random.Genera
             f"{np.count_nonzero(useful)} of {queries.n_queries} queries have documents of different grades: "
             "none can be held out for early stopping. Give more queries, or a fixed number of rounds."
         )
+    if queries.times is not None:
+        times = queries.time_of_query
+        start = np.sort(times[useful])[-max(round(share * np.count_nonzero(useful)), 1)]
+        if times[useful].min() < start:
+            return np.flatnonzero(times < start), np.flatnonzero(times >= start)
     aside = np.zeros(queries.n_queries, dtype=bool)
     for kind in (np.flatnonzero(useful), np.flatnonzero(~useful)):
         least = 1 if useful[kind].any() else 0

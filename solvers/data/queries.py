@@ -64,6 +64,10 @@ class Queries:
         Scores of a ranking that models are compared with, NaN where it has none.
     positions : ndarray of shape (n_documents,) or None, default=None
         Where each document was shown when it was judged by clicks; int64, not negative.
+    times : ndarray of shape (n_documents,) or None, default=None
+        When each document was shown or judged: finite float64.
+    dated : bool, default=False
+        Whether the times are dates: microseconds since 1970 in UTC.
     clicks : ndarray of shape (n_documents, 5) or None, default=None
         What a click log tells of any ranking (metrics.presets.CLICK_COLUMNS); None without one.
     features_checked : bool, default=False
@@ -98,6 +102,8 @@ class Queries:
     monotone: Ints | None = None
     baseline: Floats | None = None
     positions: Ints | None = None
+    times: Floats | None = None
+    dated: bool = False
     clicks: Floats | None = None
     features_checked: InitVar[bool] = False
 
@@ -118,6 +124,7 @@ class Queries:
         query_weights: Weights | None = None,
         document_weights: ArrayLike | None = None,
         positions: ArrayLike | None = None,
+        times: ArrayLike | None = None,
         monotone: Monotone | None = None,
     ) -> Queries:
         """Return the rows of X grouped by query.
@@ -144,6 +151,8 @@ class Queries:
             How often each document counts, besides the weight of its query.
         positions : array-like of shape (n_documents,), optional
             Where each document was shown when it was judged by clicks: whole numbers, not negative.
+        times : array-like of shape (n_documents,), optional
+            When each document was shown or judged: numbers, or dates (datetime64).
         monotone : mapping or sequence of int, optional
             1 where scores may only rise with a feature, -1 where they may only fall: by name, glob or column number
             from 0, or one sign per feature.
@@ -193,7 +202,7 @@ class Queries:
             monotone=None if monotone is None else signs_of(monotone, features.shape[1], names),
             features_checked=finite,
         )
-        return queries.with_documents({"document_weights": document_weights, "positions": positions})
+        return queries.with_documents({"document_weights": document_weights, "positions": positions, "times": times})
 
     @classmethod
     def to_score(cls, X: Features | ArrayLike) -> Queries:
@@ -255,6 +264,12 @@ class Queries:
         return by_query if self.document_weights is None else by_query * self.document_weights
 
     @property
+    def time_of_query(self) -> Floats:
+        """When each query can be ranked, (n_queries,): at the latest time of its documents, when all of them exist."""
+        assert self.times is not None
+        return np.asarray(np.maximum.reduceat(self.times, self.starts[:-1]))
+
+    @property
     def is_weighted(self) -> bool:
         """Whether queries or documents have weights."""
         return self.query_weights is not None or self.document_weights is not None
@@ -267,7 +282,7 @@ class Queries:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of features, grades, groups, weights, positions: equal data, equal digest, whatever the file."""
+        """A digest of all that models learn from: equal data, equal digest, whatever the file."""
         digest = hashlib.blake2b(digest_size=16)
         parts: Sequence[Array] = stored_arrays(self.features)
         if self.is_sparse:  # the width of the index type says nothing about the data
@@ -405,5 +420,6 @@ def concatenate(parts: Sequence[Queries]) -> Queries:
         has_missing=any(part.has_missing for part in parts),
         encoding=parts[0].encoding,
         monotone=next((part.monotone for part in parts if part.monotone is not None), None),
+        dated=any(part.dated for part in parts),
         **joined_columns([(part, slice(None)) for part in parts]),
     )

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Ints, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
+from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument, Given
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
 
 if TYPE_CHECKING:
@@ -130,16 +130,24 @@ def query_weights_of(given: Weights, ids: Array) -> Floats:
     return np.array([given.get(name, 1.0) for name in ids.tolist()], dtype=np.float64)
 
 
-def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> ByDocument:
+def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: Ints | None = None) -> Given:
     """Return the columns that are given, in the order of rows. Raises DataError for values that one cannot have."""
-    checked = {}
+    checked: dict[str, object] = {}
     for name, given in columns.items():
         if given is not None:
-            values = numeric(given, name)
+            is_date = name == "times" and np.asarray(given).dtype.kind == "M"
+            if name == "times":
+                checked["dated"] = is_date
+            values = _microseconds(np.asarray(given)) if is_date else numeric(given, name)
             COLUMNS[name].check(values, n_documents)
             values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
             checked[name] = values if rows is None else values[rows]
-    return cast(ByDocument, checked)
+    return cast(Given, checked)
+
+
+def _microseconds(dates: Array) -> Floats:
+    """Return dates as microseconds since 1970, NaN where there is none."""
+    return np.where(np.isnat(dates), np.nan, dates.astype("datetime64[us]").astype(np.int64).astype(np.float64))
 
 
 def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> ByDocument:

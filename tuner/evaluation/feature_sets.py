@@ -19,6 +19,7 @@ from ranktune.solvers.core.space import Int, Parameter, Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts, GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import FeatureLimits, FeatureOrder, ordered
+from ranktune.tuner.evaluation.recency import HALF_LIFE
 from ranktune.tuner.splits.store import read_part
 
 FEATURE_SET = "feature_set"
@@ -36,7 +37,7 @@ class FeatureBudget:
 
 def solver_parameters(parameters: Mapping[str, Value]) -> dict[str, Value]:
     """Return the parameters of a configuration that its solver has."""
-    return {name: value for name, value in parameters.items() if name != FEATURE_SET}
+    return {name: value for name, value in parameters.items() if name not in (FEATURE_SET, HALF_LIFE)}
 
 
 def selected_columns(

@@ -23,6 +23,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import solver_parameters
 from ranktune.tuner.evaluation.models import unfinished_model
+from ranktune.tuner.evaluation.recency import weighed
 from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.racing import GrowthRace
@@ -134,14 +135,14 @@ def sample(numbers: Ints, count: int, seed: int) -> Ints:
 
 
 def read_for_fit(task: Task, numbers: Ints) -> Queries:
-    """Return the development queries of these numbers, to fit the configuration of a task to.
+    """Return the development queries of these numbers, to fit the configuration of a task to, with its recency weights.
 
     Where memory is limited, and the bins of LightGBM would take more, with the columns that are computed within
     queries, it is the largest sample of them that fits, and a RankTuneWarning says so.
     """
     room, development = left(), read_development(task.folder)
     if room is None or development.is_sparse or not issubclass(solver_class(task.solver), LightGBMRanker):
-        return read_part(task.folder, numbers)
+        return weighed(read_part(task.folder, numbers), task.parameters)
     documents, room_of_documents = int(development.lengths[numbers].sum()), room - BYTES_OF_FIT
     kinds = kinds_of(development, str(task.parameters.get("within_query", NONE)))
     columns = kinds * development.n_features
@@ -163,4 +164,4 @@ def read_for_fit(task: Task, numbers: Ints) -> Queries:
     is_kept = development.n_documents * max(columns, table) <= MAX_KEPT_BYTES
     if is_kept and documents + shared // of_document > most:
         part = replace(part, features_checked=True)  # without an origin, whose bins and columns it would share
-    return part
+    return weighed(part, task.parameters)

@@ -73,7 +73,12 @@ class Folds(PlanOfFolds):
                     return
 
     def is_lost(self, run: Run, number: int, best: int) -> bool:
-        """Return whether no value of the path remains, where some queries have not been scored yet."""
+        """Return whether no value of the path remains, where some queries have not been scored yet.
+
+        Never where times are known: the folds are no random samples, and what loses early may win later.
+        """
+        if run.queries.times is not None:
+            return False
         scored = np.cumsum([len(fold.vali) for fold in self.parts])
         looks = int(np.count_nonzero(scored < len(self.evaluated)))
         if number > looks:

@@ -13,7 +13,8 @@ query has fitted. Equal shares of families were worse on 25 of 35 data sets that
 All three mixes are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out.
 The mean stays unless another is better, with few queries by `Blending.better`; the score of this choice is nested
 likewise. The final shares are the mean over folds, which reduces the variance of the choice. A single model is
-evaluated likewise: chosen on all folds but one, scored on that one.
+evaluated likewise: chosen on all folds but one, scored on that one. Where times are known, the folds are blocks of
+time, and "all folds but one" are the earlier ones; for the earliest block all models have equal shares.
 Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection from libraries of models".
 """
 
@@ -119,16 +120,18 @@ class Blends:
     def _chosen(self, models: tuple[int, ...], fold: Fold) -> tuple[Floats, Floats]:
         rules, weights = self._policy.blend, self._queries.query_weights
         numbers, solvers = np.array(models), [self._groups[k][1] for k in models]
-        rows, fitted = _rows(self._queries, self._fitted(fold))
-        candidates = self._scaled[np.ix_(numbers, rows)]
         known = None if weights is None else weights[fold.train]
         equal = equal_shares(self.alone[np.ix_(numbers, fold.train)], solvers, known, rules)
+        if not len(fold.train):  # the earliest queries, where times are known
+            return np.stack([equal, equal]), np.empty(0)
+        rows, fitted = _rows(self._queries, self._fitted(fold))
+        candidates = self._scaled[np.ix_(numbers, rows)]
         shares = np.stack([equal, _greedy(candidates, fitted, self._metric, rules)])
         return shares, self._metric.per_query(equal @ candidates, fitted)
 
     def _fitted(self, fold: Fold) -> NDArray[np.int64]:
         """Return the numbers of the queries that greedy shares are fitted to: all but one fold, of many a sample."""
-        return fold.train[:: -(-len(fold.train) // self._policy.blend.queries)]
+        return fold.train[:: max(-(-len(fold.train) // self._policy.blend.queries), 1)]
 
 
 def family_shares(per_query: Sequence[Floats], weights: Floats | None = None) -> Floats:
@@ -146,10 +149,14 @@ def family_shares(per_query: Sequence[Floats], weights: Floats | None = None) ->
 def nested_choice(per_query: Floats, folds: Sequence[Fold], weights: Floats | None = None) -> Floats:
     """Return the nested score of choosing a model by its mean, (n_queries,); per_query is (m, n_queries).
 
-    The model is chosen on all folds but one and scored on that one, like a blend.
+    The model is chosen on all folds but one and scored on that one, like a blend. Where nothing chooses, on the
+    earliest queries where times are known, it is the mean of all.
     """
     nested = np.full(per_query.shape[1], np.nan)
     for fold in folds:
+        if not len(fold.train):
+            nested[fold.vali] = per_query[:, fold.vali].mean(axis=0)
+            continue
         known = linearised(per_query[:, fold.train], None if weights is None else weights[fold.train])
         nested[fold.vali] = per_query[np.argmax(np.nanmean(known, axis=1)), fold.vali]
     return nested

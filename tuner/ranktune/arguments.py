@@ -197,7 +197,7 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("cv", "n_folds", "n_splits"), "folds"),
     **dict.fromkeys(("random_state", "random_seed"), "seed"),
     **dict.fromkeys(("n_jobs", "threads", "processes", "workers"), "jobs"),
-    **dict.fromkeys(("time", "time_limit", "time_budget", "max_time", "seconds"), "timeout"),
+    **dict.fromkeys(("time_limit", "time_budget", "max_time", "seconds"), "timeout"),
     **dict.fromkeys(("train", "X", "df", "frame"), "data"),
     **dict.fromkeys(("valid", "validation", "eval_set", "dev"), "vali"),
     **dict.fromkeys(("sample_weight", "weights"), "document_weight"),

@@ -89,7 +89,7 @@ def _loaded(
             raise ParameterError(
                 f"{data} has folds with test queries of their own, which judge already. Leave plan='nested' out."
             )
-        return nested_splits(splits[0], study.outer, study.seed, gathering), baseline, about
+        return nested_splits(splits[0], study.outer, study.seed, gathering, study.gap), baseline, about
     return splits if len(splits) > 1 else [replace(splits[0], name="")], baseline, about
 
 

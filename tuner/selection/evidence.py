@@ -5,6 +5,7 @@ Evidence is in evidence.npz, plain arrays and one JSON text, so that pages can c
 labels    the rows of the leaderboard, the chosen first        part   "test", or "vali" where there is no test set
 values    metric -> (n_labels, n_queries), NaN where the metric skips a query
 weights   (n_queries,) how often each query counts; None if each counts once
+periods   where times are known, what the chosen model and the baseline scored by period
 closely   a few queries with all their documents, grades, and the scores that each model gave
 
 Explanations are in explanations.json. The time for them is limited, and what takes longer is left out: `ranktune
@@ -27,6 +28,7 @@ from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.proof import UNREADABLE, Damaged, read_archive
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
 from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.periods import Period
 
 EVIDENCE = "evidence.npz"
 MAX_EXAMPLES = 40
@@ -56,6 +58,7 @@ class Evidence:
     values: Mapping[str, Floats]
     closely: tuple[QueryDocuments, ...]
     weights: Floats | None = None
+    periods: tuple[Period, ...] = ()
 
 
 def select_queries(values: Floats) -> list[int]:
@@ -94,6 +97,7 @@ def write_evidence(evidence: Evidence, path: Path) -> None:
         "models": evidence.models,
         "queries": evidence.queries,
         "metrics": list(evidence.values),
+        "periods": [asdict(period) for period in evidence.periods],
         "closely": [asdict(query) for query in evidence.closely],
     }
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
@@ -113,7 +117,8 @@ def read_evidence(path: Path) -> Evidence:
         examples = tuple(typed(QueryDocuments, query) for query in header["closely"])
         labels, models, queries = (tuple(header[name]) for name in ("labels", "models", "queries"))
         weights = np.asarray(arrays["weights"], np.float64) if "weights" in arrays else None
-        return Evidence(header["part"], labels, models, queries, values, examples, weights)
+        periods = tuple(typed(Period, period) for period in header.get("periods", ()))
+        return Evidence(header["part"], labels, models, queries, values, examples, weights, periods)
     except (*UNREADABLE, StopIteration, AttributeError) as error:
         raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None
 

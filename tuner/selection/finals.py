@@ -23,6 +23,7 @@ from ranktune.tuner.evaluation.plans import Delivered, Final
 from ranktune.tuner.policy.blends import Blend, Blends, first_elsewhere, first_unless_better, nested_choice, scale
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
+from ranktune.tuner.splits.forward import blocks, gap_of
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.pareto import Option, best_within
 from ranktune.tuner.study.abilities import can_load
@@ -85,7 +86,10 @@ def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate])
     queries = problem.development if fresh else problem.validation_queries
     if len(scored) < 2 or queries.n_queries < problem.policy.blend.a_fold * count:
         return Choice(best, best[0], candidates)
-    folds = query_folds(queries, count, study.seed, stream=5)
+    if queries.times is None:
+        folds = query_folds(queries, count, study.seed, stream=5)
+    else:
+        folds = blocks(queries, count, gap_of(study.gap, queries))
     mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
         return Choice(best, best[0], candidates)

@@ -22,6 +22,7 @@ from ranktune.tuner.selection.evidence import (
 from ranktune.tuner.selection.finals import Entry, Scored
 from ranktune.tuner.selection.results import BASELINE
 from ranktune.tuner.splits.sealing import remove_sealed, sealing
+from ranktune.tuner.statistics.periods import Period, by_period
 from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 
@@ -70,8 +71,26 @@ def save_evidence(entries: Sequence[Entry], problem: Problem, folder: Path, base
     if baseline is not None:
         labels, files = [*labels, BASELINE], [*files, ""]
     evidence = _evidence(entries, problem, tuple(labels), tuple(files), baseline)
+    evidence = replace(evidence, periods=_over_time(entries[0], problem, baseline))
     with writing(folder):
         write_evidence(evidence, folder / EVIDENCE)
+
+
+def _over_time(chosen: Scored, problem: Problem, baseline: Scored | None) -> tuple[Period, ...]:
+    """Return what the chosen model and the baseline scored by period, on validation queries and on test queries."""
+    if problem.development.times is None:
+        return ()
+    periods: list[Period] = []
+    for scored in filter(None, (chosen, baseline)):
+        label, vali = scored.candidate.solver, scored.candidate.values
+        parts = [("validation", vali, problem.validation_queries)]
+        if problem.test is not None and scored.test:
+            parts.append(("test", next(iter(scored.test.values())), problem.test))
+        for part, values, queries in parts:
+            if len(values) == queries.n_queries:
+                of_query = queries.time_of_query
+                periods += by_period(part, label, of_query, values, queries.query_weights, dated=queries.dated)
+    return tuple(periods)
 
 
 def _evidence(

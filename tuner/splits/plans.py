@@ -82,7 +82,8 @@ def query_folds(queries: Queries, folds: int, seed: int, stream: int = 1, repeat
 def training_overlap(plan: StoredPlan) -> float:
     """Return how many queries are scored for each that a model learns from, 0 where only one model is scored.
 
-    Models of folds learn from each other's queries, so that their scores are not independent.
+    Models of folds learn from each other's queries, so that their scores are not independent. Of folds forward in time
+    those of the later ones do.
     """
     if isinstance(plan, Progressive) or len(plan) < 2:
         return 0.0
@@ -104,8 +105,11 @@ def random_orders(queries: Queries, permutations: int, seed: int, stream: int = 
 
 
 def fresh_plan(plan: StoredPlan, development: Queries, seed: int) -> StoredPlan:
-    """Return a plan of the same kind that no trial was scored by; an empty one for too few queries, or large data."""
-    if development.n_queries < 2 * POLICY.scoring.folds or is_large(development):
+    """Return a plan of the same kind that no trial was scored by; an empty one for too few queries, or large data.
+
+    There is none where times are known: other folds forward in time would leave out the earliest queries too.
+    """
+    if development.n_queries < 2 * POLICY.scoring.folds or is_large(development) or development.times is not None:
         return ()
     if isinstance(plan, Progressive):
         return random_orders(development, len(plan.orders), seed, stream=3)

@@ -10,31 +10,76 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.blocks import block_of
 from ranktune.solvers.data.gathering import Gathering
+from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import NOTHING, query_digests, scale_of, sketches
-from ranktune.tuner.splits.plans import Fold, StoredPlan, is_large, query_folds, random_orders
+from ranktune.tuner.splits.forward import before, forward_folds, gap_of, latest, true_order
+from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan, is_large, query_folds, random_orders
 
 IN_MEMORY = Gathering()
 ALIKE = 1e-7
 """Distance of sketches of queries that are equal but for noise, such as that of rounding to float32."""
 
 
-def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY) -> Split:
-    """Return split with test queries: those given, or a fifth of the training queries.
+def with_test(split: Split, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0") -> Split:
+    """Return split with test queries: those given, or a fifth of the training queries, by time the latest.
 
-    There are none if fewer than 10 training queries would remain; the study then reports validation only.
+    There are none if fewer than 10 training queries would remain; the study then reports validation only. Where times
+    are known, only queries that lie before the test queries, by more than the gap, are left to learn from.
     """
+    if split.train.times is not None:
+        return _with_latest(split, gathering, gap_of(gap, split.train))
     n_test = int(POLICY.scoring.test_share * split.train.n_queries)
     if split.test is not None or split.train.n_queries - n_test < 10:
         return split
     order = np.random.default_rng([seed, 0]).permutation(split.train.n_queries)
     aside, kept = np.sort(order[:n_test]), np.sort(order[n_test:])
     return replace(split, train=gathering.select(split.train, kept), test=gathering.select(split.train, aside))
+
+
+def _with_latest(split: Split, gathering: Gathering, gap: float) -> Split:
+    """Return split with test queries that lie after all others."""
+    _check_times(split)
+    train, vali, test = split.train, split.vali, split.test
+    if test is None:
+        fold = latest(train.time_of_query, POLICY.scoring.test_share, gap)
+        if len(fold.train) < 10:
+            return split
+        test, train = gathering.select(train, fold.vali), gathering.select(train, fold.train)
+    start = test.time_of_query.min() - gap
+    return replace(
+        split,
+        train=_earlier("train", train, start, gathering),
+        vali=None if vali is None else _earlier("vali", vali, start, gathering),
+        test=test,
+    )
+
+
+def _check_times(split: Split) -> None:
+    """Raise DataError where some of the queries have times, and others none or times of another kind."""
+    parts = [part for part in (split.train, split.vali, split.test) if part is not None]
+    if len({(part.times is None, part.dated) for part in parts}) > 1:
+        raise DataError(
+            "training, validation and test queries have times of different kinds, or some have none. Give each table "
+            "the column of times, with dates in all of them or numbers in all; or leave time out."
+        )
+
+
+def _earlier(name: str, queries: Queries, start: float, gathering: Gathering) -> Queries:
+    """Return the queries before the start, and warn (RankTuneWarning) of the others."""
+    kept = np.flatnonzero(queries.time_of_query < start)
+    if len(kept) == queries.n_queries:
+        return queries
+    message = f"{queries.n_queries - len(kept)} of {queries.n_queries} {_CALLED[name]} queries are not before the test"
+    if not len(kept):
+        raise DataError(f"{message}: nothing is left. Give later test queries, or a smaller gap; or leave time out.")
+    warnings.warn(f"{message}: they are left out.", RankTuneWarning, stacklevel=5)
+    return gathering.select(queries, kept)
 
 
 def by_time(split: Split, *, tested: bool) -> Split:
@@ -64,11 +109,18 @@ WHOLE = "all"
 """Name of the split of a nested plan that gives the final model; it has no test queries."""
 
 
-def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN_MEMORY) -> list[Split]:
-    """Return a split for each outer fold, whose queries are the test queries, and the split WHOLE of all queries."""
+def nested_splits(split: Split, outer: int, seed: int, gathering: Gathering = IN_MEMORY, gap: str = "0") -> list[Split]:
+    """Return a split for each outer fold, whose queries are the test queries, and the split WHOLE of all queries.
+
+    Where times are known, the training queries of a split lie before its test queries.
+    """
+    _check_times(split)
     parts = [part for part in (split.train, split.vali, split.test) if part is not None]
     queries = parts[0] if len(parts) == 1 else gathering.concatenate(parts)
-    folds = query_folds(queries, outer, seed, stream=6)
+    if queries.times is None:
+        folds = query_folds(queries, outer, seed, stream=6)
+    else:
+        folds = forward_folds(queries, outer, gap_of(gap, queries), exactly=True)
     outer_splits = [
         Split(f"outer{k}", gathering.select(queries, fold.train), test=gathering.select(queries, fold.vali))
         for k, fold in enumerate(folds, start=1)
@@ -99,6 +151,7 @@ def validation_plan(
     strict: bool = False,
     repeats: int = 1,
     permutations: int | None = None,
+    gap: str = "0",
 ) -> StoredPlan:
     """Return the validation plan of development queries.
 
@@ -106,8 +159,19 @@ def validation_plan(
     scored if `folds` is None. Given validation queries are scored alone if `strict`, or if they are many and `folds`
     is None. With `permutations`, the plan is progressive, with that
     many orders of all queries. Raises DataError if `strict` and there are no validation queries.
+
+    Where times are known, the folds are forward in time (of large data the latest is scored), the latest fifth
+    validates if `strict` and none are given, and a progressive plan has the true order alone.
     """
     queries, n_vali = development.queries, development.n_vali
+    timed = queries.times is not None
+    if gap != "0" and not timed:
+        raise ParameterError(f"gap='{gap}' is one of times, and the data have none: name their column (time=).")
+    if timed and repeats > 1:
+        raise ParameterError(f"repeats={repeats}: there is one order of time, and one way of folds. Leave repeats out.")
+    if timed and strict and not n_vali:
+        fold = latest(queries.time_of_query, POLICY.scoring.test_share)
+        return (_learnable(queries, before(queries, fold, gap_of(gap, queries))),)
     if strict and not n_vali:
         raise DataError(
             "plan 'split' keeps to given validation queries, and there are none. Give them (vali=), or leave the plan."
@@ -115,20 +179,38 @@ def validation_plan(
     usual = folds is None and permutations is None and repeats == 1
     if n_vali and (strict or (usual and n_vali >= POLICY.scoring.given)):
         _check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
-        return as_given(development)
+        given = as_given(development, gap)
+        return (_learnable(queries, *given),) if timed else given
     _check_learnable(queries, "the queries")
     if permutations is not None:
-        return random_orders(queries, permutations, seed)
+        return Progressive((true_order(queries),)) if timed else random_orders(queries, permutations, seed)
+    if timed:
+        forward = forward_folds(queries, folds or POLICY.scoring.folds, gap_of(gap, queries), exactly=folds is not None)
+        return forward[-1:] if folds is None and is_large(queries) else forward
     plan = query_folds(queries, folds or POLICY.scoring.folds, seed, repeats=repeats)
     return plan[:1] if folds is None and repeats == 1 and is_large(queries) else plan
 
 
-def as_given(development: Development) -> tuple[Fold, ...]:
-    """Return the plan that scores the given validation queries alone; an empty one without any, or nothing to learn."""
+def _learnable(queries: Queries, fold: Fold) -> Fold:
+    """Return a fold. Raises DataError where its training queries, before those to score, teach nothing."""
+    if not with_pairs(queries)[fold.train].any():
+        raise DataError(
+            "before the validation queries, less the gap, there are no queries to learn from. Give later validation "
+            "queries, or none, or a smaller gap."
+        )
+    return fold
+
+
+def as_given(development: Development, gap: str = "0") -> tuple[Fold, ...]:
+    """Return the plan that scores the given validation queries alone; an empty one without any, or nothing to learn.
+
+    Where times are known, only training queries before them are fitted.
+    """
     count, n_vali = development.queries.n_queries, development.n_vali
     if not n_vali or not block_of(development.queries, 0, count - n_vali).has_pairs:
         return ()
-    return (Fold(np.arange(count - n_vali), np.arange(count - n_vali, count)),)
+    fold, queries = Fold(np.arange(count - n_vali), np.arange(count - n_vali, count)), development.queries
+    return (fold if queries.times is None else before(queries, fold, gap_of(gap, queries)),)
 
 
 def _check_learnable(queries: Queries, what: str) -> None:

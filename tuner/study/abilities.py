@@ -19,6 +19,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.models.base import IN_WORDS, LINEAR, TREES
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.evaluation.recency import with_half_life
 from ranktune.tuner.study.settings import Settings
 
 _REMEDIES = {
@@ -28,10 +29,15 @@ _REMEDIES = {
 }
 
 
+TIMES = "times"
+"""What recency weights are made of, where a solver weighs queries; others ignore it."""
+
+
 def needs_of(settings: Settings) -> frozenset[str]:
     """Return what the settings of a study demand of its solvers."""
+    timed = settings.time is not None and settings.plan != "progressive"
     given = {QUERY_WEIGHTS: settings.weight, DOCUMENT_WEIGHTS: settings.document_weight, MONOTONE: settings.monotone}
-    return frozenset(need for need, value in {**given, POSITIONS: settings.position}.items() if value)
+    return frozenset(n for n, value in {**given, POSITIONS: settings.position, TIMES: timed}.items() if value)
 
 
 def needs_of_data(queries: Queries) -> frozenset[str]:
@@ -98,7 +104,7 @@ def check_able(needs: frozenset[str], serve: Sequence[str], solver: str) -> None
 
 def able_space(needs: frozenset[str], serve: Sequence[str], solver: str) -> tuple[Parameter, ...]:
     """Return the search space of a solver without the choices that the data, or the systems of serve, rule out."""
-    kind = solver_class(solver)
+    kind, timed = solver_class(solver), TIMES in needs
     needs &= _supported(solver)
 
     def is_able(choice: Mapping[str, Value]) -> bool:
@@ -113,12 +119,13 @@ def able_space(needs: frozenset[str], serve: Sequence[str], solver: str) -> tupl
         default = parameter.default if parameter.default in kept else kept[0]
         return replace(parameter, choices=kept, default=default)
 
-    return tuple(map(able, kind.space))
+    space = tuple(map(able, kind.space))
+    return with_half_life(solver, space) if timed else space
 
 
 def _missing(needs: frozenset[str], solver: str) -> frozenset[str]:
-    """Return the needs that no configuration of a solver can use; positions may be ignored."""
-    return needs - _supported(solver) - {POSITIONS}
+    """Return the needs that no configuration of a solver can use; positions and times may be ignored."""
+    return needs - _supported(solver) - {POSITIONS, TIMES}
 
 
 def _supported(solver: str) -> frozenset[str]:

@@ -268,10 +268,11 @@ def _near(path: Path, name: object) -> object:
 def _check_plan(study: Study) -> None:
     """Raise ParameterError if fields of study contradict its plan."""
     dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
-    if study.group_by_time is not None and (dealt or study.plan in ("nested", "progressive")):
+    others = dealt + [f"time='{study.time}'"] * (study.time is not None)
+    if study.group_by_time is not None and (others or study.plan in ("nested", "progressive")):
         raise ParameterError(
             f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
-            f"{' and '.join(dealt) or 'the plan'} out, or group_by_time."
+            f"{' and '.join(others) or 'the plan'} out, or group_by_time."
         )
     if study.plan == "progressive" and study.monotone:
         raise ParameterError(
@@ -337,7 +338,7 @@ def _check_values(flat: str, override: object) -> None:
         return
     declared = solver_class(name).space
     space = {parameter.name: parameter for parameter in reversed(declared)}
-    if isinstance(space[parameter_name], Choice):
+    if parameter_name not in space or isinstance(space[parameter_name], Choice):
         return
     for value in values:
         forced = {parameter_name: value}

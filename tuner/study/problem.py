@@ -32,7 +32,7 @@ from ranktune.tuner.splits.split import (
 from ranktune.tuner.splits.store import read_development, read_part, read_plan, write_problem
 from ranktune.tuner.study.baseline import check_covered
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.settings import NO_TEST
+from ranktune.tuner.study.settings import NO_GAP, NO_TEST
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,12 +63,13 @@ class Problem:
     def by_one_part(self) -> Self:
         """Return the problem whose trials are scored once, written for the workers: on the validation queries as given.
 
-        Without given ones it is the first part of the plan. It has no fresh plan: where trials are that expensive,
-        there is no time to score any of them again.
+        Without given ones it is the first part of the plan, the last where times are known. It has no fresh plan: where
+        trials are that expensive, there is no time to score any of them again.
         """
         assert isinstance(self.plan, tuple)
         given = read_plan(str(self.folder), GIVEN)
-        plan = given if isinstance(given, tuple) and given else self.plan[:1]
+        one = self.plan[:1] if self.development.times is None else self.plan[-1:]  # with most to learn from
+        plan = given if isinstance(given, tuple) and given else one
         save_plan(plan, self.folder / f"{PLAN}.npz")
         reseal(self.folder, f"{PLAN}.npz")
         return replace(self, plan=plan, fresh=())
@@ -139,7 +140,7 @@ class Assembled:
 def assemble(split: Split, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
     """Return the queries of a split, each in one part, with a test set."""
     untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
-    split = split if untested else with_test(split, study.seed, gathering)
+    split = split if untested else with_test(split, study.seed, gathering, study.gap)
     split = without_shared(split, gathering).allowing_missing()
     return Assembled(split.name, Development.of(split, gathering), split.test)
 
@@ -155,6 +156,7 @@ def write_split(split: Assembled, study: Study, parent: Path) -> str:
         strict=study.one_split or keeps,
         repeats=study.repeats,
         permutations=study.permutations if study.plan == "progressive" else None,
+        gap=study.gap,
     )
     vali = None if not isinstance(plan, tuple) else np.unique(np.concatenate([fold.vali for fold in plan]))
     development = by_searches(development, vali)
@@ -167,7 +169,7 @@ def write_split(split: Assembled, study: Study, parent: Path) -> str:
     folder = parent / folder_name(split.name, digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)
     dealt = isinstance(plan, tuple) and len(plan) > 1 and study.folds is None and study.repeats == 1
-    given = as_given(split.development) if dealt and not study.strict else ()
+    given = as_given(split.development, study.gap) if dealt and not study.strict else ()
     write_problem(development, {PLAN: plan, FRESH: fresh, GIVEN: given}, folder)
     if test is not None:
         write_queries(test, folder / "test", documents=True)
@@ -176,11 +178,12 @@ def write_split(split: Assembled, study: Study, parent: Path) -> str:
 
 
 def folder_name(name: str, digest: str, study: Study) -> str:
-    """Return the name of a split's folder, which depends on its data, folds and monotone constraints.
+    """Return the name of a split's folder, which depends on its data, folds, gap and monotone constraints.
 
     Others get another name, because workers cache what they have read.
     """
     dealt = (study.seed, study.plan, study.folds, study.repeats, study.outer, study.permutations, study.refit)
-    constrained = (sorted(study.monotone.items()),) if study.monotone else ()
-    dealt_digest = hashlib.sha256(repr((digest, dealt, *constrained)).encode()).hexdigest()
+    more: list[object] = [sorted(study.monotone.items())] if study.monotone else []
+    more += [study.gap] if study.gap != NO_GAP else []
+    dealt_digest = hashlib.sha256(repr((digest, dealt, *more)).encode()).hexdigest()
     return f"{name or 'all'}-{dealt_digest[:16]}"

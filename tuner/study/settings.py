@@ -12,7 +12,7 @@ from ranktune.solvers.core.declared import Meaning, declared
 from ranktune.tuner.evaluation.names import PLANS
 from ranktune.tuner.samplers.presets import PRESETS
 
-NO_TEST = "none"
+NO_TEST, NO_GAP = "none", "0"
 MIXED = "mixed"
 """The acquisition where none is given."""
 
@@ -121,6 +121,14 @@ class ColumnSettings:
             panel=_COLUMNS,
         ),
     ] = None
+    time: Annotated[
+        str | None,
+        Setting(
+            "Column of times: dates, ISO 8601 text or numbers. Folds go forward in time, the latest fifth is the test, "
+            "and a progressive plan goes in their order.",
+            panel=_COLUMNS,
+        ),
+    ] = None
     group_by_time: Annotated[
         str | None,
         Setting(
@@ -223,6 +231,13 @@ class Settings(ColumnSettings, ClickSettings):
     folds: Annotated[
         int | None, Setting("Folds of cross-validation. (default: 5; above 2 GB of features one of 5)", minimum=2)
     ] = None
+    gap: Annotated[
+        str,
+        Setting(
+            "Time between the training queries and those that are scored, in units of --time, or of dates as 90s, 30m, "
+            "12h, 7d, 2w."
+        ),
+    ] = NO_GAP
     repeats: Annotated[int, Setting("Repetitions of cross-validation, each with other folds.", minimum=1)] = 1
     outer: Annotated[int, Setting("Outer folds of plan nested.", minimum=2)] = 5
     trials: Annotated[

@@ -54,6 +54,17 @@ def _check_positions(values: Array, n_documents: int) -> None:
         )
 
 
+def _check_times(values: Array, n_documents: int) -> None:
+    if values.shape != (n_documents,):
+        raise DataError(f"times has shape {values.shape} for {n_documents} documents: give one time each.")
+    bad = np.flatnonzero(~np.isfinite(values))
+    if len(bad):
+        raise DataError(
+            f"the time of document number {bad[0]} is {values[bad[0]]}: times are finite numbers or dates. Give each "
+            "document one."
+        )
+
+
 @dataclass(frozen=True)
 class DocumentColumn:
     """What each document has, mostly a number.
@@ -93,6 +104,7 @@ COLUMNS: Mapping[str, DocumentColumn] = {
         check=_check_positions,
         is_void=lambda values: bool((values == values[0]).all()),
     ),
+    "times": DocumentColumn(np.nan, "time", "time", check=_check_times),
     "baseline": DocumentColumn(np.nan, is_digested=False),
     "clicks": DocumentColumn(np.nan, shape=(5,)),
 }
@@ -104,7 +116,14 @@ class ByDocument(TypedDict, total=False):
 
     document_weights: Floats | None
     positions: Ints | None
+    times: Floats | None
     baseline: Floats | None
+
+
+class Given(ByDocument, total=False):
+    """The same as a caller gives them, with whether the times are dates."""
+
+    dated: bool
 
 
 DATA_COLUMNS: Mapping[str, DocumentColumn] = {name: column for name, column in COLUMNS.items() if column.option}

@@ -161,6 +161,14 @@ def microseconds(time: datetime) -> int:
     return ((time if time.tzinfo is not None else time.replace(tzinfo=UTC)) - _EPOCH) // timedelta(microseconds=1)
 
 
+def time_text(time: float, *, dated: bool) -> str:
+    """Return a time of documents as text: a number, or a date, with hours and minutes unless it is midnight."""
+    if not dated:
+        return f"{time:.15g}"
+    date = _EPOCH + timedelta(microseconds=int(time))
+    return date.strftime("%Y-%m-%d" if time % DAY == 0.0 else "%Y-%m-%d %H:%M")
+
+
 def _kind(value: object) -> Kind:
     """Return what a column is. Raises ValueError where that is not clear."""
     if isinstance(value, dict) and value.keys() == {"before"} and isinstance(value["before"], str):

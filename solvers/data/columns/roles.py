@@ -38,7 +38,7 @@ ROLES: Mapping[str, Role] = {
     "document": Role("document", "document id", DOCUMENTS),  # of several columns, that of the first name
     "weight": Role("weight", "query weight", ("weight", "weights", "query_weight")),  # only where it is named
     **{column.option: Role(column.option, column.what) for column in DATA_COLUMNS.values()},
-    "time": Role("group_by_time", "time"),
+    "order": Role("group_by_time", "time"),
 }
 
 RESERVED = frozenset(name for role in ROLES.values() for name in role.names)
@@ -60,6 +60,7 @@ class Wanted:
     weight: str | None = None
     document_weight: str | None = None
     position: str | None = None
+    time: str | None = None
     group_by_time: str | None = None
     features: Sequence[str] | str | None = None
     drop: Sequence[str] | str = ()

@@ -200,8 +200,8 @@ def _write(
                 on_share(done / narrow.n_documents)
         segments.finish(
             Grouping(narrow.starts, narrow.query_ids, narrow.rows), len(names), is_sparse=False,
-            has_missing=has_missing, query_weights=narrow.query_weights, feature_names=names, encoding=encoding,
-            source=source,
+            has_missing=has_missing, dated=narrow.dated, query_weights=narrow.query_weights, feature_names=names,
+            encoding=encoding, source=source,
         )  # fmt: skip
 
 

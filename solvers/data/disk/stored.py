@@ -66,6 +66,7 @@ def _write(
         feature_names=queries.feature_names,
         has_missing=queries.has_missing,
         monotone=queries.monotone,
+        dated=queries.dated,
         encoding=queries.encoding,
         rows=queries.rows if documents else None,
         source=source,
@@ -183,6 +184,7 @@ def _queries(about: Json, arrays: Mapping[str, Array], folder: Path) -> Queries:
         has_missing=bool(about.get("has_missing", False)),
         encoding=None if encoding is None else Encoding.from_json(encoding),
         monotone=None if signs is None else np.array(signs, dtype=np.int64),
+        dated=bool(about.get("dated", False)),
         features_checked=about.get("version", 1) > 1,
         **columns,
     )

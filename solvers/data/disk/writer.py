@@ -29,6 +29,7 @@ class Known(TypedDict, total=False):
     feature_names: tuple[str, ...] | None
     has_missing: bool
     monotone: Ints | None
+    dated: bool
     encoding: Encoding | None
     rows: Ints | None
     source: Json | None
@@ -107,6 +108,7 @@ class QueriesWriter:
             "query_ids": as_json(query_ids) if ids is None else None,
             "feature_names": known.get("feature_names"),
             "has_missing": known.get("has_missing", False),
+            "dated": known.get("dated", False),
             "monotone": None if monotone is None else monotone.tolist(),
             "encoding": None if encoding is None else encoding.as_json(),
             "source": known.get("source"),

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, get_args
+from typing import NamedTuple, Unpack, get_args
 
 import narwhals as nw
 import numpy as np
@@ -27,7 +27,7 @@ from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, 
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
-from ranktune.solvers.data.readers.parsing.options import Missing
+from ranktune.solvers.data.readers.parsing.options import Missing, TimeOptions
 
 
 def is_table(value: object) -> bool:
@@ -60,8 +60,8 @@ def from_frame(
     weight: str | None = None,
     document_weight: str | None = None,
     position: str | None = None,
-    group_by_time: str | None = None,
     missing: Missing = "keep",
+    **times: Unpack[TimeOptions],
 ) -> Queries:
     """Return the rows of a data frame grouped by query.
 
@@ -93,11 +93,12 @@ def from_frame(
         Column that says how often a document counts: a positive number.
     position : str, optional
         Column that says where a document was shown when it was judged by clicks: a whole number, not negative.
-    group_by_time : str, optional
-        Column of numbers, dates or ISO 8601 text. The queries are put in the order of their latest document.
     missing : {"keep", "error", "zero"}, default="keep"
         Whether empty and NaN values of features stay missing (NaN), are errors, or are read as 0. Infinite values are
         errors, or with "zero" read as 0.
+    **times
+        time="COLUMN", of numbers, dates or ISO 8601 text: when a document was shown or judged. group_by_time="COLUMN":
+        the queries are put in the order of their latest document.
 
     Returns
     -------
@@ -130,7 +131,7 @@ def from_frame(
     """
     wanted = Wanted(
         qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
-        position=position, group_by_time=group_by_time, features=features, drop=drop, levels=levels,
+        position=position, features=features, drop=drop, levels=levels, **times,
     )  # fmt: skip
     return queries_of(Table(frame), wanted, missing)
 
@@ -210,13 +211,11 @@ def queries_of(
     if (name := columns["weight"]) is not None:
         queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")
     given = {name: columns[column.option] for name, column in DATA_COLUMNS.items()}
-    of_documents = {
-        name: label and numbers(frame.get_column(label), DATA_COLUMNS[name].what) for name, label in given.items()
-    }
+    of_documents = {name: label and _of_documents(frame.get_column(label), name) for name, label in given.items()}
     if given["document_weights"] is None and judged is not None:
         of_documents["document_weights"] = judged.weights
     queries = queries.with_documents(of_documents)
-    if (name := columns["time"]) is not None:
+    if (name := columns["order"]) is not None:
         queries = _by_time(queries, _times(frame.get_column(name), name))
     return queries
 
@@ -296,20 +295,29 @@ def _check_documents_once(queries: Queries) -> None:
             )
 
 
+def _of_documents(column: Series, name: str) -> Array:
+    """Return a column of one of `DATA_COLUMNS`."""
+    return _times(column, column.name) if name == "times" else numbers(column, DATA_COLUMNS[name].what)
+
+
 def _times(column: Series, name: str) -> Array:
-    """Return a column of times as numbers that rise with them."""
-    if column.null_count():
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+    """Return a column of times as numbers, or as dates in UTC."""
+    absent = column.is_null().to_numpy()
+    if not column.dtype.is_numeric():
+        try:
+            values = dates(column)
+        except DataError:
+            raise DataError(
+                f"the time column {name!r} holds {column[0]!r}: times are numbers, dates or ISO 8601 text such as "
+                "2026-01-31T12:00."
+            ) from None
+        absent = np.isnan(values)
+    if absent.any():
+        row = int(np.flatnonzero(absent)[0])
         raise DataError(f"the time column {name!r} has no value in row {row}. Every row needs one; fill it in.")
     if column.dtype.is_numeric():
         return numbers(column, "time")
-    try:
-        return dates(column)
-    except DataError:
-        raise DataError(
-            f"the time column {name!r} holds {column[0]!r}: times are numbers, dates or ISO 8601 text such as "
-            "2026-01-31T12:00."
-        ) from None
+    return values.astype(np.int64).astype("datetime64[us]")
 
 
 def _by_time(queries: Queries, times: Array) -> Queries:

@@ -118,7 +118,7 @@ def read(
     **options
         Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
         text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, position,
-        group_by_time, missing) for tables and frames, and qrels, a file of judgments that gives the grades; of
+        time, group_by_time, missing) for tables and frames, and qrels, a file of judgments that gives the grades; of
         `read_npz` (max_expansion) for .npz.
 
     Returns

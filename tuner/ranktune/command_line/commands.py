@@ -190,9 +190,7 @@ def _parts_table(parts: Sequence[Json]) -> RenderableType:
     return rows
 
 
-HOW_TO_CHANGE = (
-    "Options that change it: --qid, --grade, --document, --weight, --group-by-time COLUMN; --features, --drop NAMES."
-)
+HOW_TO_CHANGE = "Options that change it: --qid, --grade, --document, --weight, --time COLUMN; --features, --drop NAMES."
 
 
 def _columns_table(columns: Sequence[Json]) -> RenderableType:

@@ -31,7 +31,14 @@ class TextOptions(LineOptions, total=False):
     group: Sizes | None
 
 
-class ColumnOptions(TypedDict, total=False):
+class TimeOptions(TypedDict, total=False):
+    """Which columns are times: see `from_frame`."""
+
+    time: str | None
+    group_by_time: str | None
+
+
+class ColumnOptions(TimeOptions, total=False):
     """Which columns of a table are what: see `from_frame`."""
 
     grade: str | None
@@ -42,7 +49,6 @@ class ColumnOptions(TypedDict, total=False):
     weight: str | None
     document_weight: str | None
     position: str | None
-    group_by_time: str | None
     qrels: str | Path | None
 
 

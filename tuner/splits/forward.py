@@ -1,0 +1,103 @@
+"""Divisions of queries forward in time: what is fitted to lies before what is scored, by more than a gap.
+
+The time of a query is the latest of its documents': it can be ranked only once all of them exist, and its grades are
+known no earlier. Queries of one time stay together. The gap stands for the time until grades are known.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.data.columns.grammar import number_of
+from ranktune.solvers.data.grades import with_pairs
+from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.splits.digests import distinct
+from ranktune.tuner.splits.plans import Fold
+
+_LENGTH = re.compile(r"(\d+\.?\d*)(s|m|h|d|w)")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def check_gap(gap: str) -> None:
+    """Raise ParameterError unless gap is a number that is not negative, or a length of time such as 7d."""
+    number = number_of(gap)
+    if _LENGTH.fullmatch(gap) is None and (number is None or not 0.0 <= number < float("inf")):
+        raise ParameterError(
+            f"gap='{gap[:40]}' is no gap. Give a number in the units of the times, such as 7, or of dates a length of "
+            "time: 90s, 30m, 12h, 7d or 2w."
+        )
+
+
+def gap_of(gap: str, queries: Queries) -> float:
+    """Return a gap in the units of the times of queries; 0 where they have none. Raises ParameterError."""
+    check_gap(gap)
+    length, number = _LENGTH.fullmatch(gap), number_of(gap)
+    if queries.times is None or number == 0.0:
+        return 0.0
+    if queries.dated != (length is not None):
+        known, right = ("dates", "a length of time, such as 7d") if queries.dated else ("numbers", "a number")
+        raise ParameterError(f"gap='{gap}', and the times are {known}: give {right}.")
+    if length is None:
+        return float(number or 0.0)
+    return timedelta(**{_UNITS[length[2]]: float(length[1])}) / timedelta(microseconds=1)
+
+
+def blocks(queries: Queries, count: int, gap: float = 0.0) -> tuple[Fold, ...]:
+    """Return about that many blocks of time to score, the earliest first, each with all queries before it to fit.
+
+    All but the earliest, for which there are none to fit, have n_queries // count queries but for ties, as the folds of
+    scikit-learn's TimeSeriesSplit. There are fewer blocks where there are fewer times. Queries that are again in a
+    block (same documents and grades) are not fitted.
+    """
+    times = queries.time_of_query
+    size = max(len(times) // count, 1)
+    places = len(times) - size * np.arange(min(count, -(-len(times) // size)) - 1, 0, -1)
+    first = np.unique(np.append(np.sort(times)[places], times.min()))
+    content = distinct(queries)
+    ends = np.append(first[1:], np.inf)
+    return tuple(_block(times, content, a, b, gap) for a, b in zip(first, ends, strict=True))
+
+
+def forward_folds(queries: Queries, folds: int, gap: float = 0.0, *, exactly: bool = False) -> tuple[Fold, ...]:
+    """Return folds forward in time whose training queries are expanding windows.
+
+    Those that leave nothing to learn from are left out, or with exactly are an error. Raises DataError.
+    """
+    pairs = with_pairs(queries)
+    made = tuple(fold for fold in blocks(queries, folds + 1, gap)[1:] if pairs[fold.train].any())
+    if not made or (exactly and len(made) < folds):
+        times = len(np.unique(queries.time_of_query))
+        raise DataError(
+            f"{queries.n_queries} queries of {times} different times give {len(made)} of {folds} folds forward in "
+            "time that have queries to learn from before the gap. Give fewer folds, a smaller gap, or more queries."
+        )
+    return made
+
+
+def before(queries: Queries, fold: Fold, gap: float) -> Fold:
+    """Return a fold without the training queries that are not before those to score, or are equal to one of them."""
+    times, content = queries.time_of_query, distinct(queries)
+    kept = (times < times[fold.vali].min() - gap) & ~np.isin(content, content[fold.vali])
+    return Fold(fold.train[kept[fold.train]], fold.vali)
+
+
+def latest(times: Floats, share: float, gap: float = 0.0) -> Fold:
+    """Return the latest share of queries of these times, (n_queries,), to score, and those before them to fit."""
+    place = len(times) - max(int(share * len(times)), 1)
+    start = np.sort(times)[place]
+    return Fold(np.flatnonzero(times < start - gap), np.flatnonzero(times >= start))
+
+
+def true_order(queries: Queries) -> Ints:
+    """Return the queries in the order of their times, those of one time as they are."""
+    return np.argsort(queries.time_of_query, kind="stable")
+
+
+def _block(times: Floats, content: Ints, start: float, end: float, gap: float) -> Fold:
+    vali = np.flatnonzero((times >= start) & (times < end))
+    return Fold(np.flatnonzero((times < start - gap) & ~np.isin(content, content[vali])), vali)
