@@ -291,6 +291,14 @@ def test_listing_studies_loads_no_solver() -> None:
     assert not {"optuna", "numba", "scipy.sparse", "ranktune.solvers.registry"} & set(loaded)
 
 
+def test_a_study_of_arrays_loads_no_library_that_it_does_not_use(tmp_path: Path) -> None:
+    data = "(np.random.default_rng(0).random((90, 3)), np.arange(90) % 3, np.arange(90) // 6)"
+    study = f'ranktune.tune({data}, solvers="RidgeRanker", trials=4, jobs=1, home="{tmp_path}")'
+    loaded = output_of(f"import sys, numpy as np, ranktune; {study}; print(*sys.modules)").split()
+    assert "ranktune.tuner.gp.proposal" in loaded
+    assert not {"polars", "scipy.stats", "sklearn", "lightgbm", "plotly"} & set(loaded)
+
+
 def test_errors_name_arguments_of_python() -> None:
     """The command line shows them as options (`as_options`), so that a message fits both interfaces."""
     options = [
