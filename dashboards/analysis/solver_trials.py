@@ -77,8 +77,8 @@ class SolverTrials:
 
     @cached_property
     def importance(self) -> forests.Importance | None:
-        """The importance of each parameter, None of too few trials."""
-        if len(self.valued) < forests.MIN_TRIALS or not self.distributions or self.space is None:
+        """The importance of each parameter, None of too few trials, and where the study is shown in brief."""
+        if self.data.brief or len(self.valued) < forests.MIN_TRIALS or not self.distributions or self.space is None:
             return None
         names = [f"{self.name}.{name}" for name in self.distributions]
         return _importance(self.space, self.valued, names, self.data.study.seed)
@@ -121,9 +121,11 @@ class SolverTrials:
 def importance_of_study(data: StudyData) -> tuple[dict[str, int], forests.Importance] | None:
     """Return the parameters of the whole search space and the solver, with the number of trials of each, and shares.
 
-    Those are by flat name, without what varies in fewer than MIN_TRIALS_ACTIVE trials. None of too few trials. Trials
-    of several splits are on a common level.
+    Those are by flat name, without what varies in fewer than MIN_TRIALS_ACTIVE trials. None of too few trials, and
+    where the study is shown in brief. Trials of several splits are on a common level.
     """
+    if data.brief:
+        return None
     space = data.study.union_space()
     valued = [trial for trial in pooled(data) if trial.value is not None and trial.solver in data.solvers]
     active = Counter(name for trial in valued for name in trial.flat_params)

@@ -66,6 +66,7 @@ class StudyData:
     """A study with all of its splits; result is the content of result.json, None while the study is not finished.
 
     facts are the sizes of each split's data. study_damage describes which files of the whole study cannot be read.
+    brief is whether pages leave out what takes seconds to compute: the importance of parameters.
     """
 
     folder: Path
@@ -74,6 +75,7 @@ class StudyData:
     result: JsonView | None
     facts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     study_damage: str = ""
+    brief: bool = False
 
     @property
     def name(self) -> str:

@@ -78,7 +78,7 @@ def _importance_of_study(data: StudyData) -> Panel:
         n = sum(trial.value is not None for trial in data.trials)
         few = f"{n} trials have a value: too few, {forests.MIN_TRIALS} are needed."
         equal = "All trials have the same value."
-        note = no_trials_note(data) or (few if n < forests.MIN_TRIALS else equal)
+        note = no_trials_note(data) or (few if n < forests.MIN_TRIALS else left_out(data) or equal)
         return Panel("importance", title, Table(columns, []), None, note)
     active, shares = measured
     names = list(active)
@@ -135,7 +135,12 @@ def _why_no_importance(solver: SolverTrials) -> str:
         return no_trials_note(solver.data) or "This solver has no parameter that varies in this study."
     if len(solver.valued) < forests.MIN_TRIALS:
         return no_trials_note(solver.data) or _too_few(solver, forests.MIN_TRIALS)
-    return "All trials of this solver have the same value."
+    return left_out(solver.data) or "All trials of this solver have the same value."
+
+
+def left_out(data: StudyData) -> str:
+    """Return where the importance is, for a study that is shown in brief."""
+    return f"It takes seconds to measure: `ranktune report {data.name}` writes a report that has it." * data.brief
 
 
 def _too_few(solver: SolverTrials, needed: int) -> str:

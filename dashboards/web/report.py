@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ranktune.dashboards.figures.panels import Panel, Table, joined, panels_json
@@ -64,9 +65,10 @@ def compared_html(studies: Sequence[StudyData]) -> str:
     return one_file(" and ".join(names), compared_json(names, compare.panels(*studies)))
 
 
-def write_report(folder: Path, output: Path, *beside: Path) -> Path:
+def write_report(folder: Path, output: Path, *beside: Path, brief: bool = False) -> Path:
     """Write the report of the study in folder, or of several studies side by side, and return its path.
 
+    brief leaves out what takes seconds to compute, and says how to get it.
     Raises StudyError where there is no study that can be read, ParameterError where output cannot be written or where
     there are too many studies.
     """
@@ -77,7 +79,7 @@ def write_report(folder: Path, output: Path, *beside: Path) -> Path:
     studies = [open_study(each) for each in (folder, *beside)]
     if damage := joined(*(data.damage for data in studies)):
         warnings.warn(damage, RankTuneWarning, stacklevel=2)
-    return write_page(compared_html(studies) if beside else report_html(*studies), output)
+    return write_page(compared_html(studies) if beside else report_html(replace(*studies, brief=brief)), output)
 
 
 def write_page(text: str, output: Path) -> Path:

@@ -8,6 +8,7 @@ validated by scikit-learn itself.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
@@ -49,12 +50,12 @@ class _OfInit:
     """The signature of a class: that of its __init__, not that of __new__, which older Pythons show for subclasses."""
 
     def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        return _signature(owner)
+        return _signature(owner.__init__)  # type: ignore[misc]
 
 
 @lru_cache(maxsize=256)
-def _signature(owner: type) -> inspect.Signature:
-    signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+def _signature(init: Callable[..., None]) -> inspect.Signature:
+    signature = inspect.signature(init)
     return signature.replace(parameters=list(signature.parameters.values())[1:])
 
 
@@ -68,7 +69,7 @@ class Estimator(Routed):
 
     def __new__(cls, *_: object, **parameters: object) -> Self:
         """Raise TypeError for an unknown parameter, with the name that it has here."""
-        known = inspect.signature(cls.__init__).parameters if parameters else {}
+        known = _signature(cls.__init__).parameters if parameters else {}
         takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values())
         for name in parameters:
             if name not in known and name not in cls.former.names and not takes_any:
@@ -85,7 +86,7 @@ class Estimator(Routed):
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
-        return sorted(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+        return sorted(_signature(cls.__init__).parameters)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; deep is ignored, because no parameter is an estimator."""
@@ -102,7 +103,7 @@ class Estimator(Routed):
 
     def __repr__(self) -> str:
         """Show the parameters that differ from their defaults."""
-        defaults = {name: p.default for name, p in inspect.signature(type(self).__init__).parameters.items()}
+        defaults = {name: p.default for name, p in _signature(type(self).__init__).parameters.items()}
         changed = [f"{n}={v!r}" for n, v in self.get_params().items() if not _same(v, defaults[n])]
         return f"{type(self).__name__}({', '.join(changed)})"
 
@@ -195,7 +196,7 @@ class Estimator(Routed):
 
     def _repr_html_(self) -> str:
         """Return the class and its parameters for notebooks; those that differ from their defaults are bold."""
-        defaults = inspect.signature(type(self).__init__).parameters
+        defaults = _signature(type(self).__init__).parameters
         rows = "".join(
             f"<tr><td>{name}</td><td>{escape(repr(value))}</td></tr>"
             if _same(value, defaults[name].default)

@@ -7,7 +7,6 @@ from typing import Protocol
 
 import numpy as np
 from scipy.special import xlog1py, xlogy
-from scipy.stats import beta
 
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.examination import Examination
@@ -99,6 +98,8 @@ class FittedMixture:
 
     def judgments(self) -> Judgments:
         """Return the judgments of all pairs; a pair is unknown where no position that it was seen at is known."""
+        from scipy.stats import beta  # takes a third of a second to import
+
         counts = self.counts
         known = self.examination.known[np.searchsorted(self.examination.position, counts.position)]
         mean = self.precision.mean

@@ -86,7 +86,7 @@ class ComposedRanker(LinearRanker):
             float(loss_weight),
             visits=grid.VISITS.made(self, scaled=self.scaling == "list"),
         )
-        check_parts(parts.loss, parts.penalty, made, grid.general())
+        check_parts(parts.loss, parts.penalty, made, grid.general)
         return parts
 
     def _made(self, table: Mapping[str, grid.Part], part: object, **given: Any) -> Any:

@@ -8,7 +8,7 @@ a  weight of the loss
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -128,17 +128,17 @@ class Optimizer:
         raise NotImplementedError
 
 
-def check_parts(loss: Any, penalty: Any, optimizer: Optimizer, known: Sequence[type[Optimizer]]) -> None:
+def check_parts(loss: Any, penalty: Any, optimizer: Optimizer, known: Callable[[], Sequence[type[Optimizer]]]) -> None:
     """Raise IncompatibleParts if the parts do not compose; the message names those of known that fit.
 
-    known are the optimizers that the caller supports.
+    known returns the optimizers that the caller supports.
     """
     for kind, part, names in (("Loss", loss, optimizer.needs.loss), ("Penalty", penalty, optimizer.needs.penalty)):
         for name in names:
             if not hasattr(part, name):
-                fit = [o.__name__ for o in known if all(hasattr(part, n) for n in getattr(o.needs, kind.lower()))]
+                fit = [o.__name__ for o in known() if all(hasattr(part, n) for n in getattr(o.needs, kind.lower()))]
                 works = f"Optimizers that work with {type(part).__name__}: {', '.join(fit)}."
-                none = f"None of {', '.join(o.__name__ for o in known)} works with such a {kind.lower()}."
+                none = f"None of {', '.join(o.__name__ for o in known())} works with such a {kind.lower()}."
                 raise IncompatibleParts(
                     f"{type(optimizer).__name__} needs {kind}.{name}, and {type(part).__name__} has none. "
                     f"{works if fit else none}"

@@ -33,7 +33,7 @@ from ranktune.studies.benchmarks.clicks.command import main as clicks
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
-from ranktune.studies.benchmarks.turnkey import truth
+from ranktune.studies.benchmarks.turnkey import study_time, truth
 from ranktune.studies.benchmarks.turnkey.command import main as turnkey
 
 Benchmark: TypeAlias = Callable[..., list[Table]]
@@ -97,6 +97,7 @@ for name, main in (
     ("scale", coordinator.scale),
     ("serving", serving.main),
     ("solvers", solvers.main),
+    ("study-cost", study_time.main),
     ("suggestions", samplers.suggestions),
     ("truth", truth.main),
     ("tune-memory", memory.of_studies),

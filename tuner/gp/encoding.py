@@ -120,18 +120,20 @@ class Rules:
 
     def __call__(self, rows: Floats) -> NDArray[np.bool_]:
         """Return which axes are active in each row, (m, d)."""
-        active = np.ones(rows.shape, dtype=bool)
+        places = np.ascontiguousarray(rows.T)  # whole axes are read and written at a time
+        active = np.ones(places.shape, dtype=bool)
         for (parent, _), (allowed, children) in self._groups.items():
-            fits = (np.abs(rows[:, parent, None] - allowed) < 1e-9).any(axis=1) & active[:, parent]
-            active[:, children] &= fits[:, None]
-        return active
+            fits = (np.abs(places[parent] - allowed) < 1e-9).any(axis=0) & active[parent]
+            for child in children:
+                active[child] &= fits
+        return active.T
 
     @cached_property
     def _groups(self) -> dict[tuple[int, tuple[float, ...]], tuple[Floats, list[int]]]:
         """The rules with the same parent and the same allowed coordinates together, in the order of their first."""
         groups: dict[tuple[int, tuple[float, ...]], tuple[Floats, list[int]]] = {}
         for rule in self.rules:
-            group = groups.setdefault((rule.parent, rule.allowed), (np.array(rule.allowed), []))
+            group = groups.setdefault((rule.parent, rule.allowed), (np.array(rule.allowed)[:, None], []))
             group[1].append(rule.axis)
         return groups
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.gp.acquisition import Acquisition
 from ranktune.tuner.gp.encoding import Encoding, covered, keys
+from ranktune.tuner.gp.sobol import DIMENSIONS, sobol_points
 from ranktune.tuner.gp.trust_region import TrustRegion
 
 GLOBAL_CANDIDATES, LOCAL_CANDIDATES = 512, 40
@@ -42,7 +43,9 @@ def quasi_random(count: int, dimensions: int, generator: np.random.Generator, sk
 
     Scrambled Sobol points: Owen 1998, "Scrambling Sobol' and Niederreiter-Xing Points".
     """
-    from scipy.stats import qmc  # takes a third of a second to import
+    if dimensions <= DIMENSIONS:
+        return sobol_points(count, dimensions, generator, skip)
+    from scipy.stats import qmc
 
     with _SOBOL:
         engine = qmc.Sobol(dimensions, seed=generator)

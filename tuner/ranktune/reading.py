@@ -68,8 +68,6 @@ def _loaded(
 
     home is the folder of the study.
     """
-    from ranktune.studies.rankings.baselines import baseline_of  # it loads what reads tables
-
     data, vali, test, _ = sources
     untested = isinstance(test, str) and test == NO_TEST
     given = None if untested else test
@@ -79,7 +77,11 @@ def _loaded(
     about: Json = {}
     if study.clicks:
         about, splits = _with_clicks(study, splits)
-    baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
+    baseline = None
+    if study.baseline is not None:
+        from ranktune.studies.rankings.baselines import baseline_of  # it loads what reads tables
+
+        baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
     if baseline is not None:
         splits = baseline.on(splits)
     if study.group_by_time is not None:

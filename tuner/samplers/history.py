@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,10 +123,11 @@ def read(
     trials = past(study, current)
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
     running = frozenset(t.number for t in trials if t.state == TrialState.RUNNING)
-    rows, asked = _rows([t.params for t in trials], axes, distributions)
+    seen = _seen(study, trials, distributions)
+    rows, asked = _encoded([each.values for each in seen], axes)
     ended = np.array([t.state in (TrialState.COMPLETE, TrialState.PRUNED) for t in trials], dtype=bool)
     encoding = _encoding(axes, distributions, rows[ended], asked[ended], conditions)
-    evaluated = _evaluated(study, trials, rows)
+    evaluated = _evaluated(study, trials, seen, rows)
     coming, known = _rows([(suggested or {}).get(t.number, {}) for t in trials], axes, distributions)
     is_running = np.array([t.number in running for t in trials], dtype=bool)
     pending = is_running & (asked | known).any(axis=1)
@@ -134,15 +136,15 @@ def read(
     amid = is_running & known.any(axis=1) & ~(asked | ~always).all(axis=1)
     lost = (asked & np.isnan(rows)).any(axis=1)  # a value that is no longer among the choices
     taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost], coming[pending & known.any(axis=1)]])
-    chosen = [t for t, keep in zip(trials, evaluated.kept, strict=True) if keep]
-    seen = Trials(
+    chosen = [t for t, keep in zip(trials, evaluated.kept.tolist(), strict=True) if keep]
+    seconds = np.array([each.numbers[SECONDS] for each in seen], dtype=np.float64)[evaluated.kept]
+    observed = Trials(
         rows[evaluated.kept], evaluated.gains[0], evaluated.noise,
         np.where(asked, rows, coming)[pending], tuple(evaluated.gains[1:]),
-        _constraints(chosen, function), evaluated.level, evaluated.extra,
-        np.array([_number(t.user_attrs.get(SECONDS)) for t in chosen], dtype=np.float64),
+        _constraints(chosen, function), evaluated.level, evaluated.extra, seconds,
     )  # fmt: skip
     numbers = np.array([t.number for t in chosen], dtype=np.int64)
-    return History(encoding, distributions, seen, taken, numbers, evaluated.complete, running)
+    return History(encoding, distributions, observed, taken, numbers, evaluated.complete, running)
 
 
 def arranged(space: Declared, configurations: Sequence[Mapping[str, object]]) -> tuple[Encoding, Floats]:
@@ -184,13 +186,22 @@ def _rows(
     configurations: Sequence[Mapping[str, object]], axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution]
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return configurations as rows, (n, d), NaN where a parameter is missing or has no place, and which they have."""
-    rows = np.full((len(configurations), len(axes)), np.nan)
-    asked = np.zeros(rows.shape, dtype=bool)
-    places = {name: j for j, name in enumerate(distributions)}
-    for i, params in enumerate(configurations):
-        for name in params.keys() & places.keys():
-            j = places[name]
-            rows[i, j], asked[i, j] = _internal(distributions[name], params[name]), True
+    return _encoded([_values(params, distributions) for params in configurations], axes)
+
+
+def _values(params: Mapping[str, object], distributions: Mapping[str, BaseDistribution]) -> Floats:
+    """Return the value of each parameter as a number, NaN where it has no place, and which there are, (2, d)."""
+    values = np.array([[np.nan], [0.0]]).repeat(len(distributions), axis=1)
+    for j, (name, distribution) in enumerate(distributions.items()) if params else ():
+        if name in params:
+            values[:, j] = _internal(distribution, params[name]), 1.0
+    return values
+
+
+def _encoded(values: Sequence[Floats], axes: Sequence[Axis]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the rows of values as `_values` gives them, (n, d), and which there are."""
+    given = np.array(values, dtype=np.float64).reshape(len(values), 2, len(axes))
+    rows, asked = given[:, 0].copy(), given[:, 1] > 0.0
     for j in np.flatnonzero(asked.any(axis=0)).tolist():
         highest = None if axes[j].choices else 2.0  # ranges may have changed
         rows[:, j] = np.clip(axes[j].encode(rows[:, j]), -1.0, highest)
@@ -202,6 +213,38 @@ def _internal(distribution: BaseDistribution, value: object) -> float:
         return float(distribution.to_internal_repr(value))
     except ValueError:
         return float("nan")
+
+
+class _Seen(NamedTuple):
+    """What is read of a trial, the same object as long as nothing of it changes; reported as by `_reported`."""
+
+    trial: FrozenTrial
+    values: Floats
+    numbers: dict[str, float]
+    reported: list[float]
+
+
+_KNOWN: WeakKeyDictionary[Study, tuple[Mapping[str, BaseDistribution], dict[int, _Seen]]] = WeakKeyDictionary()
+"""The finished trials of each study by number, which are read once, and the distributions by which they were read."""
+
+
+def _seen(study: Study, trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> list[_Seen]:
+    """Return what is read of the trials: of those that have finished since the last time, and of those that run."""
+    before, known = _KNOWN.get(study, ({}, {}))
+    if before != distributions:
+        known = {}
+        _KNOWN[study] = dict(distributions), known
+    result = []
+    for trial in trials:
+        seen = known.get(trial.number)
+        if seen is None or seen.trial is not trial:
+            numbers = {name: _number(trial.user_attrs.get(name)) for name in (VARIANCE, PAIRED, PARTIAL, SECONDS)}
+            reported = _reported(trial, len(study.directions))
+            seen = _Seen(trial, _values(trial.params, distributions), numbers, reported)
+            if trial.state.is_finished():
+                known[trial.number] = seen
+        result.append(seen)
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,15 +259,17 @@ class _Evaluated:
     extra: Floats | float = 0.0
 
 
-def _evaluated(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Evaluated:
+def _evaluated(study: Study, trials: Sequence[FrozenTrial], seen: Sequence[_Seen], rows: Floats) -> _Evaluated:
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in study.directions]
-    values = np.array([_reported(t, len(signs)) for t in trials], dtype=np.float64).reshape(-1, len(signs)).T
+    values = np.array([each.reported for each in seen], dtype=np.float64).reshape(-1, len(signs)).T
     known = ~np.isnan(values).any(axis=0)
     complete = np.array([t.state == TrialState.COMPLETE for t in trials], dtype=bool) & known
     failed = np.array([t.state == TrialState.FAIL for t in trials], dtype=bool) & ~np.isnan(rows).all(axis=1)
     pruned = np.array([t.state == TrialState.PRUNED for t in trials], dtype=bool) & np.isfinite(values).all(axis=0)
     kept = complete | failed | pruned
-    partial = np.array([_number(t.user_attrs.get(PARTIAL)) for t in trials])
+    partial, paired, variance = (
+        np.array([each.numbers[name] for each in seen]) for name in (PARTIAL, PAIRED, VARIANCE)
+    )
     estimated = pruned & (partial >= 0.0)
     gains = []
     for sign, objective in zip(signs, values, strict=True):
@@ -237,9 +282,8 @@ def _evaluated(study: Study, trials: Sequence[FrozenTrial], rows: Floats) -> _Ev
         stopped = np.where(estimated, signed, np.minimum(signed, middle))
         signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, stopped, low))
         gains.append(signed[kept])
-    paired = np.array([_number(t.user_attrs.get(PAIRED)) for t in trials])
     level = float(np.median(paired[complete])) if np.isfinite(paired[complete]).all() else 0.0
-    given = paired if level > 0.0 else np.array([_number(t.user_attrs.get(VARIANCE)) for t in trials])
+    given = paired if level > 0.0 else variance
     noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(given)
     extra = np.where(estimated, partial, 0.0)
     return _Evaluated(kept, complete[kept], gains, noise[kept], level, extra[kept])

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-import polars
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Mask
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
@@ -24,7 +23,7 @@ from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, words_of
 
 _FORM = "A line is QUERY 0 DOCUMENT GRADE."
-_COLUMNS = {"query": polars.String, "document": polars.String, "relevance": polars.Float64, "weight": polars.Float64}
+_COLUMNS = ("query", "document", "relevance", "weight")
 
 
 class Judged(NamedTuple):
@@ -118,12 +117,15 @@ def read_judgments(path: str | Path) -> Judgments:
 
 def _of_clicks(path: Path) -> Judgments:
     """Return the judgments in a table, without those that are unknown or have no weight."""
+    import polars  # not every study reads a table
+
+    kinds = dict(zip(_COLUMNS, (polars.String, polars.String, polars.Float64, polars.Float64), strict=True))
     try:
         if path.suffix == ".parquet":
             frame = polars.read_parquet(path)
         else:
-            frame = polars.read_csv(path, schema_overrides=_COLUMNS)
-        frame = frame.select(polars.col(name).cast(kind) for name, kind in _COLUMNS.items())
+            frame = polars.read_csv(path, schema_overrides=kinds)
+        frame = frame.select(polars.col(name).cast(kind) for name, kind in kinds.items())
         frame = frame.with_columns(polars.col(polars.String).fill_null(""))  # as the query of a log without queries
     except (polars.exceptions.PolarsError, OSError) as error:
         first = str(error).partition("\n")[0]

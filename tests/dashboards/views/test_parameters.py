@@ -140,3 +140,11 @@ def test_ten_thousand_trials_stay_small(tmp_path: Path) -> None:
     assert len(text) < 2_500_000
     assert "10000 trials." in named(result, "contour")[0].note
     assert "trials are shown" in named(result, "slice")[0].note
+
+
+def test_a_report_in_brief_names_the_command_that_adds_the_importance(tmp_path: Path) -> None:
+    whole = study_data(tmp_path, [("", trials_of(["RankSVM", "LambdaRank"], 60), None)])
+    brief = panels(replace(whole, brief=True))
+    assert [panel.key for panel in brief] == [panel.key for panel in panels(whole)]
+    for panel in named(brief, "importance"):
+        assert not panel.table.rows and f"`ranktune report {whole.name}`" in panel.note

@@ -132,11 +132,11 @@ def test_progressive_scores_are_those_before_each_step() -> None:
 
 def test_batch_parts_that_do_not_compose() -> None:
     with pytest.raises(IncompatibleParts, match=r"LBFGS needs Penalty.gradient, and L1 has none.*GradientSteps"):
-        check_parts(PairwiseLogistic(), L1(0.1), LBFGS(), general())
+        check_parts(PairwiseLogistic(), L1(0.1), LBFGS(), general)
     with pytest.raises(IncompatibleParts, match=r"FOBOS needs Loss.rule, and SoftmaxCrossEntropy has none.*LBFGS, OWL"):
-        check_parts(SoftmaxCrossEntropy(), L1(0.1), FOBOS(), general())
+        check_parts(SoftmaxCrossEntropy(), L1(0.1), FOBOS(), general)
     with pytest.raises(IncompatibleParts, match=r"object has none[.] None of LBFGS.* works with such a loss"):
-        check_parts(object(), L2(0.1), LBFGS(), general())
+        check_parts(object(), L2(0.1), LBFGS(), general)
     with pytest.raises(IncompatibleParts, match="SoftmaxCrossEntropy has no pair weight"):
         composed(SoftmaxCrossEntropy(), DeltaNDCG(5), None, LBFGS()).fit([[0.0], [1.0]], [0, 1])
 
@@ -174,7 +174,7 @@ def test_every_combination_learns_to_rank(loss: Any, optimizer: Any, options: di
 def test_parts_are_checked_once_before_training() -> None:
     for penalty, optimizer in ((L1(0.1), PSGD()), (L2(0.1), TGD())):
         with pytest.raises(IncompatibleParts, match=f"{type(optimizer).__name__} needs Penalty"):
-            check_parts(PairwiseHinge(), penalty, optimizer, general())
+            check_parts(PairwiseHinge(), penalty, optimizer, general)
         with pytest.raises(IncompatibleParts, match="Optimizers that work with"):
             composed(penalty=penalty, optimizer=optimizer).fit([[0.0], [1.0]], [0, 1])
     with pytest.raises(ParameterError, match="overshoots"):

@@ -113,4 +113,4 @@ def test_a_path_of_strengths_is_as_good_as_each_alone(queries: Queries) -> None:
 )
 def test_what_does_not_compose_is_refused(loss: Any, penalty: Any, optimizer: Any, message: str) -> None:
     with pytest.raises(IncompatibleParts, match=message):
-        check_parts(loss, penalty, optimizer, general())
+        check_parts(loss, penalty, optimizer, general)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ranktune.studies.benchmarks.turnkey.study_time import seconds_by_stage, time_by_solver
+from ranktune.studies.benchmarks.turnkey import study_time
+from ranktune.studies.benchmarks.turnkey.study_time import request_seconds, seconds_by_stage, time_by_solver
 
 
 def event(at: float, kind: str, **fields: Any) -> dict[str, Any]:
@@ -48,3 +49,18 @@ def test_trials_are_counted_by_solver() -> None:
         "LambdaMART": (1, 0, 1, 4.0, None),
         "ListNet": (0, 0, 0, 0.0, None),
     }
+
+
+@pytest.mark.parametrize(("seconds", "met"), [(3.0, [True, True]), (3.05, [False, True]), (3.1, [False, False])])
+def test_the_fixed_cost_is_compared_with_its_limit(
+    seconds: float, met: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(study_time, "fixed_seconds", lambda trials: seconds)
+    monkeypatch.setattr(study_time, "REQUESTS", {6: 0.0, 7: 60.0})
+    requests, fixed = study_time.main(rounds=1)
+    assert [row["met"] for row in requests.rows] == [False, True]
+    assert [row["met"] for row in fixed.rows] == met
+
+
+def test_requests_are_timed_one_by_one() -> None:
+    assert min(request_seconds(["RidgeRanker"], 12, repeats=2)) > 0.0

@@ -228,3 +228,21 @@ def test_the_window_keeps_the_best_that_keep_the_constraints() -> None:
     few = Trials(rows, gains, np.ones(30), np.empty((0, 1)), constraints=(violated, np.full(30, np.nan))).within(10)
     assert few.rows[:, 0].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 25.0, 26.0, 27.0, 28.0, 29.0]
     assert few.allowed.tolist() == [True] * 5 + [False] * 5
+
+
+def test_trials_that_were_read_before_are_read_as_at_once() -> None:
+    space: dict[str, BaseDistribution] = {**X, "c": CategoricalDistribution("ab")}
+    grown = optuna.create_study(direction="maximize")
+    for k, state in enumerate((TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.COMPLETE) * 3):
+        attributes = {"seconds": 1.0 + k, "variance": 0.1 + k % 3, "partial_variance": 0.5}
+        reports = {1: 0.1 * k} if state == TrialState.PRUNED else {}
+        value = float(k) if state == TrialState.COMPLETE else None
+        add(grown, k / 12, value, state, user_attrs=attributes, intermediate_values=reports)
+        grown.ask({"c": space["c"]})  # a running trial changes until it ends
+        at_once = optuna.create_study(direction="maximize")
+        at_once.add_trials(grown.get_trials())
+        again, once = (read(study, None, space) for study in (grown, at_once))
+        for name in ("rows", "gains", "noise", "pending", "extra", "seconds"):
+            assert np.array_equal(getattr(again.trials, name), getattr(once.trials, name), equal_nan=True), name
+        assert np.array_equal(again.taken, once.taken, equal_nan=True)
+    assert np.array_equal(read(grown, None, X).trials.rows, again.trials.rows[:, :1])  # of other distributions, anew

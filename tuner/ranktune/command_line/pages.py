@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 EXTRA = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
 
 
-def write(name: str, home: Path | None, output: Path | None, *beside: str) -> Path:
+def write(name: str, home: Path | None, output: Path | None, *beside: str, brief: bool = False) -> Path:
     """Write the report of a study, or of several side by side, and return its path.
 
-    Without output it is in the folder of the first, as report.html, or as comparison.html of several.
+    Without output it is in the folder of the first, as report.html, or as comparison.html of several. brief leaves out
+    what takes seconds to compute.
     """
     from ranktune.dashboards.web.report import write_report
 
     folder, *others = (find_folder(home_folder(home), each).path for each in (name, *beside))
-    return write_report(folder, output or folder / ("comparison.html" if beside else "report.html"), *others)
+    output = output or folder / ("comparison.html" if beside else "report.html")
+    return write_report(folder, output, *others, brief=brief)
 
 
 @dataclass(frozen=True)

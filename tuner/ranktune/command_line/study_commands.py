@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -325,7 +326,8 @@ def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Ca
     saved = f"The study is finished and saved; `ranktune show {folder.name} --json` prints it."
     or_left_out("the table of results", lambda: _show(result.as_dict(), how["as_json"]), None, saved, raised=())
     remedy = f"The study is finished and saved; `ranktune report {folder.name}` tries again."
-    if report := or_left_out("the report", lambda: write(folder.name, folder.parent, None), None, remedy, raised=()):
+    written = partial(write, folder.name, folder.parent, None, brief=True)
+    if report := or_left_out("the report", written, None, remedy, raised=()):
         print(f"Report: {report}", file=sys.stderr)
     if how["fail_unless_better"]:
         exit_unless_better([None] if result.gain is None else [result.gain.comparison.low])
