@@ -93,7 +93,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 28383, "tuner": 18881, "studies": 8511, "dashboards": 5696, "tests": 48861}
+BUDGET = {"solvers": 28383, "tuner": 18907, "studies": 8511, "dashboards": 5696, "tests": 48887}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

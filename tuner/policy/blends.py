@@ -10,6 +10,9 @@ that are better. The mean of both is the usual choice: on fourteen generated tas
 share of a family is the probability that it is the better one, given the paired differences of equal shares, which no
 query has fitted. Equal shares of families were worse on 25 of 35 data sets that differ (docs/explanation/tasks.md).
 
+With few queries a part of each blend, `Blending.default`, is the best of the first configurations of the solvers: where
+the others are worse than it, the blend is by less.
+
 All three mixes are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out.
 The mean stays unless another is better, with few queries by `Blending.better`; the score of this choice is nested
 likewise. The final shares are the mean over folds, which reduces the variance of the choice. A single model is
@@ -21,7 +24,7 @@ Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,6 +71,8 @@ class Blends:
     folds : sequence of Fold
         Together they score every query once.
     policy : Policy
+    first : collection of int
+        The numbers of the models that a study tries first, of which the best keeps a share.
 
     Attributes
     ----------
@@ -83,9 +88,10 @@ class Blends:
         metric: Metric,
         folds: Sequence[Fold],
         policy: Policy = POLICY,
+        first: Collection[int] = (),
     ) -> None:
         self._scaled, self._groups, self._queries, self._metric = scaled, groups, queries, metric
-        self._folds, self._policy = folds, policy
+        self._folds, self._policy, self._first = folds, policy, first
         self.alone = np.stack([metric.per_query(scores, queries) for scores in scaled])
         self._known: dict[tuple[int, ...], list[tuple[Floats, Floats]]] = {}
 
@@ -102,14 +108,25 @@ class Blends:
             for family, (within, _), share in zip(families, chosen, of_families, strict=True):
                 shares[:, family] = share * within
             rows, part = _rows(self._queries, fold.vali)
+            default = self._default(models, fold)
             for mix, blend in zip(rules.equal, blends, strict=True):
-                mixed = (mix, 1.0 - mix) @ shares
+                mixed = (1.0 - default.sum()) * ((mix, 1.0 - mix) @ shares) + default
                 blend.shares[:] += mixed / len(self._folds)
                 blend.per_query[fold.vali] = self._metric.per_query(mixed @ scaled[:, rows], part)
         scored = [blend.per_query for blend in blends]
-        taken = blends[first_unless_better(scored, weights, self._policy)]
+        taken = blends[first_unless_better(scored, weights, self._policy, rules.better)]
         kept = np.where(taken.shares < rules.least / len(models), 0.0, taken.shares)
-        return Blend(kept / kept.sum(), first_elsewhere(scored, self._folds, weights, self._policy))
+        return Blend(kept / kept.sum(), first_elsewhere(scored, self._folds, weights, self._policy, rules.better))
+
+    def _default(self, models: Sequence[int], fold: Fold) -> Floats:
+        """Return the share that the best of the first configurations on the other folds keeps, (m,), 0 elsewhere."""
+        kept, first = np.zeros(len(self._scaled)), [k for k in models if k in self._first]
+        if first and self._queries.n_queries < self._policy.few_queries:
+            weights = self._queries.query_weights
+            known = None if weights is None else weights[fold.train]
+            best = max(first, key=lambda k: mean_or_zero(self.alone[k, fold.train], known))
+            kept[best] = self._policy.blend.default
+        return kept
 
     def _of_family(self, models: tuple[int, ...]) -> list[tuple[Floats, Floats]]:
         """Return for each fold the equal and the greedy shares, (2, n_models), and what equal ones score elsewhere."""
@@ -162,9 +179,17 @@ def nested_choice(per_query: Floats, folds: Sequence[Fold], weights: Floats | No
     return nested
 
 
-def first_unless_better(per_query: Sequence[Floats], weights: Floats | None = None, policy: Policy = POLICY) -> int:
-    """Return the place of the option to take, given scores (n_queries,) of each, the most averaged first."""
-    taken, needed = 0, policy.blend.better if len(per_query[0]) < policy.few_queries else 0.0
+def first_unless_better(
+    per_query: Sequence[Floats],
+    weights: Floats | None = None,
+    policy: Policy = POLICY,
+    better: float = POLICY.blend.better,
+) -> int:
+    """Return the place of the option to take, given scores (n_queries,) of each, the most averaged first.
+
+    With few queries another one must be better by so many standard errors.
+    """
+    taken, needed = 0, better if len(per_query[0]) < policy.few_queries else 0.0
     for k in range(1, len(per_query)):
         if z_score(per_query[k], per_query[taken], weights) > needed:
             taken = k
@@ -172,13 +197,17 @@ def first_unless_better(per_query: Sequence[Floats], weights: Floats | None = No
 
 
 def first_elsewhere(
-    per_query: Sequence[Floats], folds: Sequence[Fold], weights: Floats | None = None, policy: Policy = POLICY
+    per_query: Sequence[Floats],
+    folds: Sequence[Fold],
+    weights: Floats | None = None,
+    policy: Policy = POLICY,
+    better: float = POLICY.blend.better,
 ) -> Floats:
     """Return the nested score of that choice, (n_queries,): made on all folds but one, and scored on that one."""
     nested = np.full(len(per_query[0]), np.nan)
     for fold in folds:
         known = None if weights is None else weights[fold.train]
-        taken = first_unless_better([values[fold.train] for values in per_query], known, policy)
+        taken = first_unless_better([values[fold.train] for values in per_query], known, policy, better)
         nested[fold.vali] = per_query[taken][fold.vali]
     return nested
 

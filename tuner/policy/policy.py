@@ -291,8 +291,13 @@ class Blending:
         Part of an equal share below which a model is left out: it would add time to fit and score, and nothing else.
         Set by hand.
     better : float
-        Standard errors by which, with few queries, an alternative to the option that averages most must be better. Set
-        by hand.
+        Standard errors by which, with few queries, equal or greedy shares alone must be better than their mean. Set by
+        hand.
+    other : float
+        Standard errors by which, with few queries, the blend of a family, or a single model, must be better than the
+        blend of all. DECIDED
+    default : float
+        Share of a blend that the best of the first configurations has, with few queries. DECIDED
     steps, patience : int
         Largest number of models of a greedy choice, with repetitions, and steps without a gain after which it ends. Set
         by hand.
@@ -306,6 +311,8 @@ class Blending:
     worse: float = 2.0
     least: float = 0.1
     better: float = 1.5
+    other: float = 3.0
+    default: float = 0.25
     steps: int = 20
     patience: int = 5
     queries: int = 2000

@@ -35,6 +35,7 @@ class Candidate:
     trials   how many trials of its solver succeeded; seconds: wall time of its own, and repeated the share of it that a
              fit repeats
     path     parameter and values that its trial went along, each fit from the one before; "" and () if it did not
+    is_first whether a study tries it first of its solver, but for the value of its path
     members  of a blend, with their shares in the order of params
     """
 
@@ -53,6 +54,7 @@ class Candidate:
     members: tuple[Candidate, ...] = field(default=())
     vali_weights: Floats | None = None
     rescored_weights: Floats | None = None
+    is_first: bool = False
 
     @property
     def parts(self) -> frozenset[str]:

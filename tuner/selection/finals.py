@@ -77,8 +77,8 @@ class Choice:
 def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate]) -> Choice:
     """Return the choice among the candidates and their blends.
 
-    The blend of all, whose members differ most, is chosen unless cross-validation significantly prefers the linear
-    blend or a single candidate.
+    The blend of all, whose members differ most, is chosen unless cross-validation prefers the blend of a family or a
+    single candidate, with few queries by `Blending.other`.
     """
     best, count = best_by_solver(candidates), problem.policy.blend.folds
     scored = [candidate for candidate in candidates if candidate.scores is not None]
@@ -93,15 +93,15 @@ def with_blends(study: Study, problem: Problem, candidates: Sequence[Candidate])
     mixed = _blends(study, problem, scored, queries, folds)
     if not mixed:
         return Choice(best, best[0], candidates)
-    weights = queries.query_weights
+    weights, needed = queries.query_weights, problem.policy.blend.other
     alone = nested_choice(np.stack([candidate.values for candidate in scored]), folds, weights)
 
     def first_of(blends: Sequence[Candidate]) -> Candidate:
-        taken = first_unless_better([*(blend.values for blend in blends), alone], weights, problem.policy)
+        taken = first_unless_better([*(blend.values for blend in blends), alone], weights, problem.policy, needed)
         return blends[taken] if taken < len(blends) and len(blends[taken].members) > 1 else best[0]
 
     able = [blend for blend in mixed if can_load(study.serve, blend.parts)]
-    nested = first_elsewhere([*(blend.values for blend in able), alone], folds, weights, problem.policy)
+    nested = first_elsewhere([*(blend.values for blend in able), alone], folds, weights, problem.policy, needed)
     first = first_of(able)
     unrestricted = first_of(mixed) if study.serve else first
     ordered = sorted([*best, *mixed], key=lambda candidate: candidate.merit, reverse=True)
@@ -131,7 +131,8 @@ def _blends(
         return []
     scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
     groups = [(LINEAR if candidate.parts == {LINEAR} else TREES, candidate.solver) for candidate in able]
-    blends = Blends(scaled, groups, queries, parse_metric(study.metric), folds, problem.policy)
+    first = [k for k, candidate in enumerate(able) if candidate.is_first]
+    blends = Blends(scaled, groups, queries, parse_metric(study.metric), folds, problem.policy, first)
     linear, trees = ([k for k, c in enumerate(able) if c.parts == {part}] for part in (LINEAR, TREES))
     mixes = [(BLEND, list(range(len(able))))] if len(able) > len(linear) else []
     mixes += [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]

@@ -83,7 +83,8 @@ def best_candidates(
     for solver, succeeded in by_solver.items():
         whole, seconds = _whole(succeeded)
         ranked = sorted(whole, key=lambda trial: (-(trial.value or 0.0), number_of(trial)))
-        eligible = (_believed(ranked, first, record, policy) if believed else ranked)[: policy.choice.per_solver]
+        begun = _begun(whole, first)
+        eligible = (_believed(ranked, begun, record, policy) if believed else ranked)[: policy.choice.per_solver]
         if believed and _is_linear(solver):
             eligible += [trial for trial in _close(ranked, record, policy) if trial not in eligible]
         for place, trial in enumerate(eligible):
@@ -101,6 +102,7 @@ def best_candidates(
                     repeated=repeated(trial),
                     path=_path_of(trial, space.split(trial.params)[1]),
                     vali_weights=record.weights,
+                    is_first=trial in begun,
                 )
             )
     return sorted(candidates, key=lambda candidate: (-candidate.value, candidate.number))
@@ -128,16 +130,20 @@ def _whole(trials: Sequence[FrozenTrial]) -> tuple[list[FrozenTrial], dict[int, 
     return list(kept.values()), seconds
 
 
+def _begun(trials: Sequence[FrozenTrial], configurations: Sequence[Mapping[str, Value]]) -> list[FrozenTrial]:
+    """Return the trial of each of the configurations that a study tries first, of those that have finished."""
+    in_order = sorted(trials, key=number_of)
+    begun = [next((trial for trial in in_order if alike(first, trial.params)), None) for first in configurations]
+    return [trial for trial in begun if trial is not None]
+
+
 def _believed(
-    ranked: list[FrozenTrial], configurations: Sequence[Mapping[str, Value]], record: Trials, policy: Policy
+    ranked: list[FrozenTrial], first: Sequence[FrozenTrial], record: Trials, policy: Policy
 ) -> list[FrozenTrial]:
     """Return the trials that may replace the first configuration of their solver, then it, then the other first ones.
 
     All, in their order, where no first configuration has finished.
     """
-    in_order = sorted(ranked, key=number_of)
-    begun = [next((trial for trial in in_order if alike(first, trial.params)), None) for first in configurations]
-    first = [trial for trial in begun if trial is not None]
     if not first:
         return ranked
     others = [trial for trial in ranked if trial is not first[0]]

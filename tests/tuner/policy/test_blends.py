@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from ranktune.tuner.policy.blends import (
     nested_choice,
     scale,
 )
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.plans import Fold, query_folds
 from ranktune.tuner.statistics.intervals import z_score
 
@@ -93,6 +95,33 @@ def test_the_perfect_model_takes_all() -> None:
     blend = choose_blend(scaled(*own), APART, QUERIES, METRIC, FOLDS)
     np.testing.assert_array_equal(blend.shares, [1.0, 0.0, 0.0, 0.0])
     assert np.nanmean(blend.per_query) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("copies", [1, 20])
+def test_with_few_queries_the_best_of_the_first_configurations_keeps_its_share(copies: int) -> None:
+    """Even where another model is perfect; the score of the blend is that with the share."""
+    queries = QUERIES.select(np.tile(np.arange(QUERIES.n_queries), copies))
+    models = np.tile(scaled(TRUTH, noisy(0), noisy(1, 3.0), noisy(2, 3.0)), copies)
+    blends = Blends(models, APART, queries, METRIC, query_folds(queries, 5, 0), first=(1, 2))
+    blend, without = blends.of(range(4)), blends.of([0, 3])
+    kept = POLICY.blend.default if queries.n_queries < POLICY.few_queries else 0.0
+    np.testing.assert_allclose(blend.shares, [1.0 - kept, kept, 0.0, 0.0])
+    np.testing.assert_allclose(blend.per_query, METRIC.per_query(blend.shares @ models, queries))
+    np.testing.assert_allclose(without.shares, [1.0, 0.0, 0.0, 0.0])
+    assert blends.of([2, 3]).shares[2] >= kept
+
+
+def test_the_default_is_chosen_without_the_queries_that_it_is_scored_on() -> None:
+    """A blend of which it is the whole scores what a nested choice does, also by weights."""
+    models, alone = (
+        scaled(*(noisy(k, 3.0) for k in range(4))),
+        replace(POLICY, blend=replace(POLICY.blend, default=1.0)),
+    )
+    heavy = QUERIES.weighted_by(np.random.default_rng(0).exponential(size=QUERIES.n_queries))
+    for own in (QUERIES, heavy):
+        blends = Blends(models, APART, own, METRIC, FOLDS, alone, first=range(3))
+        expected = nested_choice(blends.alone[:3], FOLDS, own.query_weights)
+        np.testing.assert_allclose(blends.of(range(4)).per_query, expected)
 
 
 def test_what_a_blend_of_noise_scores_is_no_better_than_noise() -> None:
@@ -177,6 +206,8 @@ def test_what_is_told_beyond_doubt_takes_the_place_of_what_is_simpler() -> None:
     assert first_unless_better([simple, simple + noise + 1.6 * error]) == 1
     assert first_unless_better([simple, simple + noise - 9.0 * error]) == 0
     assert first_unless_better([simple, simple, simple + 0.1]) == 2
+    assert first_unless_better([simple, simple + noise + 1.6 * error], better=3.0) == 0
+    assert first_unless_better([simple, simple + noise + 3.1 * error], better=3.0) == 1
     many = [np.tile(values, 3) for values in (simple, simple + noise + 0.4 * error)]  # of 1,200 queries: .7 errors
     assert first_unless_better(many) == 1
 

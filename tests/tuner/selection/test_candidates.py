@@ -67,6 +67,7 @@ def test_with_few_queries_what_beats_the_defaults_by_noise_does_not_replace_them
         # Linear models that are close to the best are averaged with it, of equal ones the first.
         averaged = [1] if solver == "RankSVM" else []
         assert [c.number for c in result] == ([0, *averaged] if beyond == "noise" else [2, 0])
+        assert [c.number for c in result if c.is_first] == [0]
 
 
 def test_without_fresh_folds_a_solver_is_represented_by_its_first_candidate() -> None:
