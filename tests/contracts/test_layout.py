@@ -49,6 +49,7 @@ LAYERS = {
     "tuner": (
         ("runner", "one_pass"),
         ("search",),
+        ("retuning",),
         ("selection",),
         ("deployment",),
         ("storage",),

@@ -189,7 +189,8 @@ class Requests:
     def _trial(self, number: int, params: Mapping[str, Value], left: float, *, finer: bool = False) -> Running:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
-        known = None if self._study.full else finished.incumbent(search, solver)
+        in_full = self._study.full or self._scheduler.measures(params)
+        known = None if in_full else finished.incumbent(search, solver)
         if left == math.inf and can_be_cut(self._scheduler.known, solver):
             left = max(self.budget.left(), 0.0) or left  # the first trial runs in any case, and counts where it is cut
         limit = time_limit(self._scheduler.known, solver, left, self.budget.jobs)

@@ -61,6 +61,8 @@ class Study(Settings):
     custom : Mapping[str, Any], default={}
         Descriptions of the solvers and metrics that the study names and that are not RankTune's, filled in from what is
         registered.
+    after : str, default=""
+        The study that this one retunes on new data (`ranktune retune`). It then tries first only what is given.
 
     Raises
     ------
@@ -80,6 +82,7 @@ class Study(Settings):
     """
 
     custom: Mapping[str, Any] = field(default_factory=dict)
+    after: str = ""
 
     def __post_init__(self) -> None:
         """Check every field and give names their standard form."""
@@ -101,6 +104,7 @@ class Study(Settings):
         FeatureCosts.parse(self.costs)
         _check_plan(self)
         check_name(self.name)
+        check_name(self.after)
         _check_known("sampler", self.sampler, SAMPLERS.names)
         if self.acquisition not in (None, MIXED) and self.sampler != "thompson":
             raise ParameterError(
@@ -216,7 +220,7 @@ class Study(Settings):
         budget = self.budget
         if budget is not None and budget.limits is not None:
             spaces = {name: with_feature_sets(name, space) for name, space in spaces.items()}
-        space = UnionSpace(spaces, self.first)
+        space = UnionSpace(spaces, self.first, alone=bool(self.after))
         return space.restricted(self.space) if self.space else space
 
     def as_dict(self) -> dict[str, Any]:
