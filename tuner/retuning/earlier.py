@@ -46,6 +46,8 @@ class Observed:
         Noise variance beyond that of other trials, such as that of one that was stopped early.
     cost : float
         What the samplers read as its cost; 0 where it is not known.
+    path : bool
+        Whether it went along a path of values.
     """
 
     params: JsonView
@@ -53,6 +55,7 @@ class Observed:
     variance: float = 0.0
     extra: float = 0.0
     cost: float = 0.0
+    path: bool = False
 
     def moved(self, by: Movement) -> FrozenTrial:
         """Return the trial as samplers read it once its data have moved; a search adds the distributions."""
@@ -163,14 +166,15 @@ class Awaited:
 
     def finish(self, trial: FrozenTrial, values: Floats | None) -> list[FrozenTrial]:
         """Note a finished trial; return the earlier ones once the last measured one has finished."""
-        if self.holds(trial.params):
+        if self.measured(trial.params) is not None:
             self._finished.append((trial, values))
         done = len(self._finished) == len(self._earlier.per_query)
         return self.given() if done else []
 
-    def holds(self, params: Mapping[str, Value]) -> bool:
-        """Return whether a configuration is one of the measured ones."""
-        return self._earlier.place(params) is not None
+    def measured(self, params: Mapping[str, Value]) -> Observed | None:
+        """Return the measured trial of a configuration, None if it is none of them."""
+        place = self._earlier.place(params)
+        return None if place is None else self._earlier.observed[place]
 
     def given(self, least: int = LEAST) -> list[FrozenTrial]:
         """Return the earlier trials as far as they moved, the first time that so many measured ones have finished."""

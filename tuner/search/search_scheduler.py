@@ -22,7 +22,7 @@ from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.turns import significantly_worse
-from ranktune.tuner.retuning.earlier import Awaited
+from ranktune.tuner.retuning.earlier import Awaited, Observed
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
@@ -86,7 +86,7 @@ class SearchScheduler:
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
         """Add finished trials of an earlier run, each with its values by query, None where it failed or was stopped."""
         for trial, per_query in trials:
-            if self._awaited is not None and not self.measures(trial.params):
+            if self._awaited is not None and self.measured(trial.params) is None:
                 self._add_earlier(self._awaited.given())  # as before it was suggested
             self._first.begin(trial.params)
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
@@ -162,9 +162,9 @@ class SearchScheduler:
             self._first.known = replace(self._first.known, worse=worse)
         self._first.finish(trial, seconds)
 
-    def measures(self, params: Mapping[str, Value]) -> bool:
-        """Return whether a configuration is tried to learn how far the data have moved since an earlier study."""
-        return self._awaited is not None and self._awaited.holds(params)
+    def measured(self, params: Mapping[str, Value]) -> Observed | None:
+        """Return the earlier trial that is repeated to learn how far the data have moved, None of other configurations."""
+        return None if self._awaited is None else self._awaited.measured(params)
 
     def _heed(self, trial: FrozenTrial, per_query: Floats | None) -> None:
         """Add earlier trials once it is known how far the data have moved."""

@@ -25,7 +25,7 @@ from ranktune.tuner.selection.results import BLEND, DISTILLED, LINEAR_BLEND, TRE
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.statistics.movement import Movement
 from ranktune.tuner.storage.locations import Locations, record_name
-from ranktune.tuner.storage.record import Record
+from ranktune.tuner.storage.record import PATH, Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 
@@ -52,7 +52,7 @@ def earlier_of(home: Path, latest: StudyFolder, incumbent: Delivery, study: Stud
         for trial in trials:
             if any(trial is known for _, known in first):
                 values[len(observed)] = record.per_query(trial)[study.metric]
-            observed += map(_observed, _usable(trial, timed))
+            observed += [_observed(seen, PATH in trial.user_attrs) for seen in _usable(trial, timed)]
     tried: dict[str, list[Mapping[str, Value]]] = {}
     for params, _ in first:
         solver, own = space.split(params)
@@ -136,11 +136,11 @@ def _usable(trial: FrozenTrial, timed: bool) -> list[FrozenTrial]:
     return observations(trial, timed=timed) if is_known else []
 
 
-def _observed(trial: FrozenTrial) -> Observed:
+def _observed(trial: FrozenTrial, path: bool) -> Observed:
     value, (variance, extra, cost) = trial.value, (trial.user_attrs.get(name) for name in (VARIANCE, PARTIAL, SECONDS))
     assert value is not None
     known = (float(each) if each is not None and math.isfinite(each) else 0.0 for each in (variance, extra, cost))
-    return Observed(dict(trial.params), float(value), *known)
+    return Observed(dict(trial.params), float(value), *known, path=path)
 
 
 def _before(latest: StudyFolder) -> list[Observed]:
