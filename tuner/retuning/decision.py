@@ -19,7 +19,7 @@ from ranktune.solvers.metrics.means import mean_of
 from ranktune.tuner.selection.finals import Scored
 from ranktune.tuner.splits.digests import Bits, query_digests
 from ranktune.tuner.statistics.comparisons import ALPHA, Comparison, compare, holm
-from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 from ranktune.tuner.study.problem import Problem
 
 KEEP, REFIT, REPLACE = "keep", "refit", "replace"
@@ -44,10 +44,15 @@ class Contender:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The decision, and what it rests on; seen are the queries left out because the incumbent may know them."""
+    """The decision, and what it rests on.
+
+    means has the mean of the incumbent (keep) and of each contender with its interval; seen are the queries left out
+    because the incumbent may know them.
+    """
 
     decision: str
     contenders: Mapping[str, Contender]
+    means: Mapping[str, Interval]
     seen: int = 0
 
 
@@ -68,8 +73,12 @@ def decide(
         name: Contender(each, math.nan if p is None else p)
         for (name, each), p in zip(compared.items(), corrected, strict=True)
     }
+    means = {
+        name: bootstrap_interval(each, generator, weights=weights)
+        for name, each in {KEEP: incumbent, **contenders}.items()
+    }
     better = [name for name in (REPLACE, REFIT) if name in judged and judged[name].is_better]
-    return Verdict(better[0] if better else KEEP, judged)
+    return Verdict(better[0] if better else KEEP, judged, means)
 
 
 def judged_values(scored: Scored, problem: Problem, metric: str, estimate: Interval | None = None) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -22,6 +23,7 @@ from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Entry, refit_all
 from ranktune.tuner.splits.sealing import sealing, write_sealed
+from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.declaration import Study
@@ -66,6 +68,7 @@ def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry) -> Non
         "incumbent": {"study": earlier.study, "model": earlier.model},
         "decision": verdict.decision,
         "contenders": {name: each.as_dict() for name, each in verdict.contenders.items()},
+        "means": {name: _json(mean) for name, mean in verdict.means.items()},
         "seen": verdict.seen,
         "movement": earlier.movement(finished).as_dict(),
         "configuration": asdict(Configuration.of(ordered) if verdict.decision == REPLACE else earlier.delivered),
@@ -81,6 +84,11 @@ def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry) -> Non
         write_sealed(folder / DECISION, json.dumps(found, indent=1))
     if verdict.decision != KEEP:
         make_current(folder.parent, folder.name, folder.name)
+
+
+def _json(mean: Interval) -> list[float | None]:
+    """Return a mean and the ends of its interval, None where there are none."""
+    return [value if math.isfinite(value) else None for value in (mean.mean, mean.low, mean.high)]
 
 
 def _former(state: State, known: Configuration) -> Candidate:
