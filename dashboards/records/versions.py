@@ -89,7 +89,11 @@ def _changes(before: list[Json], line: JsonView) -> list[str]:
         if old is None:
             found.append(f"{solver} is new")
             continue
-        moved = [f"{name} {old.get(name)} to {value}" for name, value in params.items() if old.get(name) != value]
+        moved = [
+            f"{name} {_short(old.get(name))} to {_short(value)}"
+            for name, value in params.items()
+            if old.get(name) != value
+        ]
         found += [f"{solver}: {', '.join(moved)}"] if moved else []
     found += [f"{solver} is gone" for solver in former["parameters"] if solver not in line["parameters"]]
     new, gone = (sorted(set(a) - set(b)) for a, b in _both(line["features"], former["features"]))
@@ -97,6 +101,10 @@ def _changes(before: list[Json], line: JsonView) -> list[str]:
     if former["queries"] != line["queries"]:
         found.append(f"queries {former['queries']} to {line['queries']}")
     return found
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _both(a: list[str], b: list[str]) -> tuple[tuple[list[str], list[str]], tuple[list[str], list[str]]]:

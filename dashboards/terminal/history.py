@@ -12,12 +12,11 @@ def history_table(found: JsonView) -> FittedTable:
     """Return the versions as a table, the current one marked."""
     rows = found["versions"]
     finished = [row["state"] == "finished" for row in rows]
+    said = [row["decision"] if done else row["state"] for row, done in zip(rows, finished, strict=True)]
     left = {
         "": [MARK if row["current"] else "" for row in rows],
         "version": [escape(row["version"]) for row in rows],
-        "decision": [
-            escape(row["decision"] if done else row["state"]) for row, done in zip(rows, finished, strict=True)
-        ],
+        "decision": list(map(escape, said)),
         "solver": [escape(row["solver"]) for row in rows],
     }
     right = {

@@ -64,8 +64,7 @@ def decide(
 ) -> Verdict:
     """Return the decision by values by query, (n,) each, NaN where a query does not count.
 
-    A contender that is better with evidence is taken. Where both are, validation has chosen between them: the
-    configuration of the incumbent competed with all others there.
+    A contender that is better with evidence is taken; of two the one with the larger gain.
     """
     compared = {name: compare(values, incumbent, generator, weights=weights) for name, values in contenders.items()}
     corrected = holm([each.p_randomisation for each in compared.values()])
@@ -77,8 +76,9 @@ def decide(
         name: bootstrap_interval(each, generator, weights=weights)
         for name, each in {KEEP: incumbent, **contenders}.items()
     }
-    better = [name for name in (REPLACE, REFIT) if name in judged and judged[name].is_better]
-    return Verdict(better[0] if better else KEEP, judged, means)
+    better = [name for name in (REFIT, REPLACE) if name in judged and judged[name].is_better]
+    best = max(better, key=lambda name: judged[name].comparison.difference, default=KEEP)
+    return Verdict(best, judged, means)
 
 
 def judged_values(scored: Scored, problem: Problem, metric: str, estimate: Interval | None = None) -> Floats:

@@ -163,7 +163,7 @@ class SearchScheduler:
         self._first.finish(trial, seconds)
 
     def measured(self, params: Mapping[str, Value]) -> Observed | None:
-        """Return the earlier trial that is repeated to learn how far the data have moved, None of other configurations."""
+        """Return the earlier trial that is repeated to learn how far the data have moved, None of others."""
         return None if self._awaited is None else self._awaited.measured(params)
 
     def _heed(self, trial: FrozenTrial, per_query: Floats | None) -> None:

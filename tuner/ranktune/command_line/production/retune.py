@@ -1,4 +1,7 @@
-"""The command retune. As in ranktune.command_line.app, modules that load libraries are imported inside the functions."""
+"""The command retune.
+
+As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
+"""
 
 from __future__ import annotations
 
