@@ -98,6 +98,7 @@ def _changes(before: list[Json], line: JsonView) -> list[str]:
     found += [f"{solver} is gone" for solver in former["parameters"] if solver not in line["parameters"]]
     new, gone = (sorted(set(a) - set(b)) for a, b in _both(line["features"], former["features"]))
     found += [f"features in: {', '.join(new)}"] * bool(new) + [f"features out: {', '.join(gone)}"] * bool(gone)
+    found += ["the same configuration, fitted again"] * (not found)
     if former["queries"] != line["queries"]:
         found.append(f"queries {former['queries']} to {line['queries']}")
     return found
