@@ -104,7 +104,6 @@ class Study(Settings):
         FeatureCosts.parse(self.costs)
         _check_plan(self)
         check_name(self.name)
-        check_name(self.after)
         _check_known("sampler", self.sampler, SAMPLERS.names)
         if self.acquisition not in (None, MIXED) and self.sampler != "thompson":
             raise ParameterError(
@@ -211,8 +210,7 @@ class Study(Settings):
 
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""
-        known = declared_solvers(self.custom)
-        needs = needs_of(self)
+        known, needs = declared_solvers(self.custom), needs_of(self)
         spaces = {
             name: space_of(known[name]) if name in known else able_space(needs, self.serve, name)
             for name in self.solvers

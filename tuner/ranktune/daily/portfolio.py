@@ -139,8 +139,10 @@ def _usable(trial: FrozenTrial, timed: bool) -> list[FrozenTrial]:
 def _observed(trial: FrozenTrial, path: bool) -> Observed:
     value, (variance, extra, cost) = trial.value, (trial.user_attrs.get(name) for name in (VARIANCE, PARTIAL, SECONDS))
     assert value is not None
-    known = (float(each) if each is not None and math.isfinite(each) else 0.0 for each in (variance, extra, cost))
-    return Observed(dict(trial.params), float(value), *known, path=path)
+    variance, extra, cost = (
+        float(each) if each is not None and math.isfinite(each) else 0.0 for each in (variance, extra, cost)
+    )
+    return Observed(dict(trial.params), float(value), variance, extra, cost, path)
 
 
 def _before(latest: StudyFolder) -> list[Observed]:

@@ -12,10 +12,11 @@ import typer
 from ranktune.arguments import RetuneArguments
 from ranktune.command_line.options import Given, Json, console, print_json, takes_options
 from ranktune.command_line.study_commands import watched
-from ranktune.solvers.core.arrays import JsonView
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+
+    from ranktune.solvers.core.arrays import JsonView
 
 commands = typer.Typer()
 
