@@ -2,7 +2,8 @@
 
 All are compared by query on queries that none was fitted to: test queries, and validation queries with the values of
 models of the other folds. The values of the chosen model, which is the best of many there, are lowered to its estimate.
-The two comparisons with the incumbent are corrected by Holm's method. Without a significant gain the incumbent is kept.
+The two comparisons with the incumbent are one-sided, since it is kept unless one is better, and corrected by Holm's
+method. Without a significant gain the incumbent is kept.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ KEEP, REFIT, REPLACE = "keep", "refit", "replace"
 
 @dataclass(frozen=True)
 class Contender:
-    """A model against the incumbent; p_holm is corrected for the number of contenders."""
+    """A model against the incumbent; p_holm is one-sided, and corrected for the number of contenders."""
 
     comparison: Comparison
     p_holm: float
@@ -67,7 +68,7 @@ def decide(
     A contender that is better with evidence is taken; of two the one with the larger gain.
     """
     compared = {name: compare(values, incumbent, generator, weights=weights) for name, values in contenders.items()}
-    corrected = holm([each.p_randomisation for each in compared.values()])
+    corrected = holm([_one_sided(each) for each in compared.values()])
     judged = {
         name: Contender(each, math.nan if p is None else p)
         for (name, each), p in zip(compared.items(), corrected, strict=True)
@@ -79,6 +80,12 @@ def decide(
     better = [name for name in (REFIT, REPLACE) if name in judged and judged[name].is_better]
     best = max(better, key=lambda name: judged[name].comparison.difference, default=KEEP)
     return Verdict(best, judged, means)
+
+
+def _one_sided(compared: Comparison) -> float:
+    """Return the p-value of a gain by the randomisation test, NaN without a common query."""
+    half = 0.5 * compared.p_randomisation
+    return half if compared.difference > 0.0 else 1.0 - half
 
 
 def judged_values(scored: Scored, problem: Problem, metric: str, estimate: Interval | None = None) -> Floats:
