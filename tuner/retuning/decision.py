@@ -19,11 +19,13 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.tuner.selection.finals import Scored
 from ranktune.tuner.splits.digests import Bits, query_digests
-from ranktune.tuner.statistics.comparisons import ALPHA, Comparison, compare, holm
+from ranktune.tuner.statistics.comparisons import Comparison, compare, holm
 from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 from ranktune.tuner.study.problem import Problem
 
 KEEP, REFIT, REPLACE = "keep", "refit", "replace"
+LEVEL = 0.04
+"""Largest p-value of a gain: where nothing moved, equal models are kept on 96 % of days at least."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Contender:
     @property
     def is_better(self) -> bool:
         """Whether it is better, with evidence."""
-        return self.p_holm <= ALPHA and self.comparison.difference > 0.0
+        return self.p_holm <= LEVEL and self.comparison.difference > 0.0
 
     def as_dict(self) -> Json:
         """Return the comparison and the corrected p-value as JSON."""
