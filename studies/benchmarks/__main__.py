@@ -30,6 +30,7 @@ from ranktune.studies.benchmarks import (
 )
 from ranktune.studies.benchmarks.boosting.command import main as boosting
 from ranktune.studies.benchmarks.clicks.command import main as clicks
+from ranktune.studies.benchmarks.days import stream
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
@@ -97,6 +98,7 @@ for name, main in (
     ("scale", coordinator.scale),
     ("serving", serving.main),
     ("solvers", solvers.main),
+    ("stream", stream.main),
     ("study-cost", study_time.main),
     ("suggestions", samplers.suggestions),
     ("truth", truth.main),

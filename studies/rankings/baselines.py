@@ -43,7 +43,8 @@ def baseline_of(
     """Return the baseline of a study on splits as they were read from sources: data, vali, test and the baseline.
 
     Where the baseline is not given, that in the folder of the study is taken; without it, it is read again. A model may
-    have learnt from the training and validation queries, so that it scores test queries alone where they are given.
+    have learnt from the training and validation queries, so that it scores test queries alone where they are given; one
+    of an earlier study has not.
     """
     if study.baseline is None:
         return None
@@ -61,7 +62,7 @@ def baseline_of(
             "query and document ids, a model, or a column."
         )
     is_model = isinstance(ranking, FeatureRanking) and not ranking.name.startswith(COLUMN)
-    if is_model and any(split.test is None for split in splits):
+    if is_model and not study.after and any(split.test is None for split in splits):
         warnings.warn(
             f"the baseline {study.baseline} is a model: on queries that it learned from it scores too high. Give test "
             "queries that it has not seen (test=).",
@@ -75,7 +76,7 @@ def baseline_of(
             None if queries is None else Part(queries, source, options)
             for queries, source in zip((split.train, split.vali, split.test), known, strict=True)
         ]
-        if is_model and split.test is not None:
+        if is_model and split.test is not None and not study.after:
             parts[:-1] = [None] * (len(PARTS) - 1)
         scores_of_part = zip(PARTS, scores_of_parts(ranking, parts), strict=True)
         scores |= {(split.name, part): values for part, values in scores_of_part if values is not None}

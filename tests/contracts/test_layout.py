@@ -49,6 +49,7 @@ LAYERS = {
     "tuner": (
         ("runner", "one_pass"),
         ("search",),
+        ("retuning",),
         ("selection",),
         ("deployment",),
         ("storage",),
@@ -93,7 +94,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 28383, "tuner": 18907, "studies": 8511, "dashboards": 5696, "tests": 48887}
+BUDGET = {"solvers": 28383, "tuner": 19786, "studies": 8628, "dashboards": 5858, "tests": 49116}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

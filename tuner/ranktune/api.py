@@ -90,7 +90,8 @@ def tune(given: TuneArguments) -> StudyResult:
     return _run(Study(**settings | _files(settings)), sources, given, deadline)
 
 
-def _workforce(given: StudyRuntime) -> Workforce:
+def workforce(given: StudyRuntime) -> Workforce:
+    """Return the workers that the options of a study ask for."""
     return Workforce(given.jobs, given.trial_timeout, given.trial_memory, given.executor, given.address, given.memory)
 
 
@@ -170,7 +171,7 @@ def resume(given: ResumeArguments) -> StudyResult:
     """
     folder = find_folder(home_folder(given.home), given.name)
     locations = Locations.load(folder.path, given.storage)
-    with running(folder, _workforce(given), locations, given.progress or display(given.verbose)) as session:
+    with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
         restore_custom(given.name, folder.study().custom)
         study = folder.study() if given.extend else folder.as_it_began()
         if given.trials is not None:
@@ -193,7 +194,7 @@ def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadl
         check_installed()
     home = home_folder(given.home)
     locations = Locations(given.storage, None if given.artifacts is None else str(given.artifacts))
-    force = _workforce(given)
+    force = workforce(given)
     if given.like is not None:
         study = replace(study, first=known_first(study, find_folder(home, given.like)))
     folder = make_folder(home, study.name or free_name(home, _stem(study.data)))
@@ -251,7 +252,7 @@ def _described(sources: Sources) -> Json:
     """Return data, vali, test and baseline as the record names them; a source that is None is left out."""
     data, *_, baseline = sources
     parts = zip(("data", "vali", "test"), sources, strict=False)
-    names = {name: _name_of(option) for name, option in parts if option is not None}
+    names = {name: name_of(option) for name, option in parts if option is not None}
     if baseline is None:
         return names
     from ranktune.studies.rankings.baselines import baseline_text  # it loads what reads tables
@@ -261,12 +262,12 @@ def _described(sources: Sources) -> Json:
 
 def _files(settings: JsonView) -> Json:
     """Return the settings that are files beside the data, as the record names them."""
-    named: Json = {name: _name_of(settings[name]) for name in ("qrels", "propensities") if settings.get(name)}
+    named: Json = {name: name_of(settings[name]) for name in ("qrels", "propensities") if settings.get(name)}
     logs = settings.get("clicks") or ()
-    return named | {"clicks": tuple(map(_name_of, (logs,) if isinstance(logs, str | Path) else logs))}
+    return named | {"clicks": tuple(map(name_of, (logs,) if isinstance(logs, str | Path) else logs))}
 
 
-def _name_of(source: object) -> str:
+def name_of(source: object) -> str:
     """Return the absolute path of a source, its name, or what kind of object it is."""
     if isinstance(source, str | Path):
         return str(Path(source).resolve()) if str(source) and os.path.exists(source) else str(source)

@@ -152,6 +152,33 @@ class ResumeArguments(StudyRuntime):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RetuneArguments(StudyRuntime):
+    """What retune takes."""
+
+    name: Annotated[str, Setting("The study; any of its versions names it.", positional=True)] = field(kw_only=False)
+    data: Annotated[Any, replace(DATA, help="The new data, given like those of `tune`.", python=_SOURCES)] = field(
+        kw_only=False
+    )
+    vali: Annotated[Any, VALI] = None
+    test: Annotated[Any, replace(TEST, help="New test data. (default: a fifth of the queries)")] = None
+    trials: Annotated[
+        int | None,
+        Setting(
+            "Configurations to try. (default: a tenth of those of the first study, at least those that are compared "
+            "with its trials and one more)",
+            minimum=1,
+        ),
+    ] = None
+    timeout: Annotated[
+        float | None,
+        Setting("Seconds for the study. (default: a tenth of those of the first study, if it had any)", minimum=0.001),
+    ] = None
+    version: Annotated[
+        str | None, Setting("Name of the new version. (default: NAME@DATE, with the date of today)", options=("--as",))
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class WorkArguments(WorkerRuntime):
     """What work takes."""
 

@@ -15,6 +15,7 @@ from ranktune.solvers.core.files import cache_folder
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.runner.final_stages import REPORTED, STAGES
 from ranktune.tuner.runner.report import report
+from ranktune.tuner.runner.retuning_stage import DECIDE
 from ranktune.tuner.runner.stage import Session, Stage, State, run_stages
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.selection.results import Result
@@ -67,7 +68,8 @@ class StudyRun(Session):
         try:
             known = replace(problem, policy=self.policy)
             state = State(self, known, record, deadline, time.monotonic(), deadline.left)
-            return run_stages(self.stages, state, keep=REPORTED)
+            stages = (*self.stages, DECIDE) if self.study.after else self.stages
+            return run_stages(stages, state, keep=REPORTED)
         finally:
             record.close()
 

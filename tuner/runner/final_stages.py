@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import listed
 from ranktune.tuner.policy.reserve import explaining
+from ranktune.tuner.retuning.portfolio import save_fitted, save_portfolio
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
 from ranktune.tuner.runner.stage import Instead, Stage, State
 from ranktune.tuner.samplers.space import SOLVER
@@ -153,10 +154,12 @@ def _saved(state: State) -> Served:
     end = state[SERVE]
     saved, left_out = state.session.executor.call(save_models, end.entries, _folder(state))
     state.left_out.extend(left_out)
+    save_portfolio(state[BLEND].ordered, saved[0], _folder(state))
+    state.session.executor.call(save_fitted, state[LOOK].problem, _folder(state))
     return end if saved[0] is end.entries[0] else unmeasured(saved, end.best)
 
 
-SAVE = Stage("saving", _saved, (SERVE,))
+SAVE = Stage("saving", _saved, (LOOK, BLEND, SERVE))
 """The models, without which a study has no result."""
 
 

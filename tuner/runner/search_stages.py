@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.policy.standings import Look
+from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.runner.repair import repair
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.search.look import look, worth_a_look
@@ -106,7 +107,7 @@ def _decide(state: State) -> Scoring:
         problem = problem.by_one_part()
 
     def take() -> Look | None:
-        if study.full or study.strict or not worth_a_look(problem, study.solvers, state.deadline.left):
+        if study.full or study.strict or study.after or not worth_a_look(problem, study.solvers, state.deadline.left):
             return None
         session.stage("look", "a first look at every solver, on samples of the queries")
         tasks = Tasks(study, problem.folder)
@@ -145,6 +146,7 @@ def _search(state: State) -> str:
             one_part=problem.given_split,
             fit_seconds=problem.durations.a_fit,
             per_solver=problem.development.n_queries < problem.policy.few_queries,
+            earlier=load_earlier(session.folder.path) if study.after else None,
         ),
         events=session.events,
         check=session.check,

@@ -34,8 +34,8 @@ def portfolio(solver: str) -> Sequence[Mapping[str, Value]]:
 def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
     """Return the first of each solver, then the second of each, and so on, as far as they lie in the space.
 
-    Those that the space was given come before the portfolio. A solver of which none lies in the space is tried with its
-    defaults.
+    Those that the space was given come before the portfolio, or are alone. A solver of which none lies in the space is
+    tried with its defaults, unless what was given is alone.
     """
     return [dict(params) for params in _first(space)]
 
@@ -45,12 +45,13 @@ def _first(space: UnionSpace) -> tuple[Mapping[str, Value], ...]:
     by_solver = []
     for defaults in space.defaults():
         solver = str(defaults[SOLVER])
-        every = (space.configuration(solver, values) for values in (*space.first.get(solver, ()), *portfolio(solver)))
+        given = (*space.first.get(solver, ()), *(() if space.alone else portfolio(solver)))
+        every = (space.configuration(solver, values) for values in given)
         configurations: list[dict[str, Value]] = []
         for params in every:
             if params is not None and not any(is_alike(params, other) for other in configurations):
                 configurations.append(params)
-        by_solver.append(configurations or [defaults])
+        by_solver.append(configurations or ([] if space.alone else [defaults]))
     ranks = zip_longest(*by_solver)
     return tuple(params for rank in ranks for params in rank if params is not None)
 

@@ -5,7 +5,8 @@ reported, if finite. With the user attribute "partial_variance" (squared units o
 additional noise; without, it is capped at the median of the complete trials and four times as noisy, so that it never
 looks best. FAIL: the worst value, four times as noisy, which discourages the region without forbidding it. RUNNING:
 pending, also those of other processes. No configuration of these trials is suggested again: a configuration is what a
-trial asked for.
+trial asked for. Trials with the user attribute "earlier" are of an earlier study, on other data: as long as they are no
+more than estimates, their configurations may be suggested.
 
 Noise. The user attribute "variance" of trials is used relative to its median, with an estimated scale: trials share
 their validation queries, so most of it is common to all; it matters where a trial was evaluated on fewer queries. The
@@ -39,6 +40,7 @@ from ranktune.tuner.gp.proposal import Trials
 from ranktune.tuner.samplers.activity import learn_activity
 
 VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
+EARLIER = "earlier"
 UNKNOWN_NOISE = 4.0
 """Relative noise variance of a failed trial, and of a pruned one without a variance."""
 
@@ -135,7 +137,8 @@ def read(
     # a trial that gets its values one by one, with a suggestion that is known, counts with that alone
     amid = is_running & known.any(axis=1) & ~(asked | ~always).all(axis=1)
     lost = (asked & np.isnan(rows)).any(axis=1)  # a value that is no longer among the choices
-    taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost], coming[pending & known.any(axis=1)]])
+    foreign = np.array([t.state == TrialState.PRUNED and EARLIER in t.user_attrs for t in trials], dtype=bool)
+    taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost & ~foreign], coming[pending & known.any(axis=1)]])
     chosen = [t for t, keep in zip(trials, evaluated.kept.tolist(), strict=True) if keep]
     seconds = np.array([each.numbers[SECONDS] for each in seen], dtype=np.float64)[evaluated.kept]
     observed = Trials(

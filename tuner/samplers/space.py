@@ -30,14 +30,16 @@ class UnionSpace:
     """Solvers by name, each with the parameters it declares; distributions are Optuna's, by flat name, in order.
 
     conditions are, by flat name, the conditions that must all hold for a parameter to be active. first are
-    configurations to try first.
+    configurations to try first, if alone without the portfolios of the solvers.
     """
 
-    def __init__(self, solvers: Mapping[str, Sequence[Parameter]], first: First | None = None) -> None:
+    def __init__(
+        self, solvers: Mapping[str, Sequence[Parameter]], first: First | None = None, *, alone: bool = False
+    ) -> None:
         if not solvers:
             raise ParameterError("no solver to tune: name at least one.")
         self._solvers = {name: tuple(parameters) for name, parameters in solvers.items()}
-        self.first = first or {}
+        self.first, self.alone = first or {}, alone
         self._parameters: dict[str, Parameter] = {}
         self.distributions: dict[str, BaseDistribution] = {SOLVER: CategoricalDistribution(tuple(solvers))}
         self.conditions: dict[str, tuple[When, ...]] = {SOLVER: ()}
@@ -121,7 +123,8 @@ class UnionSpace:
             if name not in known:
                 raise ParameterError(f"the space has no parameter '{name}'. {nearest(name, known)}")
         kept = self._kept_solvers(overrides.get(SOLVER, list(self._solvers)))
-        return type(self)({solver: confined(solver, self._solvers[solver], overrides) for solver in kept}, self.first)
+        spaces = {solver: confined(solver, self._solvers[solver], overrides) for solver in kept}
+        return type(self)(spaces, self.first, alone=self.alone)
 
     def _kept_solvers(self, override: object) -> list[str]:
         names = list(override) if isinstance(override, Iterable) and not isinstance(override, str) else [override]

@@ -189,7 +189,8 @@ class Requests:
     def _trial(self, number: int, params: Mapping[str, Value], left: float, *, finer: bool = False) -> Running:
         solver, parameters = self._space.split(params)
         search, finished = self._scheduler.search_of(params), self.budget.finished
-        known = None if self._study.full else finished.incumbent(search, solver)
+        repeated = self._scheduler.measured(params)
+        known = None if self._study.full or repeated is not None else finished.incumbent(search, solver)
         if left == math.inf and can_be_cut(self._scheduler.known, solver):
             left = max(self.budget.left(), 0.0) or left  # the first trial runs in any case, and counts where it is cut
         limit = time_limit(self._scheduler.known, solver, left, self.budget.jobs)
@@ -197,7 +198,7 @@ class Requests:
         incumbent = None if known is None else known.scores
         task = replace(task, limit=limit, incumbent=incumbent, race=self.budget.policy.race)
         earlier = self._scheduler.known.begun[solver] - 1
-        if solver_class(solver).path_expensive and earlier != 1:
+        if solver_class(solver).path_expensive and not (earlier == 1 if repeated is None else repeated.path):
             # The defaults are evaluated as they are, the level to beat; after one path, single values are tried.
             task = without_path(task)
         if self._looked is not None and self._looked.parts == 1 and not self._study.full:

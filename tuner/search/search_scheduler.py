@@ -22,6 +22,7 @@ from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.policy.actions import Fit, Grow, Known, Suggest
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.turns import significantly_worse
+from ranktune.tuner.retuning.earlier import Awaited, Observed
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
@@ -80,16 +81,20 @@ class SearchScheduler:
         self._first.known = replace(self._first.known, accounts=self._searches, share=share)
         self._bests: dict[str, Floats] = {}
         self._asked: dict[int, tuple[Trial, float]] = {}
+        self._awaited = None if options.earlier is None else Awaited(options.earlier)
 
     def remember(self, trials: Iterable[tuple[FrozenTrial, Floats | None]]) -> None:
         """Add finished trials of an earlier run, each with its values by query, None where it failed or was stopped."""
         for trial, per_query in trials:
+            if self._awaited is not None and self.measured(trial.params) is None:
+                self._add_earlier(self._awaited.given())  # as before it was suggested
             self._first.begin(trial.params)
             search, solver = self._searches.get(self.search_of(trial.params)), str(trial.params[SOLVER])
             if search is not None and search.holds(solver):
                 self._finish(trial, seconds_of(trial), per_query)
                 search.add(observations(trial, timed=self._timed, policy=self._policy))
                 search.spend(solver, seconds_of(trial), self._policy)
+                self._heed(trial, per_query)
 
     def resume(self, number: int, params: Mapping[str, Value]) -> dict[str, Value]:
         """Begin a trial that an earlier run did not finish, with the parameters that it had, and return them."""
@@ -104,6 +109,8 @@ class SearchScheduler:
     def begin(self, number: int, action: Fit | Grow | Suggest) -> dict[str, Value]:
         """Begin trial `number`, and return its parameters."""
         begun, given = self._clock(), None if isinstance(action, Suggest) else action.params
+        if self._awaited is not None and given is None:
+            self._add_earlier(self._awaited.given())
         search = self._searches[action.search if isinstance(action, Suggest) else self.search_of(action.params)]
         sampler = self._sampler(
             self._study.sampler,
@@ -128,6 +135,7 @@ class SearchScheduler:
         self._finish(written, seconds, per_query)
         search.tell(trial, written, observations(written, timed=self._timed, policy=self._policy))
         search.spend(str(written.params[SOLVER]), suggesting + seconds, self._policy)
+        self._heed(written, per_query)
 
     def end(self, name: str) -> None:
         """Request no more trials of a search, which has nothing left to try."""
@@ -153,6 +161,21 @@ class SearchScheduler:
             worse = significantly_worse(known, self._weights, self._policy)
             self._first.known = replace(self._first.known, worse=worse)
         self._first.finish(trial, seconds)
+
+    def measured(self, params: Mapping[str, Value]) -> Observed | None:
+        """Return the earlier trial that is repeated to learn how far the data have moved, None of others."""
+        return None if self._awaited is None else self._awaited.measured(params)
+
+    def _heed(self, trial: FrozenTrial, per_query: Floats | None) -> None:
+        """Add earlier trials once it is known how far the data have moved."""
+        if self._awaited is not None:
+            self._add_earlier(self._awaited.finish(trial, per_query))
+
+    def _add_earlier(self, trials: Iterable[FrozenTrial]) -> None:
+        for trial in trials:
+            search = self._searches.get(self.search_of(trial.params))
+            if search is not None and search.holds(str(trial.params[SOLVER])):
+                search.add([trial])
 
     def _mean(self, per_query: Floats) -> float:
         return mean_or_zero(per_query, self._weights)

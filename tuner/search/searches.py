@@ -18,6 +18,7 @@ from ranktune.tuner.policy.actions import Growing, Known, Untried
 from ranktune.tuner.policy.policy import POLICY, Policy
 from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.policy.turns import Account
+from ranktune.tuner.retuning.earlier import Earlier
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
 from ranktune.tuner.storage.record import UNFINISHED, quiet
@@ -37,12 +38,15 @@ class SearchOptions:
         The rough seconds of a boosted fit until it stops.
     per_solver : bool
         Whether each solver is searched by itself, or all of them together.
+    earlier : Earlier, optional
+        The study that this one retunes: its trials are evidence once it is known how far the data have moved.
     """
 
     looked: Look | None = None
     one_part: bool = False
     fit_seconds: float = 0.0
     per_solver: bool = True
+    earlier: Earlier | None = None
 
 
 class FirstTrials:

@@ -168,9 +168,9 @@ def best_default(record: Trials, space: UnionSpace) -> Candidate | None:
     for trial in record.trials():
         if trial.state != TrialState.COMPLETE or trial.value is None:
             continue
-        requested, value = _requested(trial)
-        solver, params = space.split(requested)
-        if any(is_alike(requested, configuration) for configuration in first):
+        asked, value = requested(trial)
+        solver, params = space.split(asked)
+        if any(is_alike(asked, configuration) for configuration in first):
             number, seconds = number_of(trial), seconds_of(trial)
             candidates.append(Candidate(solver, params, value, np.empty(0), 1, number=number, seconds=seconds))
     return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)
@@ -224,7 +224,7 @@ def _warn_if_all_alike(trials: Sequence[FrozenTrial], metric: str) -> None:
         )
 
 
-def _requested(trial: FrozenTrial) -> tuple[Mapping[str, Value], float]:
+def requested(trial: FrozenTrial) -> tuple[Mapping[str, Value], float]:
     """Return the parameters of a trial by flat name as they were requested, and the value at them.
 
     The record has the best value of a regularization path, whose last point is the requested one. The rounds of

@@ -61,6 +61,8 @@ class Study(Settings):
     custom : Mapping[str, Any], default={}
         Descriptions of the solvers and metrics that the study names and that are not RankTune's, filled in from what is
         registered.
+    after : str, default=""
+        The study that this one retunes on new data (`ranktune retune`). It then tries first only what is given.
 
     Raises
     ------
@@ -80,6 +82,7 @@ class Study(Settings):
     """
 
     custom: Mapping[str, Any] = field(default_factory=dict)
+    after: str = ""
 
     def __post_init__(self) -> None:
         """Check every field and give names their standard form."""
@@ -207,8 +210,7 @@ class Study(Settings):
 
     def union_space(self) -> UnionSpace:
         """Return the joined search space of the competing solvers, with this study's overrides."""
-        known = declared_solvers(self.custom)
-        needs = needs_of(self)
+        known, needs = declared_solvers(self.custom), needs_of(self)
         spaces = {
             name: space_of(known[name]) if name in known else able_space(needs, self.serve, name)
             for name in self.solvers
@@ -216,7 +218,7 @@ class Study(Settings):
         budget = self.budget
         if budget is not None and budget.limits is not None:
             spaces = {name: with_feature_sets(name, space) for name, space in spaces.items()}
-        space = UnionSpace(spaces, self.first)
+        space = UnionSpace(spaces, self.first, alone=bool(self.after))
         return space.restricted(self.space) if self.space else space
 
     def as_dict(self) -> dict[str, Any]:

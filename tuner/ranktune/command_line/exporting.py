@@ -6,12 +6,13 @@ As in ranktune.command_line.app, modules that load libraries are imported inside
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
 from ranktune.arguments import EngineArguments, ExportArguments, ShipArguments
-from ranktune.command_line.options import Given, reading, takes_options, write_output
+from ranktune.command_line.options import Given, named_model, reading, takes_options, write_output
 from ranktune.solvers.export.formats import FORMATS
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ Examples:
 @takes_options(ExportArguments)
 def export(given: Given) -> None:
     """Write the model, and print on standard error how it is used."""
-    wanted = ExportArguments(**given)
+    wanted = ExportArguments(**_of_study(given))
     if wanted.two_stage is None and (wanted.window, wanted.within, wanted.cost) != (None, None, None):
         raise typer.BadParameter("needs --two-stage DATA.", param_hint="--window, --within, --cost")
     if wanted.two_stage is not None and wanted.check is not None:
@@ -79,13 +80,18 @@ def ship(given: Given) -> None:
     from ranktune.tuner.deployment.shipping import Target
     from ranktune.tuner.deployment.shipping import ship as ship_model
 
-    wanted = ShipArguments(**given)
+    wanted = ShipArguments(**_of_study(given))
     if wanted.output is None and wanted.to is None:
         raise typer.BadParameter("add -o FOLDER, --to URL, or both.", param_hint="--output, --to")
     model = load_model(wanted.model)
     target = Target(wanted.format, wanted.model_name, wanted.store, wanted.engine_version, wanted.absent)
     queries = _read(model, wanted.replay, wanted, graded=False)
     print("\n".join(ship_model(model, target, queries, folder=wanted.output, to=wanted.to or "")))
+
+
+def _of_study(given: Given) -> Given:
+    """Return options whose model may be named by a study."""
+    return {**given, "model": Path(named_model(str(given["model"])))}
 
 
 def export_file(wanted: ExportArguments) -> str:

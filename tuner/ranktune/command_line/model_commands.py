@@ -28,6 +28,7 @@ from ranktune.command_line.options import (
     data_names,
     exit_unless_better,
     find_solvers,
+    named_model,
     print_json,
     reading,
     solver_names,
@@ -146,7 +147,8 @@ def evaluate(
 
     MODEL is a model.json, a model file of LightGBM (text), XGBoost (json, ubj), CatBoost (json), RankLib or ONNX, or a
     ranking: a file of scores, one a line in the order of the rows; a csv or tsv file with columns qid, docid and score;
-    a TREC run, in which unranked documents come below all ranked ones; or column:NAME, a column of DATA.
+    a TREC run, in which unranked documents come below all ranked ones; or column:NAME, a column of DATA. The name of a
+    study is its current model.
     """
     from ranktune.command_line.commands import evaluation_table
     from ranktune.comparing import evaluate
@@ -154,8 +156,9 @@ def evaluate(
     if fail_unless_better and against is None:
         raise typer.BadParameter("needs --against.", param_hint="--fail-unless-better")
     find_solvers(solver)
+    other = None if against is None else named_model(against)
     measured = evaluate(
-        confirmed(model, trust), data, metric, also=also or (), against=against, **_given(log), **reading(given)
+        confirmed(model, trust), data, metric, also=also or (), against=other, **_given(log), **reading(given)
     )
     evaluation = {"model": model, "data": data, **measured}
     print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))

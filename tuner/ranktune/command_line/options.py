@@ -167,8 +167,21 @@ def find_solvers(names: Sequence[str] | None) -> None:
             solver_class(name)
 
 
+def named_model(model: str) -> str:
+    """Return the file of the current model where a study has that name and no file has; else the text as it is."""
+    if os.path.exists(model) or not model or os.path.basename(model) != model:
+        return model
+    from ranktune.tuner.retuning.versions import model_file
+    from ranktune.tuner.splits.sealing import is_written
+    from ranktune.tuner.study.home import home_folder
+
+    home = home_folder()
+    return str(model_file(home, model)) if is_written(home / model / "study.json") else model
+
+
 def confirmed(model: str, trust: Sequence[str] | None) -> Model | str:
     """Return a model whose file may hold the classes of trust, without any the name of its file."""
+    model = named_model(model)
     if not trust:
         return model
     from ranktune.solvers.models.base import load_model

@@ -105,7 +105,7 @@ def worker(given: Given) -> None:
     """
     from ranktune import api
 
-    with _watched(as_json=True) as progress:
+    with watched(as_json=True) as progress:
         done = api.work(**given, progress=progress)
     print(f"{done} trials of study '{given['name']}' were run here.", file=sys.stderr)
 
@@ -277,7 +277,7 @@ def _worked_for(given: Given, as_json: bool) -> bool:
     folder = StudyFolder(home_folder(given["home"]) / given["name"])
     if not folder.held():
         return False
-    with _watched(as_json=True) as progress:
+    with watched(as_json=True) as progress:
         api.work(
             **{option.name: given[option.name] for option in declared(WorkArguments) if option.name in given},
             progress=progress,
@@ -288,7 +288,7 @@ def _worked_for(given: Given, as_json: bool) -> bool:
 
 
 @contextmanager
-def _watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
+def watched(as_json: bool, verbose: bool = False) -> Iterator[Progress]:
     """Yield a progress display; an interrupt prints how to continue and exits with code 130."""
     from ranktune.terminal import Lines, Verbose, watcher
 
@@ -320,7 +320,7 @@ def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Ca
         raise typer.BadParameter(
             "needs a baseline (--baseline, or baseline in the study).", param_hint="--fail-unless-better"
         )
-    with _watched(how["as_json"], how["verbose"]) as progress:
+    with watched(how["as_json"], how["verbose"]) as progress:
         result = study(**given, progress=progress)
     folder = Path(result.folder)
     saved = f"The study is finished and saved; `ranktune show {folder.name} --json` prints it."

@@ -1,0 +1,97 @@
+"""The command retune.
+
+As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ranktune.arguments import RetuneArguments
+from ranktune.command_line.options import Given, Json, console, print_json, takes_options
+from ranktune.command_line.study_commands import watched
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from ranktune.solvers.core.arrays import JsonView
+
+commands = typer.Typer()
+
+EXIT_CODES = {"keep": 0, "refit": 10, "replace": 11}
+"""Exit code by decision, for schedulers."""
+HELP = """Tune study NAME further on new DATA, and decide: keep, refit or replace its model.
+
+A new version NAME@DATE has the settings of the study and a tenth of its budget. What the latest version learnt is
+evidence, as far as its configurations rank alike on both data. Without a significant gain the current model is kept.
+
+\b
+exit code 0    keep: the current model stays as it is
+exit code 10   refit: its configuration, fitted to the new data, is better
+exit code 11   replace: another configuration, or a blend, is better
+
+\b
+`ranktune export NAME`, evaluate, predict, explain and ship take the current
+model of a study by its name. `ranktune history NAME` shows all versions.
+"""
+
+
+@commands.command(help=HELP)
+@takes_options(RetuneArguments)
+def retune(
+    given: Given,
+    *,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.")] = False,
+    as_json: Json = False,
+) -> None:
+    """See HELP."""
+    from ranktune.daily import retuning
+
+    with watched(as_json, verbose) as progress:
+        done = retuning.retune(**given, progress=progress)
+    found = {"study": done.result.study, "model": str(done.model), **done.evidence}
+    if as_json:
+        print_json(found)
+    else:
+        console().print(summary(found, done.result.metric))
+    raise typer.Exit(EXIT_CODES[done.decision])
+
+
+def summary(found: JsonView, metric: str) -> RenderableType:
+    """Return the decision with its evidence: a table of the contenders, and sentences."""
+    from rich.console import Group
+    from rich.markup import escape
+
+    from ranktune.dashboards.terminal.tables import table
+
+    against = found["incumbent"]
+    rows = table((f"against {against['study']}",), (metric, "gain", "95% interval", "p Holm", "queries"))
+    for name, each in found["contenders"].items():
+        if each["difference"] is None:
+            rows.add_row(name, "-", "-", "-", "-", "0")
+            continue
+        low, high = each["interval"]
+        rows.add_row(
+            name, f"{each['mean_a']:.4f}", f"{each['difference']:+.4f}", f"{low:+.4f} to {high:+.4f}",
+            f"{each['p_holm']:.4f}", str(each["queries"]),
+        )  # fmt: skip
+    return Group(rows, escape(f"{_moved(found['movement'])}\n{_decided(found)}\nModel: {found['model']}"))
+
+
+def _moved(movement: JsonView) -> str:
+    count = f"{movement['configurations']} configurations were evaluated on both data"
+    if movement["variance"] is None:
+        return f"{count}. They do not rank alike, so that earlier trials were not used."
+    noise = movement["variance"] ** 0.5
+    return f"{count}: earlier trials counted with a shift of {movement['shift']:+.4f} and noise of {noise:.4f}."
+
+
+def _decided(found: JsonView) -> str:
+    seen = f" {found['seen']} queries that the model was fitted to were left out." if found["seen"] else ""
+    return {
+        "keep": "Keep: nothing is significantly better than the current model.",
+        "refit": "Refit: the configuration of the current model, fitted to the new data, is significantly better.",
+        "replace": "Replace: the model that this study chose is significantly better.",
+    }[found["decision"]] + seen

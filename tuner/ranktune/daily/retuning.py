@@ -1,0 +1,174 @@
+"""The function retune: a study goes on with new data, and its model is kept, refitted or replaced."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from ranktune.api import name_of, resume, workforce
+from ranktune.arguments import RetuneArguments, takes
+from ranktune.daily.portfolio import earlier_of
+from ranktune.notebook import StudyResult
+from ranktune.session import display, running
+from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.declared import declared
+from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.tuner.retuning.earlier import FILE
+from ranktune.tuner.retuning.versions import current, decision_of, first_of, versions
+from ranktune.tuner.samplers.first import first_configurations
+from ranktune.tuner.splits.sealing import is_written
+from ranktune.tuner.storage.locations import Locations
+from ranktune.tuner.study.custom import restore_custom
+from ranktune.tuner.study.deadline import Deadline
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import StudyFolder, free_name, home_folder, make_folder, writing
+from ranktune.tuner.study.settings import NO_TEST
+
+SHARE = 0.1
+"""Share of the budget of the first study."""
+
+
+@dataclass(frozen=True)
+class Retuned:
+    """What retuning ended with.
+
+    Attributes
+    ----------
+    decision : str
+        "keep", "refit" or "replace".
+    model : Path
+        The model that is current now.
+    evidence : dict
+        The contenders against the incumbent with their intervals, how far the data have moved, and what is delivered.
+    result : StudyResult
+        The result of the new version.
+    """
+
+    decision: str
+    model: Path
+    evidence: Json
+    result: StudyResult
+
+
+@takes(RetuneArguments)
+def retune(given: RetuneArguments) -> Retuned:
+    """Tune a study further on new data, and decide whether its model is kept, refitted or replaced.
+
+    The new version has the settings of the study, and a tenth of its budget. The trials of the latest version are
+    evidence, with the noise by which the values of a few of them move between the data. Without a significant gain over
+    the current model that is kept. A version that was interrupted is continued where the data are the same.
+
+    {parameters}
+
+    Returns
+    -------
+    Retuned
+        The decision, the model that is current now, the evidence, and the result of the new version.
+
+    Raises
+    ------
+    StudyError
+        If there is no such study, if it has not ended, or if the model of the current version is gone.
+    ParameterError
+        If an argument is invalid.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import ranktune
+    >>> from ranktune.daily.retuning import retune
+    >>> def day(seed):
+    ...     X = np.random.default_rng(seed).normal(size=(400, 5))
+    ...     return X, (X[:, 0] + X[:, 1] > 0).astype(int), np.repeat(np.arange(40), 10)
+    >>> with tempfile.TemporaryDirectory() as home:
+    ...     _ = ranktune.tune(day(0), name="shop", solvers="RidgeRanker", trials=4, jobs=1, home=home)
+    ...     retuned = retune("shop", day(1), jobs=1, home=home)
+    >>> retuned.decision
+    'keep'
+    """
+    home, deadline = home_folder(given.home), Deadline.after(given.timeout)
+    first = first_of(home, given.name)
+    name = first.path.name
+    known = versions(home, name)
+    open_version = next((each for each in known[1:] if not _is_decided(each)), None)
+    data = name_of(given.data)
+    if open_version is not None and given.version in (None, open_version.path.name):
+        if open_version.study().data != data:
+            raise StudyError(
+                f"version '{open_version.path.name}' of '{name}' was interrupted, on {open_version.study().data}. Give "
+                "these data to continue it, or another name for the new version (version=)."
+            )
+        result = resume(open_version.path.name, **_runtime(given)) if is_written(open_version.path / FILE) else None
+        if result is not None:
+            return _retuned(home, name, open_version, result)
+    latest = next(each for each in reversed(known) if each == first or _is_decided(each))
+    if not latest.has_result:
+        raise StudyError(f"study '{latest.path.name}' has not ended. `ranktune resume {latest.path.name}` goes on.")
+    incumbent, dated = current(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
+    if not incumbent.path(home).exists():
+        raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
+    version = given.version or (open_version.path.name if open_version else free_name(home, dated))
+    restore_custom(name, first.study().custom)
+    earlier, study = earlier_of(home, latest, incumbent, _declared(given, first, incumbent.path(home), version))
+    study = _with_budget(study, given, first, len(first_configurations(replace(study, after=name).union_space())))
+    study = replace(study, after=latest.path.name)
+    folder, locations = make_folder(home, version), Locations.load(first.path, given.storage)
+    if folder.has_begun and folder.study().after != latest.path.name:
+        raise StudyError(f"there is a study '{version}' already. Choose another name for the version (version=).")
+    with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
+        session.progress.stage(_budget_line(study, version, len(earlier.observed)))
+        locations.save(folder.path)
+        sources = given.data, given.vali, given.test, str(incumbent.path(home))
+        problems = session.prepare(study, sources, given.extend)
+        if len(problems) > 1:
+            raise ParameterError(f"{data} has {len(problems)} parts with tests of their own. Give one file or table.")
+        with writing(folder.path):
+            earlier.save(folder.path)
+        result = session.run(folder.study(), problems, deadline if given.timeout else Deadline.after(study.timeout))
+    return _retuned(home, name, folder, result)
+
+
+def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path, version: str) -> Study:
+    """Return the study of a new version, with the budget of the first study."""
+    study = first.as_it_began()
+    return replace(
+        study,
+        name=version,
+        data=name_of(given.data),
+        vali=None if given.vali is None else name_of(given.vali),
+        test=None if given.test in (None, NO_TEST) else name_of(given.test),
+        plan="auto" if study.plan == "nested" or (study.plan == "split" and given.vali is None) else study.plan,
+        baseline=str(incumbent.resolve()),
+        preset=None,
+    )
+
+
+def _with_budget(study: Study, given: RetuneArguments, first: StudyFolder, tried: int) -> Study:
+    """Return the study with its budget: what is given, or a tenth, and at least what is tried first and one more."""
+    whole, timed = first.study(), not first.study().ends_by_count
+    trials = whole.n_trials if timed else max(round(SHARE * whole.n_trials), tried + 1)
+    timeout = None if whole.timeout is None else SHARE * whole.timeout
+    return replace(study, trials=given.trials or trials, timeout=given.timeout or timeout)
+
+
+def _budget_line(study: Study, version: str, earlier: int) -> str:
+    seconds = "" if study.timeout is None else f", {study.timeout:g} seconds"
+    trials = f"{study.n_trials} trials" if study.ends_by_count else "trials as time allows"
+    return f"{version}: {trials}{seconds}, after {earlier} observations of '{study.after}'"
+
+
+def _retuned(home: Path, name: str, folder: StudyFolder, result: StudyResult) -> Retuned:
+    decided = decision_of(folder)
+    assert decided is not None, "the last stage wrote it"
+    return Retuned(decided["decision"], current(home, name).path(home), decided, result)
+
+
+def _is_decided(folder: StudyFolder) -> bool:
+    return folder.has_result and decision_of(folder) is not None
+
+
+def _runtime(given: RetuneArguments) -> Json:
+    names = {field.name for field in declared(RetuneArguments)} - {"name", "data", "vali", "test", "timeout", "version"}
+    return {name: getattr(given, name) for name in names}

@@ -1,0 +1,184 @@
+"""What a study takes over from the study that it retunes: its trials, the delivered configuration, and where it is.
+
+HOME/NAME/earlier.npz has it: plain arrays and one JSON text. It is written before the first trial, so that a study that
+was killed goes on by the same.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+from optuna.trial import FrozenTrial, TrialState, create_trial
+
+from ranktune.solvers.core.arrays import Floats, JsonView
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.space import Value
+from ranktune.tuner.retuning.portfolio import Configuration
+from ranktune.tuner.samplers.first import alike
+from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
+from ranktune.tuner.selection.typed import typed
+from ranktune.tuner.splits.digests import Bits
+from ranktune.tuner.splits.proof import Damaged, read_archive
+from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
+from ranktune.tuner.statistics.movement import LEAST, Movement, movement, sampling_variance
+
+FILE = "earlier.npz"
+MOST = 100
+"""Trials that are taken over at most: the latest."""
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A trial on earlier data.
+
+    Attributes
+    ----------
+    params : mapping
+        By flat name.
+    value, variance : float
+        The mean of the metric, and the variance of that over the queries; 0 where it is not known.
+    extra : float
+        Noise variance beyond that of other trials, such as that of one that was stopped early.
+    cost : float
+        What the samplers read as its cost; 0 where it is not known.
+    path : bool
+        Whether it went along a path of values.
+    """
+
+    params: JsonView
+    value: float
+    variance: float = 0.0
+    extra: float = 0.0
+    cost: float = 0.0
+    path: bool = False
+
+    def moved(self, by: Movement) -> FrozenTrial:
+        """Return the trial as samplers read it once its data have moved; a search adds the distributions."""
+        value, extra = self.value + by.shift, self.extra + by.variance
+        known = {VARIANCE: self.variance, PARTIAL: extra, SECONDS: self.cost}
+        trial = create_trial(
+            state=TrialState.PRUNED if extra else TrialState.COMPLETE,
+            value=value,
+            user_attrs={EARLIER: True} | {name: number for name, number in known.items() if number},
+            intermediate_values={0: value} if extra else {},
+        )
+        trial.params = dict(self.params)
+        return trial
+
+
+@dataclass(frozen=True, eq=False)
+class Earlier:
+    """What is known of the study that is retuned.
+
+    Attributes
+    ----------
+    study, model : str
+        The study that delivers the incumbent, and the file of that in its folder.
+    after : str
+        The study whose trials these are: the latest.
+    delivered : Configuration
+        What the incumbent was fitted with.
+    observed : sequence of Observed
+        The trials.
+    per_query : mapping of int to array of shape (n_queries,)
+        By place among the trials, what those scored that are evaluated again: the measured ones.
+    fitted : array of uint64 of shape (n,)
+        Digests of the queries that the incumbent may have been fitted to.
+    """
+
+    study: str
+    model: str
+    after: str
+    delivered: Configuration
+    observed: Sequence[Observed]
+    per_query: Mapping[int, Floats] = field(default_factory=dict)
+    fitted: Bits = field(default_factory=lambda: np.zeros(0, np.uint64))
+
+    def place(self, params: Mapping[str, Value]) -> int | None:
+        """Return the place of the measured trial of this configuration, None if it is none of them."""
+        return next((k for k in self.per_query if alike(self.observed[k].params, params)), None)
+
+    def movement(self, finished: Iterable[tuple[FrozenTrial, Floats | None]]) -> Movement:
+        """Return how far the values of measured trials moved to those of finished ones, with their values by query."""
+        again: dict[int, tuple[FrozenTrial, Floats | None]] = {}
+        for trial, values in finished:
+            place = self.place(trial.params)
+            if place is not None and trial.value is not None and trial.state != TrialState.FAIL:
+                again.setdefault(place, (trial, values))
+        places = [k for k in self.per_query if k in again]
+        old = np.array([self.observed[k].value for k in places])
+        new = np.array([again[k][0].value for k in places], dtype=np.float64)
+        whole = [k for k in places if again[k][1] is not None]
+        values_again = [values for k in whole if (values := again[k][1]) is not None]
+        partial = [float(again[k][0].user_attrs.get(PARTIAL, 0.0)) for k in places]
+        sampling = sampling_variance([self.per_query[k] for k in whole], values_again)
+        return movement(old, new, sampling + (float(np.mean(partial)) if partial else 0.0))
+
+    def save(self, folder: Path) -> None:
+        """Write it into the folder of the study that goes on."""
+        header = {
+            "study": self.study,
+            "model": self.model,
+            "after": self.after,
+            "delivered": asdict(self.delivered),
+            "observed": [asdict(one) for one in self.observed],
+        }
+        text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+        arrays = {f"values{place}": values for place, values in self.per_query.items()}
+        packed = io.BytesIO()
+        np.savez_compressed(packed, header=text, fitted=self.fitted, **arrays)  # type: ignore[arg-type]
+        write_sealed(folder / FILE, packed.getvalue())
+
+
+def load_earlier(folder: Path) -> Earlier | None:
+    """Return what a study took over, None where it retunes no other. Raises StudyError for a damaged file."""
+    path = folder / FILE
+    if not is_written(path):
+        return None
+    try:
+        check_sealed(path)
+        arrays = dict(read_archive(path))
+        header, fitted = (
+            json.loads(arrays.pop("header").tobytes().decode()),
+            np.asarray(arrays.pop("fitted"), np.uint64),
+        )
+        values = {int(name.removeprefix("values")): np.asarray(kept, np.float64) for name, kept in arrays.items()}
+        observed = [typed(Observed, one) for one in header["observed"]]
+        delivered = typed(Configuration, header["delivered"])
+        return Earlier(header["study"], header["model"], header["after"], delivered, observed, values, fitted)
+    except (Damaged, ValueError, KeyError, TypeError) as error:
+        raise StudyError(
+            f"cannot read {path}: {error} Restore it from a backup, or retune under another name."
+        ) from None
+
+
+class Awaited:
+    """Earlier trials that wait until the measured ones among them were evaluated again."""
+
+    def __init__(self, earlier: Earlier) -> None:
+        self._earlier, self._given = earlier, False
+        self._finished: list[tuple[FrozenTrial, Floats | None]] = []
+
+    def finish(self, trial: FrozenTrial, values: Floats | None) -> list[FrozenTrial]:
+        """Note a finished trial; return the earlier ones once the last measured one has finished."""
+        if self.measured(trial.params) is not None:
+            self._finished.append((trial, values))
+        done = len(self._finished) == len(self._earlier.per_query)
+        return self.given() if done else []
+
+    def measured(self, params: Mapping[str, Value]) -> Observed | None:
+        """Return the measured trial of a configuration, None if it is none of them."""
+        place = self._earlier.place(params)
+        return None if place is None else self._earlier.observed[place]
+
+    def given(self, least: int = LEAST) -> list[FrozenTrial]:
+        """Return the earlier trials as far as they moved, the first time that so many measured ones have finished."""
+        if self._given or len(self._finished) < least:
+            return []
+        self._given, by = True, self._earlier.movement(self._finished)
+        return [one.moved(by) for one in self._earlier.observed] if by.carried else []

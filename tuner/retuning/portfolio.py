@@ -1,0 +1,88 @@
+"""What is kept of a study beside its models for the study that retunes it.
+
+portfolio.json   the configurations that it ends with, which that study tries first
+fitted.npz       digests of the development queries, on which its models are not judged again
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import JsonView
+from ranktune.tuner.selection.candidates import Candidate
+from ranktune.tuner.selection.finals import Entry
+from ranktune.tuner.selection.typed import typed
+from ranktune.tuner.splits.digests import NOTHING, Bits, query_digests
+from ranktune.tuner.splits.proof import read_archive
+from ranktune.tuner.splits.sealing import check_sealed, read_sealed, write_sealed
+from ranktune.tuner.study.home import writing
+from ranktune.tuner.study.problem import Problem
+
+FILE, FITTED = "portfolio.json", "fitted.npz"
+
+
+@dataclass(frozen=True)
+class Part:
+    """A configuration of one solver, with its parameters by their own names."""
+
+    solver: str
+    params: JsonView
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A configuration, or a blend of several.
+
+    Attributes
+    ----------
+    solver : str
+        Its name, or that of the blend.
+    parts : tuple of Part
+        The configuration, or the members of the blend.
+    shares : tuple of float
+        Those of the members; a single 1 without a blend.
+    """
+
+    solver: str
+    parts: tuple[Part, ...]
+    shares: tuple[float, ...] = (1.0,)
+
+    @classmethod
+    def of(cls, candidate: Candidate) -> Configuration:
+        """Return the configuration of a candidate."""
+        if not candidate.members:
+            return cls(candidate.solver, (Part(candidate.solver, dict(candidate.params)),))
+        parts = tuple(Part(member.solver, dict(member.params)) for member in candidate.members)
+        return cls(candidate.solver, parts, tuple(float(str(share)) for share in candidate.params.values()))
+
+
+def save_portfolio(ordered: Sequence[Candidate], chosen: Entry, folder: Path) -> None:
+    """Write the configurations of the candidates, that of the chosen entry first."""
+    final = chosen.candidate
+    first = [c for c in ordered if (c.solver, c.number) == (final.solver, final.number)]
+    found = [Configuration.of(c) for c in (*first, *(c for c in ordered if c not in first))]
+    with writing(folder):
+        write_sealed(folder / FILE, json.dumps([asdict(each) for each in found]))
+
+
+def save_fitted(problem: Problem, folder: Path) -> None:
+    """Write the digests of the development queries."""
+    digests = np.array(query_digests(problem.development), dtype=np.uint64)
+    with writing(folder):
+        write_sealed(folder / FITTED, lambda file: np.savez(file, fitted=digests[digests != NOTHING]))
+
+
+def load_fitted(folder: Path) -> Bits:
+    """Return what save_fitted wrote, (n,), nothing of a study of an older release. Raises Damaged."""
+    check_sealed(folder / FITTED)
+    return np.asarray(read_archive(folder / FITTED)["fitted"]) if (folder / FITTED).exists() else np.zeros(0, np.uint64)
+
+
+def load_portfolio(folder: Path) -> list[Configuration]:
+    """Return what save_portfolio wrote, nothing of a study of an older release. Raises Damaged."""
+    return [typed(Configuration, one) for one in read_sealed(folder / FILE) or ()]

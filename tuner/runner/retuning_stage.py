@@ -1,0 +1,145 @@
+"""The stage of a study that retunes another: the old configuration is fitted to the new data, and a model is chosen."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, replace
+
+import numpy as np
+from optuna.trial import TrialState
+
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.evaluation.models import kept_scores
+from ranktune.tuner.policy.blends import scale
+from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, verdict_of
+from ranktune.tuner.retuning.earlier import Earlier, load_earlier
+from ranktune.tuner.retuning.portfolio import Configuration, Part
+from ranktune.tuner.retuning.versions import DECISION, make_current
+from ranktune.tuner.runner.final_stages import BASELINE, BLEND, ESTIMATE, LOOK, SAVE
+from ranktune.tuner.runner.stage import Stage, State
+from ranktune.tuner.samplers.first import alike
+from ranktune.tuner.selection.candidates import Candidate, task_of
+from ranktune.tuner.selection.finals import Entry, refit_all
+from ranktune.tuner.splits.sealing import sealing, write_sealed
+from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.storage.record import number_of
+from ranktune.tuner.study.abilities import can_load
+from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import writing
+from ranktune.tuner.study.problem import Problem
+
+REFITTED = "refit.json"
+"""The model of the incumbent's configuration, fitted to the new data."""
+
+
+def _decided(state: State) -> Verdict:
+    earlier, session, problem = load_earlier(state.session.folder.path), state.session, state[LOOK].problem
+    incumbent, chosen = state[BASELINE], state[SAVE].entries[0]
+    assert earlier is not None and incumbent is not None, "retune wrote it, and declared the baseline"
+    former = _former(state, earlier.delivered)
+    anew, contenders = chosen, {REPLACE: (chosen, state[ESTIMATE])}
+    if former.number == chosen.candidate.number and not former.members:
+        contenders = {REFIT: (chosen, None)}
+    elif can_load(state.study.serve, former.parts):
+        (anew, *_), _, _ = refit_all(state.study, problem, [former], session.executor, state.deadline)
+        anew = replace(anew, candidate=replace(anew.candidate, vali=_values(state, former)))
+        contenders |= {REFIT: (anew, None)}
+    generator = np.random.default_rng([state.study.seed, 10])
+    verdict = session.executor.call(
+        verdict_of, problem, state.study.metric, incumbent, contenders, earlier.fitted, generator
+    )
+    _write(state, earlier, verdict, anew)
+    return verdict
+
+
+def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry) -> None:
+    """Write the decision, and let the model that it delivers be the current one."""
+    folder, record, metric = state.session.folder.path, state.record, state.study.metric
+    chosen = state[SAVE].entries[0].candidate
+    ordered = next((c for c in state[BLEND].ordered if (c.solver, c.number) == (chosen.solver, chosen.number)), chosen)
+    finished = [
+        (trial, record.per_query(trial)[metric] if trial.state == TrialState.COMPLETE else None)
+        for trial in record.trials()
+    ]
+    found: Json = {
+        "after": earlier.after,
+        "incumbent": {"study": earlier.study, "model": earlier.model},
+        "decision": verdict.decision,
+        "contenders": {name: each.as_dict() for name, each in verdict.contenders.items()},
+        "means": {name: _json(mean) for name, mean in verdict.means.items()},
+        "seen": verdict.seen,
+        "movement": earlier.movement(finished).as_dict(),
+        "configuration": asdict(Configuration.of(ordered) if verdict.decision == REPLACE else earlier.delivered),
+        "delivered": {
+            KEEP: {"study": earlier.study, "model": earlier.model},
+            REFIT: {"study": folder.name, "model": REFITTED},
+            REPLACE: {"study": folder.name, "model": "model.json"},
+        }[verdict.decision],
+    }
+    with writing(folder):
+        with sealing(folder / REFITTED):
+            anew.model.save(folder / REFITTED)
+        write_sealed(folder / DECISION, json.dumps(found, indent=1))
+    if verdict.decision != KEEP:
+        make_current(folder.parent, folder.name, folder.name)
+
+
+def _json(mean: Interval) -> list[float | None]:
+    """Return a mean and the ends of its interval, None where there are none."""
+    return [value if math.isfinite(value) else None for value in (mean.mean, mean.low, mean.high)]
+
+
+def _former(state: State, known: Configuration) -> Candidate:
+    """Return the configuration of the incumbent as a candidate, with what its trials found."""
+    parts = [_part(state, part) for part in known.parts]
+    if len(parts) == 1:
+        return parts[0]
+    shares = {f"{part.solver} {k}": share for k, (part, share) in enumerate(zip(parts, known.shares, strict=True), 1)}
+    return Candidate(known.solver, shares, float("nan"), np.empty(0), 0, members=tuple(parts))
+
+
+def _part(state: State, part: Part) -> Candidate:
+    space, record = state.study.union_space(), state.record
+    given = space.configuration(part.solver, part.params)
+    for trial in record.trials() if given is not None else ():
+        if trial.state == TrialState.COMPLETE and trial.value is not None and alike(trial.params, given or {}):
+            values, params = record.per_query(trial)[state.study.metric], space.split(trial.params)[1]
+            return Candidate(
+                part.solver, params, trial.value, values, 1, number=number_of(trial), vali_weights=record.weights
+            )
+    return Candidate(part.solver, part.params, float("nan"), np.empty(0), 0)
+
+
+def _values(state: State, former: Candidate) -> Floats:
+    """Return what the configuration scored by validation, (n_vali,), empty where that is not known."""
+    if not former.members:
+        return former.vali
+    return state.session.executor.call(blended_values, state.study, state[LOOK].problem, former)
+
+
+def blended_values(study: Study, problem: Problem, former: Candidate) -> Floats:
+    """Return what a blend scores by the scores that the trials of its members left, empty where one left none.
+
+    The scores of a trial with a path are those of its best value, which these queries chose: what they are better than
+    the trial's own values, which are nested, is taken off.
+    """
+    queries, metric = problem.validation_queries, parse_metric(study.metric)
+    total, lead = np.zeros(queries.n_documents), np.zeros(queries.n_queries)
+    for member, share in zip(former.members, former.params.values(), strict=True):
+        scores = kept_scores(task_of(study, problem, member, study.seed), queries.n_documents)
+        if scores is None or not len(member.vali):
+            return np.empty(0)
+        spread, weight = scale(scores, queries), float(str(share))
+        total += weight * scores / spread if spread > 0.0 else 0.0
+        lead += weight * (metric.per_query(scores.astype(np.float64), queries) - member.vali)
+    return metric.per_query(total, queries) - lead
+
+
+DECIDE = Stage(
+    "decision",
+    _decided,
+    (LOOK, BLEND, SAVE, BASELINE, ESTIMATE),
+    lambda state: "comparing with the model of the earlier study",
+)
