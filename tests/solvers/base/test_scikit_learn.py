@@ -110,7 +110,8 @@ def test_a_halving_search_with_more_and_more_trees_is_a_loop_by_hand() -> None:
 def test_every_solver_knows_the_names_of_a_frame_until_it_learns_from_something_else(
     name: str, made_of: Callable[[Any], Any]
 ) -> None:
-    ranker, X = SOLVERS[name](), np.abs(NUMBERS)
+    ranker: Any = SOLVERS[name]()
+    X = np.abs(NUMBERS)
     ranker.fit(made_of({"price": X[:, 0], "age": X[:, 1]}), GRADES, qid=QID)
     assert ranker.feature_names_in_.tolist() == ["price", "age"] == list(ranker.as_model().feature_names or ())
     assert SavedRanker(ranker.as_model()).feature_names_in_.tolist() == ["price", "age"]
