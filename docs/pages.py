@@ -12,7 +12,8 @@
     COMMAND
     -->
 
-A line "..." in an output stands for any lines. ``` ```text ``` fences are never run.
+A line "..." in an output stands for any lines. ``` ```text ``` fences are never run. On a page with the comment
+<!-- exact --> every number of an output is what comes, besides seconds and bytes.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from pathlib import Path
 
 FOLDER = Path(__file__).resolve().parent
 
+EXACT = "<!-- exact -->"
+
 _FENCE = re.compile(
     r"^```\{?(?P<language>console|python)\}?\n(?P<body>.*?)^```$(?:\n+```output\n(?P<output>.*?)^```$)?"
     r"|^<!-- run\n(?P<hidden>.*?)^-->$",
@@ -33,11 +36,12 @@ _FENCE = re.compile(
 
 @dataclass
 class Step:
-    """A command or a block of Python, and what the page says that it prints."""
+    """A command or a block of Python, and what the page says that it prints; exact: number by number."""
 
     language: str
     code: str
     output: str | None
+    exact: bool = False
     printed: str = field(default="", init=False)
 
 
@@ -67,14 +71,15 @@ def pages(folder: Path = FOLDER) -> list[Path]:
 
 def blocks(text: str) -> Iterator[Block]:
     """Yield the blocks of a page that are run, in their order."""
+    exact = EXACT in text
     for match in _FENCE.finditer(text):
         if match["hidden"] is not None:
             steps = tuple(Step("console", line, None) for line in match["hidden"].splitlines() if line.strip())
             yield Block(*match.span(), steps, hidden=True)
         elif match["language"] == "python":
-            yield Block(*match.span(), (Step("python", match["body"], match["output"]),))
+            yield Block(*match.span(), (Step("python", match["body"], match["output"], exact),))
         else:
-            yield Block(*match.span(), tuple(_commands(match["body"])))
+            yield Block(*match.span(), tuple(_commands(match["body"], exact)))
 
 
 def _lines(printed: str) -> str:
@@ -82,7 +87,7 @@ def _lines(printed: str) -> str:
     return "".join(f"{line.rstrip()}\n" for line in printed.splitlines())
 
 
-def _commands(body: str) -> Iterator[Step]:
+def _commands(body: str, exact: bool) -> Iterator[Step]:
     for part in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
         while command.endswith("\\"):
@@ -91,4 +96,4 @@ def _commands(body: str) -> Iterator[Step]:
         if match := re.search(r"<<'(\w+)'$", command):
             text, end, output = output.partition(f"\n{match[1]}\n")
             command = f"{command}\n{text}{end.rstrip()}"
-        yield Step("console", command, output)
+        yield Step("console", command, output, exact)

@@ -75,10 +75,10 @@ def _why(result: JsonView) -> str:
     if result.get("folds"):
         return "Each fold chose by its own validation queries."
     best = result["best"]
-    if not _rivals(result) or best.get("vali") is None:
+    if best.get("vali") is None:
         return ""
     where = "by validation" if best.get("again") is None else "on fresh folds"
-    return chosen_because(result) or f"It is the highest {where}."
+    return chosen_because(result) or (f"It is the highest {where}." if _rivals(result) else "")
 
 
 def _gain(result: JsonView) -> str:

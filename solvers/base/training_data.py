@@ -145,6 +145,8 @@ class QueryEstimator(Estimator):
                     f"X has {X.n_features} features, but {type(self).__name__} is expecting {self.n_features_in_} "
                     "features as input: the pieces must have the same features."
                 )
+            if reset:
+                vars(self).pop("feature_names_in_", None)  # of an earlier fit to a frame
             self.n_features_in_ = X.n_features
             return about.added_to(X)
         documents, grades = self._validated(X, y, reset=reset)

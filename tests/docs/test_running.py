@@ -90,6 +90,23 @@ def test_other_words_are_a_difference_and_other_numbers_are_none(tmp_path: Path)
     assert second is not None and "+no model" in second
 
 
+@pytest.mark.parametrize(
+    ("page", "printed", "same"),
+    [
+        ("0.25 in 1.2 s, 3.1 kB", "0.25 in 7.9 s, 44 kB", True),
+        ("0.25 in 1.2 s", "0.26 in 1.2 s", False),
+        ("one of 2,880", "one of 2,881", False),
+        ("one 1\n...\nfour 4", "one 1\ntwo 2\nthree 3\nfour 4", True),
+        ("one 1\n...\nfour 4", "one 1\ntwo 2\nfour 5", False),
+    ],
+)
+def test_an_exact_page_has_the_numbers_that_come(page: str, printed: str, same: bool, tmp_path: Path) -> None:
+    text = f"<!-- exact -->\n\n```python\nprint({printed!r})\n```\n\n```output\n{page}\n```\n"
+    for exact in (True, False):
+        (block,) = run(page_of(tmp_path, text if exact else text.removeprefix("<!-- exact -->")))
+        assert (difference(block.steps[0]) is None) is (same or not exact)
+
+
 def test_what_fails_is_an_error_with_its_message(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="ended with 3"):
         run(page_of(tmp_path, "```console\n$ exit 3\n```\n"))

@@ -34,6 +34,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "1000")
     TABLE.to_csv("shop.csv", index=False)
+    log = TABLE[["search", "sku"]].rename(columns={"search": "query"})
+    log.assign(device="a phone", position=log.index % 5 + 1, click=TABLE["bought"]).to_csv("log.csv", index=False)
     numbers = TABLE[["price", "bm25"]]
     ranktune.RankSVM().fit(numbers, TABLE["bought"], qid=QID).as_model().save("model.json")
 
@@ -54,7 +56,12 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv"): "no column for the query ids. Name it: --qid COLUMN.",
     ("tune", "shop.csv", "--qid", "search"): "no column for the grades. Name it: --grade COLUMN.",
     ("tune", "shop.csv", "--qid", "serach"): "no column 'serach' for the query ids. Did you mean 'search'?",
-    ("tune", "shop.csv", *SHOP[:4]): "no feature can be made of 'sku' (text, 60 different values)",
+    ("tune", "shop.csv", *SHOP[:4]): "'sku' looks like the id of the document: --document sku. If it is not, leave it "
+    "out: --drop sku.",
+    ("tune", "shop.csv", *SHOP, "--clicks", "log.csv"): "of the document. Perhaps it is: --click-column document=sku.",
+    ("tune", "shop.csv", *SHOP, "--clicks", "log.csv", "--click-column", "document=sku"): "and the data have no column "
+    "of document ids. Name it: --document COLUMN.",
+    ("clicks", "log.csv", "-o", "grades.csv"): "of the document. Perhaps it is: --column document=sku.",
     ("tune", "shop.csv", *SHOP[:2], "--grade", "brand", "--drop", "sku"): "the grade column 'brand' holds",
     ("tune", "shop.csv", *SHOP, "--metric", "ndgc@10"): "metric 'ndgc@10' is unknown. Did you mean 'ndcg'?",
     ("tune", "shop.csv", *SHOP, "--solver", "LightGBM"): "no solver 'LightGBM'. Here it is called 'LambdaMART'.",
@@ -79,6 +86,16 @@ def test_at_the_command_line(
     assert ended(monkeypatch, *words) == 2
     said = capsys.readouterr()
     assert AT_THE_COMMAND_LINE[words] in said.err and not said.out
+
+
+def test_the_columns_of_data_are_listed_with_the_option_for_an_id(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4]) == 2
+    listed = capsys.readouterr().out
+    assert "Looks like the id of the document: --document sku, or --drop sku" in listed
+    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4], "--document", "sku") == 0
+    assert re.search(r"sku +\S+ +document id", capsys.readouterr().out)
 
 
 def tune(**given: Any) -> object:

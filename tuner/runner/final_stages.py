@@ -164,7 +164,7 @@ SAVE = Stage("saving", _saved, (LOOK, BLEND, SERVE))
 
 
 def _default(state: State) -> DefaultModel | None:
-    known, chosen = best_default(state.record, state.study.union_space()), state[SAVE].entries[0]
+    known, chosen = best_default(state.record, state.study.union_space(), state.study.limits), state[SAVE].entries[0]
     return default_model(state.study, state[LOOK].problem, known, chosen, state.session.executor, state.deadline)
 
 

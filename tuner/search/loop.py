@@ -30,6 +30,7 @@ from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.actions import Finish
 from ranktune.tuner.policy.next_trial import ALL_RUN, GIVEN_UP, NO_TIME, next_action
 from ranktune.tuner.policy.policy import POLICY, Policy
+from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.dispatcher import GRACE, Clock, Dispatcher, Running
 from ranktune.tuner.search.progress import Progress, TrialReport
 from ranktune.tuner.search.requests import Budget, FinishedTrials, Requests, Reserve
@@ -91,8 +92,7 @@ class Reports:
 
     def show(self, trial: Running, written: FrozenTrial) -> None:
         """Show a trial that is in the record."""
-        best = self._budget.finished.best
-        solver = max(best, key=lambda name: best[name].value or float("-inf"), default=None)
+        best = self._budget.finished.leader()
         self._progress.trial(
             TrialReport(
                 split=self._split,
@@ -104,8 +104,8 @@ class Reports:
                 error=written.user_attrs.get(ERROR),
                 stopped=str(written.user_attrs.get(STOPPED, "")),
                 seconds_left=self._seconds_left(),
-                best=None if solver is None else best[solver].value,
-                best_solver=solver,
+                best=None if best is None else best.value,
+                best_solver=None if best is None else str(best.params[SOLVER]),
             )
         )
 

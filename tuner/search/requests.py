@@ -60,7 +60,7 @@ class FinishedTrials:
     Attributes
     ----------
     best : dict of str to FrozenTrial
-        The best complete trial of each solver.
+        The best complete trial of each solver, of those within the limits of the study where there are any.
     counted : array of shape (n_queries,) or None
         Which queries the metric counts; None before the first complete trial.
     """
@@ -80,7 +80,7 @@ class FinishedTrials:
         if trial.state != TrialState.COMPLETE or trial.value is None:
             return
         self._completed[solver] += 1
-        if solver not in self.best or trial.value > (self.best[solver].value or 0.0):
+        if solver not in self.best or self._merit(trial) > self._merit(self.best[solver]):
             before = [earlier for earlier in self._unfinished if is_alike(earlier.params, trial.params)]
             seconds = sum(seconds_of(each) for each in (*before, trial))
             self.best[solver], self._seconds[solver] = trial, (seconds, repeated(trial) * seconds)
@@ -97,9 +97,17 @@ class FinishedTrials:
         if better and len(scores) and within_limits(trial.user_attrs, self._study.limits):
             self._incumbents[search] = Incumbent(solver, trial.value, scores, samples)
 
+    def _merit(self, trial: FrozenTrial) -> tuple[bool, float]:
+        return within_limits(trial.user_attrs, self._study.limits), trial.value or 0.0
+
+    def leader(self) -> FrozenTrial | None:
+        """Return the best complete trial within the limits of the study, None where there is none."""
+        leader = max(self.best.values(), key=self._merit, default=None)
+        return leader if leader is not None and self._merit(leader)[0] else None
+
     def took(self) -> dict[str, Took]:
         """Return what each solver's best trial took, with those whose model it continued; the best solver first."""
-        ranked = sorted(self.best, key=lambda solver: -(self.best[solver].value or 0.0))
+        ranked = sorted(self.best, key=lambda solver: self._merit(self.best[solver]), reverse=True)
         return {solver: Took(*self._seconds[solver], self._completed[solver]) for solver in ranked}
 
     def incumbent(self, search: str, solver: str = "") -> Incumbent | None:

@@ -162,11 +162,11 @@ def _is_linear(solver: str) -> bool:
     return solver_class(solver).model_parts({}) == {LINEAR}
 
 
-def best_default(record: Trials, space: UnionSpace) -> Candidate | None:
-    """Return the best trial at a configuration that a study tries first, None where none was evaluated in full."""
+def best_default(record: Trials, space: UnionSpace, limits: Mapping[str, float]) -> Candidate | None:
+    """Return the best trial within limits at a configuration that a study tries first, None without one in full."""
     first, candidates = first_configurations(space), []
     for trial in record.trials():
-        if trial.state != TrialState.COMPLETE or trial.value is None:
+        if trial.state != TrialState.COMPLETE or trial.value is None or not within_limits(trial.user_attrs, limits):
             continue
         asked, value = requested(trial)
         solver, params = space.split(asked)
@@ -179,28 +179,29 @@ def best_default(record: Trials, space: UnionSpace) -> Candidate | None:
 def set_aside(record: Trials, space: UnionSpace, limits: Mapping[str, float], entries: Sequence[Candidate]) -> str:
     """Return why the best trial is in no row of the leaderboard, the first of whose entries is delivered; "" if it is.
 
-    Progress shows the value of that trial as the best.
+    Progress shows the value of that trial as the best if it keeps the limits. Its solver may have no row if not.
     """
     complete = [trial for trial in record.trials() if trial.state == TrialState.COMPLETE]
     best = max(complete, key=lambda trial: (trial.value or 0.0, -number_of(trial)))
     shown = [part for entry in entries for part in (entry, *entry.members)]
     solver, _ = space.split(best.params)
-    row = next((entry for entry in shown if entry.solver == solver), None)
+    keeps = within_limits(best.user_attrs, limits)
+    row = next((entry for entry in shown if entry.solver == solver), None if keeps else entries[0])
     if (
         number_of(best) in {part.number for part in shown}
         or row is None
         or round((best.value or 0.0) - row.value, 4) <= 0
     ):
         return ""
-    if not within_limits(best.user_attrs, limits):
+    if not keeps:
         reason = "it does not keep the limits of the study"
     elif row.rescored is not None:
         reason = "on fresh folds it is not better"
     else:
         reason = "it leads by less than its standard error, which the best of many trials does by luck"
     return (
-        f"The best trial, {solver} with {best.value:.4f}, was set aside for the {solver} that scored {row.value:.4f}: "
-        f"{reason}."
+        f"The best trial, {solver} with {best.value:.4f}, was set aside for the {row.solver} that scored "
+        f"{row.value:.4f}: {reason}."
     )
 
 

@@ -345,8 +345,7 @@ def _check_values(flat: str, override: object) -> None:
     for value in values:
         forced = {parameter_name: value}
         waiting = list(conditions(space[parameter_name]))
-        while waiting:  # solvers do not check inactive parameters
-            when = waiting.pop(0)
+        for when in waiting:  # which grows; solvers do not check inactive parameters
             if when.name not in forced:
                 forced[when.name] = when.values[0]
                 waiting += conditions(space[when.name])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ def read_store(
     for path in paths:
         for frame in frames(path, read, store.account):
             roles = roles_of(frame.columns, columns, weights)
-            check_complete(roles, frame.columns, path)
+            check_complete(roles, partial(_looked_at, path, columns, weights), path)
             names |= dict.fromkeys(frame.columns)
             add_events(frame, roles, weights, now, store)
     known = {name.lower() for name in names}
@@ -65,12 +66,27 @@ def _further(
     """Return the other columns that hold numbers, and those that hold text, by the first rows of each file."""
     numbers, texts = dict[str, None](), dict[str, None]()
     for path in paths:
-        frame = next(frames(path, Every(wanted(columns, weights)), Account()), polars.DataFrame())
-        used = {name for group in roles_of(frame.columns, columns, weights).values() for name in group}
-        rest = frame.select(name for name in frame.columns if name not in used)
+        _, rest = _first_rows(path, columns, weights)
         numbers |= dict.fromkeys(numbers_in(rest))
         texts |= dict.fromkeys(name for name in texts_in(rest) if name not in numbers)
     return list(numbers), [name for name in texts if name not in numbers]
+
+
+def _first_rows(
+    path: Path, columns: Mapping[str, str], weights: Mapping[str, float]
+) -> tuple[list[str], polars.DataFrame]:
+    """Return the names of all columns of a file, and those without a role, in its first rows."""
+    frame = next(frames(path, Every(wanted(columns, weights)), Account()), polars.DataFrame())
+    used = {name for group in roles_of(frame.columns, columns, weights).values() for name in group}
+    return frame.columns, frame.select(name for name in frame.columns if name not in used)
+
+
+def _looked_at(path: Path, columns: Mapping[str, str], weights: Mapping[str, float]) -> tuple[list[str], str | None]:
+    """Return the names of all columns, and that without a role whose texts look like ids: many, without spaces."""
+    names, rest = _first_rows(path, columns, weights)
+    texts = rest.select(texts_in(rest))
+    ids = [text.name for text in texts if not text.cast(polars.String).str.contains(" ", literal=True).any()]
+    return names, max(ids, key=lambda name: texts[name].n_unique(), default=None)
 
 
 def _parts(paths: Sequence[Path]) -> int:

@@ -5,7 +5,7 @@ A column is taken by the name that the user gives, else by a name that is recogn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 
@@ -97,13 +97,21 @@ def roles_of(
     return roles
 
 
-def check_complete(roles: Mapping[str, Sequence[str]], names: Iterable[str], path: object) -> None:
-    """Raise DataError for a table that holds neither queries nor events with documents."""
+def check_complete(
+    roles: Mapping[str, Sequence[str]], look: Callable[[], tuple[Sequence[str], str | None]], path: object
+) -> None:
+    """Raise DataError for a table that holds neither queries nor events with documents.
+
+    look returns the names of all columns, and that of an unknown one that looks like the id of the document.
+    """
     missing = next((role for role in ("document", "position") if role not in roles), None)
     only_queries = "query" in roles and not {"document", "position", "click"} & roles.keys()
     if "kind" in roles or missing is None or only_queries:
         return
+    names, likely = look()
+    name = "NAME" if likely is None or missing != "document" else likely
     raise DataError(
-        f"{path}: has no column of the {missing}. Name it: columns={{{missing!r}: 'NAME'}}. Recognised names are "
-        f"{', '.join(NAMES[missing])}; its columns: {', '.join(list(names)[:30])}."
+        f"{path}: has no column of the {missing}. {'Name it' if name == 'NAME' else 'Perhaps it is'}: "
+        f"columns={{{missing!r}: {name!r}}}. Recognised names are {', '.join(NAMES[missing])}; its columns: "
+        f"{', '.join(names[:30])}."
     )

@@ -22,15 +22,23 @@ from ranktune.solvers.data.columns.values import Frame, Series, dates, is_date, 
 
 FEW = 64
 """Different values of a category that has few of them."""
+MANY_IDS, ALMOST_NEVER, BY_CHANCE = 20, 0.01, 5.0
+"""Different ids, the share of the rows that repeat an id of their query, and how much more often chance would."""
 MIN_QUERIES, MIN_QUERIES_OF_MANY = 2.0, 5.0
 """Queries in which a value of a category occurs on average, where it has few different values and where it has many."""
 
 
 class Distinct(NamedTuple):
-    """The different values of a column with the number of queries of each, and whether some are missing."""
+    """The different values of a column with the number of queries of each, and whether some are missing.
+
+    repeats are rows with a value that their query has in another row, by_chance the number of such pairs of rows if
+    values were drawn at random.
+    """
 
     queries: Mapping[str, int]
     has_missing: bool
+    repeats: int = 0
+    by_chance: float = 0.0
 
     @property
     def recur(self) -> bool:
@@ -38,17 +46,33 @@ class Distinct(NamedTuple):
         least = MIN_QUERIES if len(self.queries) <= FEW else MIN_QUERIES_OF_MANY
         return sum(self.queries.values()) >= least * len(self.queries)
 
+    @property
+    def are_ids(self) -> bool:
+        """Whether the values look like ids of documents: many, in every row, without spaces, hardly twice in a query.
+
+        Of values that recur in other queries, chance does not explain the last.
+        """
+        rows = sum(self.queries.values()) + self.repeats
+        return (
+            len(self.queries) >= MANY_IDS
+            and not self.has_missing
+            and self.repeats <= ALMOST_NEVER * rows
+            and (not self.recur or BY_CHANCE * max(self.repeats, 1) <= self.by_chance)
+            and not any(" " in value.strip() for value in self.queries)
+        )
+
 
 class Taken(NamedTuple):
     """What a feature column is taken as, in words too; it cannot be used if it is neither a number nor of a kind.
 
-    remark is what looks wrong in it.
+    remark is what looks wrong in it. is_id: it looks like the id of the document.
     """
 
     what: str
     kind: Kind | None = None
     is_usable: bool = True
     remark: str = ""
+    is_id: bool = False
 
 
 NUMBER = Taken("feature")
@@ -63,7 +87,7 @@ def learn(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing:
     columns = taken(frame, roles, query_of_row, missing, levels)
     unusable = {name: column.what for name, column in columns.items() if not column.is_usable}
     if unusable:
-        raise UnusableColumns(unusable)
+        raise UnusableColumns(unusable, [name for name in unusable if columns[name].is_id])
     for remark in filter(None, (column.remark for column in columns.values())):
         warnings.warn(remark, RankTuneWarning, stacklevel=6)
     named = {role: name for role, name in roles.columns.items() if role in ROLES and isinstance(name, str)}
@@ -76,33 +100,37 @@ def learn(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing:
 def taken(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> dict[str, Taken]:
     """Return what each feature column is taken as; a category gives features for so many levels at most."""
     columns = {str(label): frame.get_column(label) for label in roles.features}
+    ids = roles["document"] is None
     return {
-        name: NUMBER if is_numeric(column) else _taken(column, query_of_row(), missing, levels)
+        name: NUMBER if is_numeric(column) else _taken(column, query_of_row(), missing, levels, ids=ids)
         for name, column in columns.items()
     }
 
 
-def _taken(column: Series, query_of_row: Ints, missing: str, most: int) -> Taken:
+def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: bool) -> Taken:
+    """Return what a column without numbers is taken as; ids: it may be the id of the document."""
     if is_date(column):
         age = Age.until(int(np.nanmax(dates(column))))
         return Taken(f"days before {age.before[:10]}", age)
     if not is_text(column):
         return Taken(str(column.dtype), is_usable=False)
     values = distinct(column, query_of_row)
-    count = len(values.queries)
+    count, is_id = len(values.queries), ids and values.are_ids
     is_number = {text: number_of(text.strip()) is not None for text in values.queries}
     others = [text for text in is_number if not is_number[text]]
     if count > FEW and not others:
-        return Taken(f"{count:,} numbers as text", is_usable=False)
+        return Taken(f"{count:,} numbers as text", is_usable=False, is_id=is_id)
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
     is_mixed = not is_declared and 0 < 2 * len(others) <= count
     if is_mixed and not all(text.strip().lstrip("+-").isdecimal() for text in is_number if is_number[text]):
         return Taken(f"numbers, except {others[0][:40]!r}", is_usable=False)  # no category is of decimals
     if not values.recur and not (is_declared and count <= max(FEW, most)):
-        return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False)
+        return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False, is_id=is_id)
     levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]
     what = f"{count} level{'s' * (count != 1)}" if count <= most else f"{most} of {count:,} levels"
     kind = Category(tuple(levels), values.has_missing and missing == "keep")
+    if is_id and count > most:
+        return Taken(f"category, {what}", kind, remark=_id_as_category(str(column.name), what), is_id=True)
     return Taken(f"category, {what}", kind, remark=_wrong_cell(column, others, values) if is_mixed else "")
 
 
@@ -112,7 +140,18 @@ def distinct(column: Series, query_of_row: Ints) -> Distinct:
     codes = np.array([numbers.setdefault(text, len(numbers)) for text in texts(column)], dtype=np.int64)
     pairs = np.unique(codes * (query_of_row.max() + 1) + query_of_row) // (query_of_row.max() + 1)
     counts = np.bincount(pairs, minlength=len(numbers)).tolist()
-    return Distinct({text: counts[k] for text, k in numbers.items() if text is not None}, counts[0] > 0)
+    lengths, shares = np.bincount(query_of_row).astype(float), np.bincount(codes) / len(codes)
+    by_chance = float((lengths * (lengths - 1.0)).sum() / 2.0 * (shares**2).sum())
+    queries = {text: counts[k] for text, k in numbers.items() if text is not None}
+    return Distinct(queries, counts[0] > 0, len(codes) - len(pairs), by_chance)
+
+
+def _id_as_category(name: str, what: str) -> str:
+    """Return a remark on an id whose values recur, so that it is taken as a category of so many levels."""
+    return (
+        f"the column {name!r} looks like the id of the document, as no query has a value twice, and is taken as a "
+        f'category of {what}. If it is the id: document="{name}", else leave it out: drop="{name}".'
+    )
 
 
 def _wrong_cell(column: Series, others: Sequence[str], values: Distinct) -> str:

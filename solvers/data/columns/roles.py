@@ -109,18 +109,27 @@ RULE = "Features are numbers, dates, and categories, whose values recur in sever
 
 
 class UnusableColumns(DataError):
-    """Columns that cannot be features: name -> what they hold."""
+    """Columns that cannot be features: name -> what they hold. ids are those that look like ids of documents."""
 
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        self.columns = columns
+    def __init__(self, columns: Mapping[str, str], ids: Sequence[str] = ()) -> None:
+        self.columns, self.ids = columns, tuple(ids)
         super().__init__(
-            f"no feature can be made of {described(columns)}. {RULE} Leave out what is neither: "
-            f'drop="{",".join(columns)}".'
+            f"no feature can be made of {described(columns)}. {RULE} "
+            f"{remedy(list(columns), self.ids, 'Leave out what is neither')}"
         )
 
-    def __reduce__(self) -> tuple[type[UnusableColumns], tuple[Mapping[str, str]]]:
+    def __reduce__(self) -> tuple[type[UnusableColumns], tuple[Mapping[str, str], Sequence[str]]]:
         """Pickle the columns: a worker process may read the data."""
-        return type(self), (self.columns,)
+        return type(self), (self.columns, self.ids)
+
+
+def remedy(names: Sequence[str], ids: Sequence[str], otherwise: str) -> str:
+    """Return what to do about columns of these names, the first of ids named as the document, the others left out."""
+    if not ids:
+        return f'{otherwise}: drop="{",".join(names)}".'
+    rest = [name for name in names if name != ids[0]]
+    left = f'{otherwise}: drop="{",".join(rest)}"' if rest else f'If it is not, leave it out: drop="{ids[0]}"'
+    return f'{ids[0]!r} looks like the id of the document: document="{ids[0]}". {left}.'
 
 
 def described(columns: Mapping[str, str]) -> str:

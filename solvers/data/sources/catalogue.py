@@ -282,7 +282,7 @@ def _from_table(table: Table, options: ReadOptions, known: Known | None = None) 
             return queries_of(table, wanted, missing, judgments, known)
         except UnusableColumns as error:
             others = suspects_besides(list(error.columns), table, wanted, missing, judgments)
-            raise refusal(error.columns, others) from None
+            raise refusal(error, others) from None
     except DataError as error:
         if table.path is None:
             raise

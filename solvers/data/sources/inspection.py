@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from ranktune.solvers.data.columns.roles import (
     Wanted,
     described,
     exact_names,
+    remedy,
 )
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -41,6 +42,7 @@ _COPY = "is the grade, or a function that rises or falls with it, in all documen
 _CHANCE = 1e-9
 """Probability below which a pattern is not due to chance."""
 
+_ROW_ID = "is another whole number in nearly every row, like an id."
 _UNKNOWN = "If it is not known when documents are ranked"
 _ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
 _POSITIONS = ("position", "pos", "rank", "ranking")
@@ -96,6 +98,8 @@ def suspects(queries: Queries) -> list[Suspect]:
         source = sources.get(name, name)
         kind, reason = _suspicion(_column(features, column), sample, pairs, made=source != name)
         if kind and source not in by_name:
+            if reason == _ROW_ID and names is not None and queries.document_ids is None:
+                reason += f' If it is the id of the document: document="{source}".'
             is_copy = kind == LEAK and _is_copy(_column(queries.features, column), queries)
             by_name[source] = Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy)
     return list(by_name.values())
@@ -128,15 +132,15 @@ def suspects_besides(
         return []
 
 
-def refusal(columns: Mapping[str, str], listed: Sequence[Suspect]) -> DataError:
+def refusal(error: UnusableColumns, listed: Sequence[Suspect]) -> DataError:
     """Return the error about columns that cannot be features, which names the suspects among the others too."""
     if not listed:
-        return UnusableColumns(columns)
-    drop = ",".join([*columns, *(suspect.name for suspect in listed)])
+        return error
+    names = [*error.columns, *(suspect.name for suspect in listed)]
     return DataError(
-        f"no feature can be made of {described(columns)}. {RULE} Of the others look wrong: "
+        f"no feature can be made of {described(error.columns)}. {RULE} Of the others look wrong: "
         f"{' '.join(f'{suspect.name} {suspect.reason}' for suspect in listed)} "
-        f'Leave out what is not known when documents are ranked: drop="{drop}".'
+        f"{remedy(names, error.ids, 'Leave out what is not known when documents are ranked')}"
     )
 
 
@@ -162,6 +166,8 @@ def column_report(
             taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
         elif features[name].is_usable:
             taken, note = features[name].what, features[name].remark or _note(name, reasons.get(name))
+        elif features[name].is_id:
+            taken, note = features[name].what, f'Looks like the id of the document: document="{name}", or {_drop(name)}'
         else:
             taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
         report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})
@@ -246,7 +252,7 @@ def _suspicion(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -
         return POSITION, "counts the documents of a query from first to last, like a position."
     distinct = len(np.unique(values))
     if distinct >= NEARLY_ALL * len(values):
-        return ID, "is another whole number in nearly every row, like an id."
+        return ID, _ROW_ID
     lowest = np.minimum.reduceat(values, queries.starts[:-1])
     constant = np.array_equal(lowest, np.maximum.reduceat(values, queries.starts[:-1]))
     if constant and queries.n_queries >= MIN_DOCUMENTS and distinct >= NEARLY_ALL * queries.n_queries:

@@ -14,12 +14,13 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.encoding import Age, Category
 from ranktune.solvers.data.columns.roles import UnusableColumns
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.frames import from_frame
 from ranktune.solvers.data.sources.catalogue import load, read
+from ranktune.solvers.data.sources.inspection import suspects
 from ranktune.solvers.models.linear import LinearModel
 
 N_QUERIES, LENGTH = 30, 4
@@ -181,13 +182,37 @@ def test_ids_and_free_text_are_refused_together_and_with_what_else_looks_wrong()
     ids = [f"sku-{k}" for k in range(N)]
     frame = grown(sku=ids, title=[f"words {k}" for k in range(N)], place=[k % LENGTH for k in range(N)])
     with pytest.raises(
-        DataError, match=r"'sku' \(text, 120 .*'title' .*place counts .*drop=\"sku,title,place\""
+        DataError, match=r"'sku' \(text, 120 .*'title' .*place counts .*document=\"sku\"\. .*drop=\"title,place\""
     ) as info:
         read(frame)
     assert read(frame, drop="sku,title,place").feature_names == read(table()).feature_names
     assert not isinstance(info.value, UnusableColumns)
     unpickled = pickle.loads(pickle.dumps(UnusableColumns({"sku": "text"})))  # a worker process may raise it
     assert unpickled.columns == {"sku": "text"} and "'sku' (text)" in str(unpickled)
+
+
+def catalogue(products: int, *, twice: bool) -> pl.DataFrame:
+    """600 queries of ten of some products, of which a query may have one twice."""
+    drawn = [G.choice(products, 10, replace=twice) for _ in range(600)]
+    columns = {"qid": np.repeat(np.arange(600), 10), "grade": np.tile(np.arange(10) % 3, 600), "f": G.random(6000)}
+    return pl.DataFrame({**columns, "sku": [f"p{k}" for k in np.concatenate(drawn)]})
+
+
+@pytest.mark.parametrize("products", [100, 1000])
+def test_ids_that_recur_in_other_queries_are_told_from_categories(products: int) -> None:
+    ids, brands = catalogue(products, twice=False), catalogue(products, twice=True)
+    with pytest.warns(RankTuneWarning, match=r"'sku' looks like the id .* category of 64 of [\d,]+ levels"):
+        assert read(ids).n_features == 65
+    assert read(ids, document="sku").n_features == 1 and read(brands).n_features == 65  # without a warning
+    assert read(ids.with_columns(docid=pl.int_range(6000))).n_features == 65, "the document is known"
+
+
+def test_numbers_that_look_like_ids_may_be_the_document() -> None:
+    frame = grown(sku=G.permutation(10**6)[:N])
+    sku = 'is another whole number in nearly every row, like an id. If it is the id of the document: document="sku".'
+    assert [suspect.reason for suspect in suspects(read(frame))] == [sku]
+    [suspect] = suspects(read(frame.with_columns(docid=pl.int_range(N))))
+    assert suspect.reason == sku.partition(" If")[0]
 
 
 @pytest.mark.parametrize(
