@@ -60,7 +60,6 @@ def test_a_blend_keeps_what_its_study_tries_first_and_single_models_must_be_ahea
         result = run_by(policy, tmp_path / name, split, solvers=SOLVERS[1:3], trials=9, test="none", sampler="random")
         return dict(result.best.params or {}) if result.best.is_blend else {}
 
-    usual, defaults = shares("usual", other=np.inf), shares("defaults", other=np.inf, default=1.0)
-    assert len(usual) > 2, "trials that are close to the best of their solver are averaged"
-    assert set(defaults) <= {*SOLVERS[1:3]}, "one of each solver, if folds differ in the best"
+    assert len(shares("usual", other=np.inf)) > 2, "trials that are close to the best of their solver are averaged"
+    assert not shares("default", other=np.inf, default=1.0), "the default alone is no blend"
     assert not shares("single", other=-np.inf)
