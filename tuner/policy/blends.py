@@ -11,7 +11,7 @@ share of a family is the probability that it is the better one, given the paired
 query has fitted. Equal shares of families were worse on 25 of 35 data sets that differ (docs/explanation/tasks.md).
 
 With few queries a part of each blend, `Blending.default`, is the best of the first configurations of the solvers: where
-the others are worse than it, the blend is by less.
+the others are worse than it, the blend is by less. The score is that with the best on all folds but one.
 
 All three mixes are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out.
 The mean stays unless another is better, with few queries by `Blending.better`; the score of this choice is nested
@@ -108,25 +108,26 @@ class Blends:
             for family, (within, _), share in zip(families, chosen, of_families, strict=True):
                 shares[:, family] = share * within
             rows, part = _rows(self._queries, fold.vali)
-            default = self._default(models, fold)
             for mix, blend in zip(rules.equal, blends, strict=True):
-                mixed = (1.0 - default.sum()) * ((mix, 1.0 - mix) @ shares) + default
+                mixed = (mix, 1.0 - mix) @ shares
                 blend.shares[:] += mixed / len(self._folds)
+                mixed = self._with_default(mixed, models, fold.train)
                 blend.per_query[fold.vali] = self._metric.per_query(mixed @ scaled[:, rows], part)
         scored = [blend.per_query for blend in blends]
         taken = blends[first_unless_better(scored, weights, self._policy, rules.better)]
-        kept = np.where(taken.shares < rules.least / len(models), 0.0, taken.shares)
+        shares = self._with_default(taken.shares, models, np.arange(self._queries.n_queries))
+        kept = np.where(shares < rules.least / len(models), 0.0, shares)
         return Blend(kept / kept.sum(), first_elsewhere(scored, self._folds, weights, self._policy, rules.better))
 
-    def _default(self, models: Sequence[int], fold: Fold) -> Floats:
-        """Return the share that the best of the first configurations on the other folds keeps, (m,), 0 elsewhere."""
-        kept, first = np.zeros(len(self._scaled)), [k for k in models if k in self._first]
-        if first and self._queries.n_queries < self._policy.few_queries:
-            weights = self._queries.query_weights
-            known = None if weights is None else weights[fold.train]
-            best = max(first, key=lambda k: mean_or_zero(self.alone[k, fold.train], known))
-            kept[best] = self._policy.blend.default
-        return kept
+    def _with_default(self, shares: Floats, models: Sequence[int], known: NDArray[np.int64]) -> Floats:
+        """Return the shares, (m,), of which the best of the first configurations on the known queries keeps a part."""
+        first, weights = [k for k in models if k in self._first], self._queries.query_weights
+        if not first or self._queries.n_queries >= self._policy.few_queries:
+            return shares
+        of_known = None if weights is None else weights[known]
+        best = max(first, key=lambda k: mean_or_zero(self.alone[k, known], of_known))
+        part = self._policy.blend.default
+        return np.asarray((1.0 - part) * shares + part * (np.arange(len(shares)) == best))
 
     def _of_family(self, models: tuple[int, ...]) -> list[tuple[Floats, Floats]]:
         """Return for each fold the equal and the greedy shares, (2, n_models), and what equal ones score elsewhere."""

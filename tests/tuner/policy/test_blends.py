@@ -121,7 +121,9 @@ def test_the_default_is_chosen_without_the_queries_that_it_is_scored_on() -> Non
     for own in (QUERIES, heavy):
         blends = Blends(models, APART, own, METRIC, FOLDS, alone, first=range(3))
         expected = nested_choice(blends.alone[:3], FOLDS, own.query_weights)
-        np.testing.assert_allclose(blends.of(range(4)).per_query, expected)
+        blend, means = blends.of(range(4)), [mean_or_zero(values, own.query_weights) for values in blends.alone[:3]]
+        np.testing.assert_allclose(blend.per_query, expected)
+        np.testing.assert_array_equal(np.flatnonzero(blend.shares), [np.argmax(means)])
 
 
 def test_what_a_blend_of_noise_scores_is_no_better_than_noise() -> None:

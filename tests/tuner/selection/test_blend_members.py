@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,10 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.split import Split
+from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, TREE_BLEND, Result, Row
+from tests.support.policies import run_by
 
 SOLVERS = ("BestFeature", "RidgeRanker", "RankSVM", "GBDTRanker", "LambdaMART")
 
@@ -47,3 +51,15 @@ def test_the_average_of_the_trees_is_a_candidate(found: Result) -> None:
     trees = {"GBDTRanker", "LambdaMART"}
     assert TREE_BLEND not in rows or members(rows[TREE_BLEND]) <= trees
     assert TREE_BLEND in rows or members(rows[BLEND]) <= trees
+
+
+def test_a_blend_keeps_what_its_study_tries_first_and_single_models_must_be_ahead(tmp_path: Path) -> None:
+    def shares(name: str, **blend: float) -> dict[str, object]:
+        policy = replace(POLICY, blend=replace(POLICY.blend, **blend))  # type: ignore[arg-type]
+        split = Split("", of_one_column(60, 0))
+        result = run_by(policy, tmp_path / name, split, solvers=SOLVERS[1:3], trials=9, test="none", sampler="random")
+        return dict(result.best.params or {}) if result.best.is_blend else {}
+
+    assert len(shares("usual", other=np.inf)) > 2, "trials that are close to the best of their solver are averaged"
+    assert not shares("default", other=np.inf, default=1.0), "the default alone is no blend"
+    assert not shares("single", other=-np.inf)
