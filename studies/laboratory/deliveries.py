@@ -98,7 +98,7 @@ def delivered(result: Simulated, policy: Policy = POLICY) -> Delivered:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankTuneWarning)  # where all trials score the same, any is chosen
         candidates = best_candidates(result, space, believed=True, policy=policy)
-    chosen, default = best_by_solver(candidates)[0], best_default(result, space)
+    chosen, default = best_by_solver(candidates)[0], best_default(result, space, study.limits)
     solvers = {number: str(trial.params[SOLVER]) for number, trial in trials.items()}
     generator = np.random.default_rng([study.seed, 6])
     promised = estimate(chosen, candidates, result.values, solvers, generator)

@@ -17,7 +17,8 @@ from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, verd
 from ranktune.tuner.retuning.earlier import Earlier, load_earlier
 from ranktune.tuner.retuning.portfolio import Configuration, Part
 from ranktune.tuner.retuning.versions import DECISION, make_current
-from ranktune.tuner.runner.final_stages import BASELINE, BLEND, ESTIMATE, LOOK, SAVE
+from ranktune.tuner.runner.final_stages import BASELINE, BLEND, ESTIMATE, SAVE
+from ranktune.tuner.runner.search_stages import LOOK
 from ranktune.tuner.runner.stage import Stage, State
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.selection.candidates import Candidate, task_of
@@ -39,7 +40,8 @@ def _decided(state: State) -> Verdict:
     incumbent, chosen = state[BASELINE], state[SAVE].entries[0]
     assert earlier is not None and incumbent is not None, "retune wrote it, and declared the baseline"
     former = _former(state, earlier.delivered)
-    anew, contenders = chosen, {REPLACE: (chosen, state[ESTIMATE])}
+    anew = chosen
+    contenders: dict[str, tuple[Entry, Interval | None]] = {REPLACE: (chosen, state[ESTIMATE])}
     if former.number == chosen.candidate.number and not former.members:
         contenders = {REFIT: (chosen, None)}
     elif can_load(state.study.serve, former.parts):

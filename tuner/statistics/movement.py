@@ -89,4 +89,4 @@ def sampling_variance(old: Sequence[Floats], new: Sequence[Floats]) -> float:
 def _of_contrasts(values: Sequence[Floats]) -> float:
     """Return the mean variance of the mean contrast of the others with the first."""
     contrasts = [each - values[0] for each in values[1:]]
-    return float(np.mean([np.nanvar(gap) / max(np.count_nonzero(~np.isnan(gap)), 1) for gap in contrasts]))
+    return float(np.mean([np.nanvar(gap) / max(int(np.isfinite(gap).sum()), 1) for gap in contrasts]))
