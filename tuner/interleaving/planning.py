@@ -11,7 +11,7 @@ from scipy import stats
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.checks import check_finite
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.tuner.interleaving.judging import Judged
+from ranktune.tuner.interleaving.judging import FEWEST, Judged
 
 ALPHA = 0.05
 """Level of the two-sided sign test, as that of a verdict."""
@@ -26,7 +26,7 @@ class Plan:
     Attributes
     ----------
     searches : int
-        The searches that it needs, also those without clicks.
+        The searches that it needs, also those without clicks: at least as many as a verdict needs.
     power : float
         The probability that it finds the effect.
     effect : float
@@ -123,7 +123,7 @@ def _enough(effect: float, ties: float, alike: float, power: float) -> int | Non
     most = int(MOST_SEARCHES / alike)
     if _power(most, effect, ties) < power:
         return None
-    low, high = 0, 1
+    low, high = FEWEST - 1, FEWEST
     while _power(high, effect, ties) < power:
         low, high = high, min(2 * high, most)
     while high - low > 1:
