@@ -1,4 +1,4 @@
-"""The commands interleave, interleave-judge and interleave-plan: files, tables of 80 columns, JSON and mistakes."""
+"""The command interleave: files, tables of 80 columns, JSON and mistakes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import polars
-import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -42,15 +41,15 @@ def test_lists_of_a_model_and_a_column_are_logged_and_judged(tmp_path: Path) -> 
             assert row["documents"][0] == first[row["teams"][0]] and len(row["documents"]) == 4
             row["clicks"] = [row["documents"].index(first["A"]) + 1] if first["A"] in row["documents"] else []
         log.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        found = json.loads(succeeded("interleave-judge", log, "--json"))
+        found = json.loads(succeeded("interleave", "--judge", log, "--json"))
         assert found["method"] == method and found["account"]["used"] == {"shown": 120} and found["unit"] == "query"
         assert found["verdict"] == "A" and found["units"] == 40
-    table = called("interleave-judge", str(log), env={"COLUMNS": "80"}).stdout
+    table = called("interleave", "--judge", str(log), env={"COLUMNS": "80"}).stdout
     assert "Interleaving by balanced" in table and max(map(len, table.splitlines())) <= 80
-    assert "| search" in succeeded("interleave-judge", log, "--format", "markdown")
-    planned = called("interleave-plan", str(log), "--effect", "0.05", env={"COLUMNS": "80"}).stdout
+    assert "| search" in succeeded("interleave", "--judge", log, "--format", "markdown")
+    planned = called("interleave", "--judge", str(log), "--plan", "0.05", env={"COLUMNS": "80"}).stdout
     assert "searches find a preference of 0.05" in planned and max(map(len, planned.splitlines())) <= 80
-    assert json.loads(succeeded("interleave-plan", "--effect", "0.05", "--ties", "0.5", "--json"))["ties"] == 0.5
+    assert json.loads(succeeded("interleave", "--plan", "0.05", "--ties", "0.5", "--json"))["plan"]["ties"] == 0.5
     again = json.loads(succeeded("interleave", "column:x", "column:y", data, "-o", shown, "--json"))
     assert (again["queries"], again["lists"], again["output"]) == (40, 40, str(shown))
 
@@ -61,16 +60,13 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         (("interleave", "column:x", "column:z", data, "-o", shown), "no such column"),
         (("interleave", "column:x", "column:y", data, "-o", tmp_path / "shown.csv"), "lists are written as .jsonl"),
         (("interleave", "column:x", "column:y", data, "-o", shown, "--method", "draft"), "method='draft' is unknown"),
-        (("interleave-judge", data), "has no column of the team"),
-        (("interleave-judge", tmp_path / "none.csv"), "there is no such file"),
-        (("interleave-judge", data, "--column", "team"), "'team' is no pair"),
-        (("interleave-plan", "--effect", "0.05"), "the noise must be known"),
+        (("interleave", "--judge", data), "has no column of the team"),
+        (("interleave", "--judge", tmp_path / "none.csv"), "there is no such file"),
+        (("interleave", "--judge", data, "--column", "team"), "'team' is no pair"),
+        (("interleave", "--plan", "0.05"), "the noise must be known"),
+        (("interleave", "column:x", "--plan", "0.05"), "no lists are written. Give A, B, DATA and --output"),
+        (("interleave", "column:x", data), "nothing can be written. Give A, B, DATA and --output"),
     ):
         done = called(*words)
         assert isinstance(done.exception, DataError | ParameterError) and error in str(done.exception), words
         assert not shown.exists()
-
-
-@pytest.mark.parametrize("words", [("interleave",), ("interleave-plan",), ("interleave-judge",)])
-def test_help_has_examples(words: tuple[str, ...]) -> None:
-    assert f"Examples:\n    ranktune {words[0]}" in called(*words, "--help", env={"COLUMNS": "80"}).stdout

@@ -50,7 +50,7 @@ def chance(shown: Shown, clicked: Sequence[int], attraction: dict[str, float]) -
     """The probability that exactly these places are clicked; place k is looked at with probability 1 / (k + 1)."""
     likely = 1.0
     for k, document in enumerate(shown.documents):
-        p = attraction[document] / (k + 1)
+        p = attraction[str(document)] / (k + 1)
         likely *= p if k in clicked else 1.0 - p
     return likely
 

@@ -181,9 +181,7 @@ def _rows(frame: polars.DataFrame) -> polars.DataFrame:
         search.alias("search"),
         numbered("query").alias("query"),
         numbered("user").alias("user"),
-        (col("position").cast(polars.Float64, strict=False) if "position" in names else polars.lit(None)).alias(
-            "position"
-        ),
+        col("position").cast(polars.Float64, strict=False),
         _side(col("team")).alias("side"),
         polars.when(number.is_finite() & (number >= 0)).then(number > 0).alias("clicked"),
         rank("rank_a").alias("rank_a"),
@@ -207,9 +205,8 @@ def _checked(rows: polars.DataFrame, account: Account) -> polars.DataFrame:
         rows = rows.filter(col(name).is_not_null())
     whole = rows.filter(~col("search").is_in(polars.concat(bad).drop_nulls().implode()))
     account.left_out[FAULTY] += rows.height - whole.height
-    whole = whole.with_columns(
-        col("clicked").any().over("search", "position", "side")
-    )  # events may have rows of their own
+    # a click may have a row of its own
+    whole = whole.with_columns(col("clicked").any().over("search", "position", "side"))
     once = whole.unique(["search", "position"], keep="first", maintain_order=True)
     account.left_out["a position that its search has already"] += whole.height - once.height
     return once

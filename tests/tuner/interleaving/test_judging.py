@@ -118,17 +118,16 @@ def test_verdicts_are_rarely_wrong_and_follow_the_names() -> None:
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
-    good = {"query": "q", "teams": ["A", "B", "-"], "clicks": ["1"]}
-    bad = {
+    good: dict[str, object] = {"query": "q", "teams": ["A", "B", "-"], "clicks": ["1"]}
+    bad: dict[str, dict[str, object]] = {
         "no list of teams": {"teams": []},
         "no list of clicked positions": {"clicks": None},
         "a team that is neither A, B nor -": {"teams": ["A", "C"]},
         "a clicked position outside of the list": {"clicks": [4]},
         "ranks are not as many as teams": {"ranks_a": [1], "ranks_b": [1, 2, 3]},
     }
-    every = [
-        good | {"ranks_a": [1, 2, 3], "ranks_b": [3, 2, 1]} | change for change in ({}, *bad.values(), {"clicks": [0]})
-    ]
+    changes: list[dict[str, object]] = [{}, *bad.values(), {"clicks": [0]}]
+    every = [good | {"ranks_a": [1, 2, 3], "ranks_b": [3, 2, 1]} | change for change in changes]
     found = read_searches([written(tmp_path / "lists.jsonl", every)], {}, "team-draft")
     assert found.outcome.tolist() == [1] and found.account.counted == 7
     assert found.account.left_out == {**dict.fromkeys(bad, 1), "a clicked position outside of the list": 2}
@@ -171,6 +170,6 @@ def test_bad_logs_are_refused_with_the_remedy(tmp_path: Path) -> None:
         judge(path, columns={"user": "usr"})
     for options, words in (({"columns": {"usr": "user"}}, "which no column is"), ({"method": "draft"}, "is unknown")):
         with pytest.raises(ParameterError, match=words):
-            judge(path, **options)  # type: ignore[arg-type]
+            judge(path, **options)
     with pytest.raises(ParameterError, match="no file is given"):
         judge()

@@ -136,4 +136,4 @@ def test_what_cannot_be_planned() -> None:
         ({"ties": 0.5, "effect": float("nan")}, "effect=nan"),
     ):
         with pytest.raises(ParameterError, match=words):
-            plan(**{"effect": 0.03} | options)  # type: ignore[arg-type]
+            plan(**{"effect": 0.03} | options)

@@ -28,7 +28,7 @@ SHOWN = 14
 
 commands = typer.Typer()
 
-_ABOUT = """Turn a click log into judgments that are corrected for position.
+_ABOUT = """Turn a click log into judgments corrected for position.
 
 LOG is one or more files of impressions with clicks, or of events: csv, Parquet, jsonl, User Behavior Insights. All
 click models are fitted to the earlier sessions and compared by the clicks of the later ones. The chosen model is then

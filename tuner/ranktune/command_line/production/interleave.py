@@ -1,4 +1,4 @@
-"""The commands interleave, interleave-judge and interleave-plan.
+"""The command interleave.
 
 As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
@@ -6,7 +6,6 @@ As in ranktune.command_line.app, modules that load libraries are imported inside
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,20 +26,23 @@ from ranktune.command_line.options import (
     takes_options,
     write_output,
 )
+from ranktune.command_line.production.arguments import ListArguments, TrialArguments
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from ranktune.solvers.core.arrays import Floats
-    from ranktune.solvers.data.queries import Queries
-    from ranktune.solvers.data.readers.parsing.options import ReadOptions
     from ranktune.solvers.models.base import Model
     from ranktune.tuner.interleaving.judging import Judged
     from ranktune.tuner.interleaving.planning import Plan
 
 commands = typer.Typer()
 
-HELP = """Write lists that show the rankings of A and B in one, for a test by clicks.
+HELP = """Write, judge or plan a test that shows two rankings in one.
+
+\b
+A B DATA -o FILE  write lists that show the rankings of A and B in one
+--judge LOG       say which ranking users prefer, by the clicks on such lists
+--plan EFFECT     say how many searches a test needs to find a preference
 
 \b
 team-draft  in each round both pick their next best, in the order of a coin.
@@ -48,124 +50,96 @@ team-draft  in each round both pick their next best, in the order of a coin.
 balanced    both alternate. Clicks count in both rankings, down to the
             smallest rank that covers them
 
-A line of the file is a list: query, documents, and the team of each, A or B, or - where its clicks count for neither.
-Balanced lists have the ranks in both too. Log each list that you show with the positions clicked, as "clicks": [1, 3],
-and with the user. `ranktune interleave-judge` says who wins, `ranktune interleave-plan` how long the test takes.
+A and B are given as MODEL of `ranktune evaluate`: models, scores or columns. A line of the file is a list: query,
+documents, and the team of each, A or B, or - where its clicks count for neither. Balanced lists have the ranks in both
+too. Log each list that you show with the positions clicked, as "clicks": [1, 3], and with the user.
 
-A and B are given as MODEL of `ranktune evaluate`: models, scores or columns.
+A log may also have a row for each document: query or session, position, team and click, as csv, Parquet or jsonl. With
+users the interval is by user, else by query.
+
+The preference is the share of searches that A wins, less the share that B wins. A plan rests on the share of ties: that
+of the log, or an assumed one.
 
 \b
 Examples:
   ranktune interleave old.json new.json searches.csv -o shown.jsonl
-  ranktune interleave column:bm25 model.json searches.csv -o shown.jsonl
+  ranktune interleave --judge log.jsonl
+  ranktune interleave --plan 0.03 --ties 0.8
+  ranktune interleave --plan 0.03 --judge log.jsonl
 """
-
-JUDGE_HELP = """Say which ranking users prefer, from a log of interleaved lists and clicks.
-
-LOG is one or more files: csv, Parquet or jsonl. A line is a list as `ranktune interleave` wrote it, with clicks. Or it
-is a document of a list: query or session, position, team and click. With users, the interval is by user, else by query.
-
-\b
-Examples:
-  ranktune interleave-judge log.jsonl
-  ranktune interleave-judge log.parquet --column user=visitor
-"""
-
-PLAN_HELP = """Say how many searches a test needs to find a preference, if there is one.
-
-The preference is the share of searches that the better ranking wins, less the share that it loses. Its noise is the
-share of ties: of a LOG so far, with how much the searches of a user are alike, or assumed.
-
-\b
-Examples:
-  ranktune interleave-plan --effect 0.03 --ties 0.8
-  ranktune interleave-plan log.jsonl --effect 0.03
-"""
-
-Columns = Annotated[
-    list[str] | None,
-    typer.Option("--column", help="ROLE=NAME of a column, such as user=visitor. Repeatable.", metavar="ROLE=NAME"),
-]
+WAYS = "Give A, B, DATA and --output to write lists, or --judge LOG, --plan EFFECT or both."
 
 
 @commands.command("interleave", help=HELP)
-@takes_options(DataArguments)
+@takes_options(DataArguments, ListArguments, TrialArguments)
 def interleave(
     given: Given,
+    lists: Given,
+    test: Given,
     *,
-    a: Annotated[str, typer.Argument(help="A ranking: a model, scores or column:NAME.", metavar="A")],
-    b: Annotated[str, typer.Argument(help="The other one.", metavar="B")],
-    data: Annotated[str, typer.Argument(help="Documents of queries; no grades.", autocompletion=data_names)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The .jsonl file to write.")],
-    method: Annotated[str, typer.Option(help="team-draft or balanced.")] = "team-draft",
-    length: Annotated[int, typer.Option(help="The most documents of a list.", min=1)] = 10,
-    draws: Annotated[
-        int, typer.Option(help="Lists of each query. Show one of them at random in each search.", min=1)
-    ] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of the coins.", min=0)] = 0,
+    a: Annotated[str | None, typer.Argument(help="A ranking: a model, scores or column:NAME.", metavar="[A]")] = None,
+    b: Annotated[str | None, typer.Argument(help="The other one.", metavar="[B]")] = None,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="Documents of queries; no grades.", metavar="[DATA]", autocompletion=data_names),
+    ] = None,
     solver: Solvers = None,
     trust: Trust = None,
     as_json: Json = False,
 ) -> None:
-    """Write the lists."""
-    import numpy as np
+    """Write lists; or print what a log says, or how large a test must be."""
+    from ranktune.solvers.core.errors import ParameterError
 
-    from ranktune.solvers.clicks.judgments import check_ending
-    from ranktune.tuner.interleaving.lists import interleaved
-
-    check_ending(output, "lists are", (".jsonl",))
+    if test["judge"] or test["plan"] is not None:
+        if a is not None or lists["output"] is not None:
+            raise ParameterError(f"{a or lists['output']} is given, and no lists are written. {WAYS}")
+        _judge_and_plan(test, lists, as_json)
+        return
+    if a is None or b is None or data is None or lists["output"] is None:
+        raise ParameterError(f"nothing can be written. {WAYS}")
     find_solvers(solver)
-    queries, scores = _scores(confirmed(a, trust), confirmed(b, trust), data, reading(given))
-    rows = interleaved(queries, *scores, np.random.default_rng(seed), method=method, length=length, draws=draws)
-    write_output((json.dumps(row, ensure_ascii=False) + "\n" for row in rows), output)
-    facts = {"a": a, "b": b, "data": data, "queries": queries.n_queries, "lists": draws * queries.n_queries}
-    print_json({**facts, "method": method, "output": str(output)}) if as_json else print(
-        f"{output}: {facts['lists']:,} lists of {queries.n_queries:,} queries by {method}.\nA: {a}\nB: {b}"
+    facts = {"a": a, "b": b, "data": data, **_write(confirmed(a, trust), confirmed(b, trust), data, lists, given)}
+    print_json(facts) if as_json else print(
+        f"{facts['output']}: {facts['lists']:,} lists of {facts['queries']:,} queries by {facts['method']}.\n"
+        f"A: {a}\nB: {b}"
     )
 
 
-def _scores(a: Model | str, b: Model | str, data: str, options: ReadOptions) -> tuple[Queries, tuple[Floats, Floats]]:
-    """Return the queries of data, and the scores of two rankings."""
+def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given) -> Given:
+    """Write the lists of two rankings, and return what was written."""
+    import numpy as np
+
+    from ranktune.solvers.clicks.judgments import check_ending
     from ranktune.studies.rankings.opening import open_ranking
     from ranktune.studies.rankings.parts import Part, read_for, scores_on
+    from ranktune.tuner.interleaving.lists import TEAM_DRAFT, interleaved
 
+    output, method = lists["output"], lists["method"] or TEAM_DRAFT
+    check_ending(output, "lists are", (".jsonl",))
+    options, generator = reading(given), np.random.default_rng(lists["seed"])
     first, second = open_ranking(a, data), open_ranking(b, data)
     queries = read_for(first, data, options, graded=False)
-    return queries, (scores_on(first, Part(queries)), scores_on(second, Part(queries, data, options, graded=False)))
+    scores = scores_on(first, Part(queries)), scores_on(second, Part(queries, data, options, graded=False))
+    rows = interleaved(queries, *scores, generator, method=method, length=lists["length"], draws=lists["draws"])
+    write_output((json.dumps(row, ensure_ascii=False) + "\n" for row in rows), output)
+    n = queries.n_queries
+    return {"queries": n, "lists": lists["draws"] * n, "method": method, "output": str(output)}
 
 
-@commands.command("interleave-judge", help=JUDGE_HELP)
-def interleave_judge(
-    logs: Annotated[list[str], typer.Argument(help="Files of a log.", metavar="LOG...")],
-    columns: Columns = None,
-    method: Annotated[
-        str | None, typer.Option(help="team-draft or balanced. (default: balanced if the log has ranks)")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.", min=0)] = 0,
-    as_json: Json = False,
-) -> None:
-    """Judge the log; print the verdict and its evidence."""
-    from ranktune.tuner.interleaving import judge
-
-    found = judge(*logs, columns=dict(pairs(columns, "--column ROLE=NAME")), method=method, random_state=seed)
-    print_json(found.as_dict()) if as_json else console().print(judged_table(found), highlight=False)
-
-
-@commands.command("interleave-plan", help=PLAN_HELP)
-def interleave_plan(
-    effect: Annotated[float, typer.Option(help="The smallest preference that matters, such as 0.03.")],
-    logs: Annotated[list[str] | None, typer.Argument(help="Files of a log so far.", metavar="[LOG...]")] = None,
-    ties: Annotated[float | None, typer.Option(help="The share of ties, where there is no log.")] = None,
-    power: Annotated[float, typer.Option(help="The probability with which the test is to find it.")] = 0.8,
-    columns: Columns = None,
-    as_json: Json = False,
-) -> None:
-    """Plan a test; print the searches that it needs."""
+def _judge_and_plan(test: Given, lists: Given, as_json: bool) -> None:
+    """Print what a log says, how large a test must be, or both."""
     from ranktune.tuner.interleaving import judge, plan
 
-    seen = judge(*logs, columns=dict(pairs(columns, "--column ROLE=NAME"))) if logs else None
-    planned = plan(effect, ties=ties, seen=seen, power=power)
-    print_json(planned.as_dict()) if as_json else console().print(plan_table(planned), highlight=False)
+    columns = dict(pairs(test["columns"], "--column ROLE=NAME"))
+    logs, effect = test["judge"], test["plan"]
+    seen = judge(*logs, columns=columns, method=lists["method"], random_state=lists["seed"]) if logs else None
+    planned = None if effect is None else plan(effect, ties=test["ties"], seen=seen, power=test["power"])
+    if as_json:
+        print_json((seen.as_dict() if seen else {}) | ({"plan": planned.as_dict()} if planned else {}))
+    elif seen is not None:
+        console().print(judged_table(seen), highlight=False)
+    if planned is not None and not as_json:
+        console().print(plan_table(planned), highlight=False)
 
 
 def judged_table(found: Judged) -> RenderableType:
