@@ -29,6 +29,8 @@ SECTIONS = {
     "Comparisons": ("ranktune.tuner.statistics.comparisons", ["Comparison"]),
     "Tuning in one pass": ("ranktune.tuner.one_pass.result", ["OnePassResult"]),
     "Judgments from clicks": ("ranktune.solvers.clicks.judging.judged", ["JudgedLog"]),
+    "Interleaving": ("ranktune.tuner.interleaving", ["team_draft", "balanced", "judge", "plan"]),
+    "Results of interleaving": ("ranktune.tuner.interleaving.judging", ["Judged", "Tally"]),
     "Events": ("ranktune.tuner.study.events", ["read_events"]),
     "Trials on joblib": ("ranktune.tuner.workers.clusters.joblib_executor", ["JoblibWorkers"]),
 }

@@ -203,6 +203,18 @@ def within(axes: Any) -> None:
     axes.legend(loc="lower right")
 
 
+def interleaving(axes: Any) -> None:
+    """Draw the probability that an interleaving test finds a preference, by the number of searches."""
+    from ranktune.tuner.interleaving import plan
+
+    for effect, style in ((0.02, "-"), (0.04, "--"), (0.08, "-.")):
+        planned = [plan(effect, ties=0.8, power=power) for power in np.arange(0.1, 1.0, 0.05)]
+        axes.semilogx([each.searches for each in planned], [each.power for each in planned], style, label=f"{effect:g}")
+    axes.axhline(0.8, color="grey", linestyle=":")
+    axes.set(xlabel="searches", ylabel="probability of a verdict", ylim=(0, 1.02))
+    axes.legend(title="true preference, 80 % ties")
+
+
 PICTURES: dict[str, tuple[Callable[[Any], None], int]] = {
     "selection": (selection, 1),
     "pairing": (pairing, 2),
@@ -214,6 +226,7 @@ PICTURES: dict[str, tuple[Callable[[Any], None], int]] = {
     "plans": (plans, 1),
     "gain": (gain, 2),
     "within": (within, 1),
+    "interleaving": (interleaving, 1),
 }
 """Name -> what draws it, and the number of its axes."""
 SCRIPTS = {"objectives": "gallery/solvers/plot_objectives.py", "composition": "gallery/tuning/plot_composition.py"}

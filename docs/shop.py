@@ -1,4 +1,4 @@
-"""The files that pages speak of: python -m ranktune.docs.shop FOLDER [clicks].
+"""The files that pages speak of: python -m ranktune.docs.shop FOLDER [clicks|interleaved].
 
 A search log of an invented shop: 300 searches with 12 products each. `bought` is 0 (shown), 1 (put in the basket) or 2
 (bought); products are bought that match the query, are cheap for it, and are new. shop.csv holds the older searches,
@@ -6,11 +6,14 @@ new.csv the most recent ones. today.txt has the scores that ranked new.csv, one 
 
 clicks.csv is a click log of the searches of shop.csv, 60 sessions each. Users look at place k with probability 1/k, and
 click what they look at the likelier the better it is.
+
+log.jsonl has 3,000 searches of 1,000 such users, of lists that are in shown.jsonl.
 """
 
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -60,12 +63,16 @@ def write_shop(folder: Path, seed: int = 0) -> None:
     (folder / "today.txt").write_text("\n".join(scores) + "\n")
 
 
+ATTRACTION = np.array([0.05, 0.4, 0.8])
+"""How likely what is looked at is clicked, by `bought`."""
+
+
 def write_clicks(folder: Path, sessions: int = 60, seed: int = 0) -> None:
     """Write clicks.csv into a folder that has shop.csv."""
     generator = np.random.default_rng(seed)
     with (folder / "shop.csv").open(newline="") as file:
         products = list(csv.DictReader(file))
-    attraction = np.array([0.05, 0.4, 0.8])[[int(row["bought"]) for row in products]].reshape(-1, PRODUCTS)
+    attraction = ATTRACTION[[int(row["bought"]) for row in products]].reshape(-1, PRODUCTS)
     rank = np.array([float(row["bm25_title"]) + 0.5 * float(row["bm25_text"]) for row in products])
     places = np.arange(1, PRODUCTS + 1)
     begun = datetime(2026, 3, 1)
@@ -80,7 +87,23 @@ def write_clicks(folder: Path, sessions: int = 60, seed: int = 0) -> None:
     (folder / "clicks.csv").write_text("\n".join(map(str, rows)) + "\n")
 
 
+def write_interleaved(folder: Path, searches: int = 3000, users: int = 1000, seed: int = 0) -> None:
+    """Write log.jsonl into a folder that has shop.csv and shown.jsonl: lists at random, with user and clicks."""
+    generator = np.random.default_rng(seed)
+    with (folder / "shop.csv").open(newline="") as file:
+        attraction = {row["sku"]: ATTRACTION[int(row["bought"])] for row in csv.DictReader(file)}
+    shown = [json.loads(line) for line in (folder / "shown.jsonl").read_text().splitlines()]
+    with (folder / "log.jsonl").open("w") as log:
+        for k in generator.integers(len(shown), size=searches):
+            looked = generator.random(len(shown[k]["documents"])) * np.arange(1, len(shown[k]["documents"]) + 1)
+            clicks = [n for n, sku in enumerate(shown[k]["documents"], 1) if looked[n - 1] < attraction[sku]]
+            log.write(json.dumps({**shown[k], "user": f"u{generator.integers(users)}", "clicks": clicks}) + "\n")
+
+
 if __name__ == "__main__":
-    write_shop(Path(sys.argv[1]))
+    if "interleaved" in sys.argv[2:]:
+        write_interleaved(Path(sys.argv[1]))
+    else:
+        write_shop(Path(sys.argv[1]))
     if "clicks" in sys.argv[2:]:
         write_clicks(Path(sys.argv[1]))

@@ -17,21 +17,25 @@ from ranktune.studies.rankings.scores import IdScores, RowScores
 
 @dataclass(frozen=True)
 class Part:
-    """Queries, what they were read from, and by which options; source is None where they cannot be read again."""
+    """Queries, what they were read from, and by which options; source is None where they cannot be read again.
+
+    graded says whether their grades matter.
+    """
 
     queries: Queries
     source: object = None
     options: ReadOptions = field(default_factory=lambda: ReadOptions())
+    graded: bool = True
 
 
-def read_for(ranking: Ranking, source: object, options: ReadOptions) -> Queries:
-    """Return the queries of a source with the features that a ranking needs."""
+def read_for(ranking: Ranking, source: object, options: ReadOptions, *, graded: bool = True) -> Queries:
+    """Return the queries of a source with the features that a ranking needs, and grades if these matter."""
     wanted = ranking.wanted
     if wanted.names is not None and (catalogue.is_table(source) or not wanted.is_numbered):
-        return catalogue.read(source, feature_names=wanted.names, encoding=wanted.encoding, **options)
+        return catalogue.read(source, feature_names=wanted.names, encoding=wanted.encoding, graded=graded, **options)
     count = wanted.count if wanted.names is None else len(wanted.names)
     exactly = count if wanted.names is None and not wanted.more else None
-    queries = catalogue.read(source, n_features=exactly, **options)
+    queries = catalogue.read(source, n_features=exactly, graded=graded, **options)
     if count is not None:
         catalogue.warn_of_other_features(queries, source, count)
     return queries
@@ -48,7 +52,13 @@ def scores_on(ranking: Ranking, part: Part) -> Floats:
         return ranking.scores(queries)
     options = {name: value for name, value in part.options.items() if name not in ("features", "drop")}
     encoding = wanted.encoding or queries.encoding  # of which at least the columns of ids and grades are known
-    reread = catalogue.read(part.source, feature_names=wanted.names, encoding=encoding, **cast(ReadOptions, options))
+    reread = catalogue.read(
+        part.source,
+        feature_names=wanted.names,
+        encoding=encoding,
+        graded=part.graded,
+        **cast(ReadOptions, options),
+    )
     if reread.query_ids.tolist() != queries.query_ids.tolist() or reread.n_documents != queries.n_documents:
         raise DataError(f"{ranking.name}: the data have other rows when they are read again. Do not change them.")
     return ranking.scores(reread)

@@ -20,7 +20,7 @@ import typer
 from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
 from ranktune.command_line.messages import Command, Commands, as_options
 from ranktune.command_line.options import with_format
-from ranktune.command_line.production import history, retune
+from ranktune.command_line.production import history, interleave, retune
 
 app = typer.Typer(
     name="ranktune",
@@ -34,7 +34,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     add_completion=True,
 )
-for group in (study_commands, retune, history, pass_commands, click_commands, model_commands, docs_command):
+GROUPS = (
+    *(study_commands, retune, history, pass_commands),
+    *(click_commands, interleave, model_commands, docs_command),
+)
+for group in GROUPS:
     for command in group.commands.registered_commands:
         assert command.callback is not None
         command.callback = crashes.handled(

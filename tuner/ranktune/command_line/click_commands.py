@@ -28,7 +28,7 @@ SHOWN = 14
 
 commands = typer.Typer()
 
-_ABOUT = """Turn a click log into judgments that are corrected for position.
+_ABOUT = """Turn a click log into judgments corrected for position.
 
 LOG is one or more files of impressions with clicks, or of events: csv, Parquet, jsonl, User Behavior Insights. All
 click models are fitted to the earlier sessions and compared by the clicks of the later ones. The chosen model is then
@@ -92,8 +92,8 @@ def clicks(
         output=output,
         model=model,
         propensities=propensities,
-        columns=dict(_pairs(columns, "--column ROLE=NAME")),
-        weights={kind: _number(kind, weight) for kind, weight in _pairs(weights, "--kind-weight KIND=WEIGHT")},
+        columns=dict(pairs(columns, "--column ROLE=NAME")),
+        weights={kind: _number(kind, weight) for kind, weight in pairs(weights, "--kind-weight KIND=WEIGHT")},
         first_position=first_position,
         qrels=qrels,
         **given,
@@ -110,7 +110,7 @@ def clicks(
         console().print(summary(result, output), highlight=False)
 
 
-def _pairs(given: Sequence[str] | None, form: str) -> Iterator[tuple[str, str]]:
+def pairs(given: Sequence[str] | None, form: str) -> Iterator[tuple[str, str]]:
     """Yield what is on the sides of the equals sign of each text."""
     from ranktune.solvers.core.errors import ParameterError
 

@@ -51,7 +51,7 @@ def tune(
         bool, typer.Option("--join", help="If another process runs the study of that name, run trials for it.")
     ] = False,
 ) -> None:
-    """Tune the solvers on DATA, choose by validation, save the model. It is evaluated on the test queries.
+    """Tune the solvers on DATA, choose by validation, save a model. It is evaluated on the test queries.
 
     Without arguments it runs on api-search, an example made of the documentation of five packages.
     """

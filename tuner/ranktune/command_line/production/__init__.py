@@ -1,1 +1,1 @@
-"""Commands for models in production: retuning every day, and the history of a study."""
+"""The commands for models in production."""

@@ -1,0 +1,65 @@
+"""Interleaving written another way: all tosses of the coins, credit by the papers, and how likely clicks are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations, product
+from typing import Any
+
+from ranktune.tuner.interleaving.lists import METHODS, Shown
+
+
+class Coins:
+    """A generator whose tosses are known."""
+
+    def __init__(self, tosses: Sequence[int]) -> None:
+        self.tosses = iter(tosses)
+
+    def integers(self, _: int) -> int:
+        return next(self.tosses)
+
+
+def all_lists(method: str, a: Sequence[str], b: Sequence[str], length: int) -> list[Shown]:
+    """The lists of all tosses, each as likely as the others."""
+    made: Any = METHODS[method]
+    return [
+        made(a, b, Coins(tosses), length) for tosses in product((0, 1), repeat=min(length, len({*a, *b})))
+    ]  # a round shows one or two
+
+
+def patterns(n: int) -> Iterator[tuple[int, ...]]:
+    """All sets of clicked places of n, from 0."""
+    for size in range(n + 1):
+        yield from combinations(range(n), size)
+
+
+def credit(method: str, shown: Shown, clicked: Sequence[int], a: Sequence[str], b: Sequence[str]) -> int:
+    """1 where A wins, -1 where B does: clicks by team, or in the tops of both rankings that cover all clicks."""
+    if method == "team-draft":
+        sides = [shown.teams[k] for k in clicked]
+        ahead = sides.count("A") - sides.count("B")
+    else:
+        documents = {shown.documents[k] for k in clicked}
+        covering = (k for k in range(len(a) + len(b) + 1) if documents <= {*a[:k], *b[:k]})
+        k = next(covering)
+        ahead = len(documents & {*a[:k]}) - len(documents & {*b[:k]})
+    return (ahead > 0) - (ahead < 0)
+
+
+def chance(shown: Shown, clicked: Sequence[int], attraction: dict[str, float]) -> float:
+    """The probability that exactly these places are clicked; place k is looked at with probability 1 / (k + 1)."""
+    likely = 1.0
+    for k, document in enumerate(shown.documents):
+        p = attraction[str(document)] / (k + 1)
+        likely *= p if k in clicked else 1.0 - p
+    return likely
+
+
+def rates(method: str, a: Sequence[str], b: Sequence[str], attraction: dict[str, float]) -> tuple[float, float]:
+    """The exact probabilities that A wins a search, and that B does."""
+    lists = all_lists(method, a, b, len(a))
+    won = {1: 0.0, 0: 0.0, -1: 0.0}
+    for shown in lists:
+        for clicked in patterns(len(shown.documents)):
+            won[credit(method, shown, clicked, a, b)] += chance(shown, clicked, attraction) / len(lists)
+    return won[1], won[-1]

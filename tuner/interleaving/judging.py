@@ -1,0 +1,213 @@
+"""What a log of interleaved lists says: which ranking users prefer, how surely, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy import stats
+
+from ranktune.solvers.clicks.reading.account import Account
+from ranktune.solvers.core.arrays import Array, Floats, Json
+from ranktune.tuner.interleaving.lists import A, B
+from ranktune.tuner.interleaving.searches import Searches, read_searches
+
+NO_DIFFERENCE = "no difference found"
+FEWEST = 20
+"""Users, or queries, below which a bootstrap interval is too narrow for a verdict."""
+RESAMPLES = 10_000
+BLOCK = 4_000_000
+"""Resampled counts that are held at once."""
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many of some searches, or of queries, A and B won, and an exact sign test of it.
+
+    p is two-sided, of "A wins as often as B": the binomial distribution of wins among those that are no ties.
+    """
+
+    wins: int
+    ties: int
+    losses: int
+    p: float
+
+    @classmethod
+    def of(cls, outcomes: Array) -> Tally:
+        """Return the tally of outcomes, whose signs count."""
+        wins, losses = int((outcomes > 0).sum()), int((outcomes < 0).sum())
+        p = float(stats.binomtest(wins, wins + losses).pvalue) if wins + losses else 1.0
+        return cls(wins, len(outcomes) - wins - losses, losses, p)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What an interleaving test has found.
+
+    Attributes
+    ----------
+    method : str
+        "team-draft" or "balanced", which says how clicks are counted.
+    verdict : str
+        "A" or "B", the ranking that users prefer, where both the interval and the sign test by search say so, else "no
+        difference found".
+    preference : float
+        Searches that A wins less those that B wins, as a share of all searches, from -1 to 1.
+    low, high : float or None
+        Its 95 % interval, by a bootstrap of units; None with a single one.
+    searches, queries : Tally
+        Wins, ties and losses of A, with the p of an exact sign test. A search without clicks is a tie. Each query
+        counts once, by the sum of its searches.
+    clicked : int
+        Searches with a click.
+    unit, units : str, int
+        What is drawn by the bootstrap, "user", or "query" where the log has no users; and how many there are.
+    design_effect : float
+        The variance of the preference, relative to that of as many searches that do not depend on each other.
+    account : Account
+        What became of each line of the log.
+    """
+
+    method: str
+    verdict: str
+    preference: float
+    low: float | None
+    high: float | None
+    searches: Tally
+    queries: Tally
+    clicked: int
+    unit: str
+    units: int
+    design_effect: float
+    account: Account
+
+    @property
+    def ties(self) -> float:
+        """The share of searches that are ties."""
+        tally = self.searches
+        return tally.ties / (tally.wins + tally.ties + tally.losses)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What to mind of the verdict."""
+        what = "users" if self.unit == "user" else "queries"
+        few = f"{self.units} {what} are too few for a verdict: it needs {FEWEST}."
+        by_query = self.queries.wins - self.queries.losses
+        opposed = "Most queries prefer the other ranking: frequent queries decide."
+        return [
+            *([few] if self.units < FEWEST else []),
+            *([opposed] if self.verdict != NO_DIFFERENCE and by_query * self.preference < 0 else []),
+        ]
+
+    def as_dict(self) -> Json:
+        """Return everything as plain values; the interval is a list of its limits, None with a single unit."""
+        plain: Json = {name: value for name, value in vars(self).items() if name not in ("low", "high")}
+        plain |= {"searches": asdict(self.searches), "queries": asdict(self.queries), "account": vars(self.account)}
+        return {**plain, "interval": None if self.low is None else [self.low, self.high], "remarks": self.remarks}
+
+
+def judge(
+    *logs: str | Path, columns: Mapping[str, str] | None = None, method: str | None = None, random_state: int = 0
+) -> Judged:
+    r"""Return what a log of interleaved lists says of the two rankings.
+
+    Parameters
+    ----------
+    *logs : str or Path
+        The files of a log: csv, tsv, Parquet or jsonl. A line is a list: teams, and clicks, the positions that were
+        clicked, from 1; with query, user, and of balanced lists ranks_a and ranks_b. Or it is a document of a list:
+        position, team and click, and query, session or search_id, by which the rows of a search are found.
+    columns : mapping of str to str, optional
+        Role -> column, where names are not recognised: search, session, query, user, position, team, click, rank_a and
+        rank_b.
+    method : {"team-draft", "balanced"}, optional
+        How clicks are counted; by default as for balanced lists where the log has ranks.
+    random_state : int, default=0
+        Seed of the bootstrap.
+
+    Returns
+    -------
+    Judged
+        The verdict, the preference with its interval, wins by search and by query with sign tests, and the account.
+
+    Raises
+    ------
+    DataError
+        A file cannot be read or lacks a column, or no search is left.
+    ParameterError
+        An argument is invalid.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import mkdtemp
+    >>> from ranktune.tuner.interleaving import judge
+    >>> path = Path(mkdtemp()) / "log.jsonl"
+    >>> line = '{"query": "q%d", "teams": ["A", "B"], "clicks": [%d]}\n'
+    >>> _ = path.write_text("".join(line % (n, 1 + (n % 4 == 0)) for n in range(80)))
+    >>> found = judge(path)
+    >>> found.verdict, found.preference, found.searches.wins, found.searches.losses
+    ('A', 0.5, 60, 20)
+    """
+    searches = read_searches([Path(log) for log in logs], columns or {}, method)
+    return judged(searches, np.random.default_rng(random_state))
+
+
+def judged(searches: Searches, generator: np.random.Generator, resamples: int = RESAMPLES) -> Judged:
+    """Return what searches say."""
+    outcome = searches.outcome.astype(np.float64)
+    sums, counts = _by_unit(outcome, searches.user if searches.has_users else searches.query)
+    preference, units = float(outcome.mean()), len(sums)
+    interval = _interval(sums, counts, generator, resamples) if units > 1 else None
+    by_search = Tally.of(outcome)
+    sure = interval is not None and units >= FEWEST and by_search.p <= 0.05 and not interval[0] <= 0.0 <= interval[1]
+    return Judged(
+        method=searches.method,
+        verdict=(A if preference > 0 else B) if sure else NO_DIFFERENCE,
+        preference=preference,
+        low=None if interval is None else interval[0],
+        high=None if interval is None else interval[1],
+        searches=by_search,
+        queries=Tally.of(_by_unit(outcome, searches.query)[0]),
+        clicked=int(searches.clicked.sum()),
+        unit="user" if searches.has_users else "query",
+        units=units,
+        design_effect=_design_effect(outcome, sums, counts),
+        account=searches.account,
+    )
+
+
+def _by_unit(outcome: Floats, unit: Array) -> tuple[Floats, Floats]:
+    """Return the sum of the outcomes of each unit, and how many it has."""
+    _, place, counts = np.unique(unit, return_inverse=True, return_counts=True)
+    return np.bincount(place, outcome).astype(np.float64), counts.astype(np.float64)
+
+
+def _interval(sums: Floats, counts: Floats, generator: np.random.Generator, resamples: int) -> tuple[float, float]:
+    """Return the 95 % percentile interval of sum(sums) / sum(counts), units drawn with replacement.
+
+    How often units of equal sums and counts are drawn is multinomial, so that they are drawn together: many users have
+    few searches.
+    """
+    alike, often = np.unique(np.stack([sums, counts]), axis=1, return_counts=True)
+    means, block = list[Floats](), max(1, BLOCK // len(often))
+    for begin in range(0, resamples, block):
+        drawn = generator.multinomial(len(sums), often / len(sums), size=min(block, resamples - begin))
+        total, n = (drawn @ alike.T).T
+        means.append(total / n)
+    low, high = np.quantile(np.concatenate(means), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _design_effect(outcome: Floats, sums: Floats, counts: Floats) -> float:
+    """Return the variance of the mean by units, relative to that by searches; 1 where nothing varies.
+
+    Source: Kish 1965, "Survey sampling", section 8.2, for the ratio of two sums.
+    """
+    n, units, variance = len(outcome), len(sums), float(outcome.var())
+    if units < 2 or variance == 0.0:
+        return 1.0
+    apart = float(((sums - outcome.mean() * counts) ** 2).sum())
+    return apart / (n * variance) * (units / (units - 1)) * ((n - 1) / n)

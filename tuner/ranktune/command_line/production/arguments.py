@@ -1,0 +1,35 @@
+"""The arguments of the commands for production. Types are no text here, as options are made from them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+from ranktune.tuner.study.settings import Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListArguments:
+    """How lists are written."""
+
+    output: Annotated[Path | None, Setting("The .jsonl file to write.", options=("--output", "-o"))] = None
+    method: Annotated[
+        str | None,
+        Setting("team-draft or balanced. (default: team-draft; of a log with ranks, balanced)"),
+    ] = None
+    length: Annotated[int, Setting("The most documents of a list.", minimum=1)] = 10
+    draws: Annotated[int, Setting("Lists of each query. Show one at random in each search.", minimum=1)] = 1
+    seed: Annotated[int, Setting("Seed of the coins, and of the interval.", minimum=0)] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialArguments:
+    """What is said of a test."""
+
+    judge: Annotated[Sequence[str], Setting("File of a log of lists and clicks. Repeatable.")] = ()
+    columns: Annotated[
+        Sequence[str], Setting("ROLE=NAME of a column, such as user=visitor. Repeatable.", options=("--column",))
+    ] = ()
+    plan: Annotated[float | None, Setting("The smallest preference that matters, such as 0.03.")] = None
+    ties: Annotated[float | None, Setting("The share of ties, where there is no log.")] = None
+    power: Annotated[float, Setting("The probability with which the test is to find it.")] = 0.8
