@@ -24,7 +24,7 @@ Source: Caruana, Niculescu-Mizil, Dispatcher & Ksikes 2004, "Ensemble selection 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,8 +71,9 @@ class Blends:
     folds : sequence of Fold
         Together they score every query once.
     policy : Policy
-    first : collection of int
-        The numbers of the models that a study tries first, of which the best keeps a share.
+    first : mapping of int to array of shape (n_queries,), optional
+        The numbers of the models that a study tries first, of which the best keeps a share, and what their trials
+        scored: without the luck of a number of rounds that these queries chose.
 
     Attributes
     ----------
@@ -88,10 +89,10 @@ class Blends:
         metric: Metric,
         folds: Sequence[Fold],
         policy: Policy = POLICY,
-        first: Collection[int] = (),
+        first: Mapping[int, Floats] | None = None,
     ) -> None:
         self._scaled, self._groups, self._queries, self._metric = scaled, groups, queries, metric
-        self._folds, self._policy, self._first = folds, policy, first
+        self._folds, self._policy, self._first = folds, policy, first or {}
         self.alone = np.stack([metric.per_query(scores, queries) for scores in scaled])
         self._known: dict[tuple[int, ...], list[tuple[Floats, Floats]]] = {}
 
@@ -125,7 +126,7 @@ class Blends:
         if not first or self._queries.n_queries >= self._policy.few_queries:
             return shares
         of_known = None if weights is None else weights[known]
-        best = max(first, key=lambda k: mean_or_zero(self.alone[k, known], of_known))
+        best = max(first, key=lambda k: mean_or_zero(self._first[k][known], of_known))
         part = self._policy.blend.default
         return np.asarray((1.0 - part) * shares + part * (np.arange(len(shares)) == best))
 

@@ -131,7 +131,7 @@ def _blends(
         return []
     scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
     groups = [(LINEAR if candidate.parts == {LINEAR} else TREES, candidate.solver) for candidate in able]
-    first = [k for k, candidate in enumerate(able) if candidate.is_first]
+    first = {k: candidate.values for k, candidate in enumerate(able) if candidate.is_first}
     blends = Blends(scaled, groups, queries, parse_metric(study.metric), folds, problem.policy, first)
     linear, trees = ([k for k, c in enumerate(able) if c.parts == {part}] for part in (LINEAR, TREES))
     mixes = [(BLEND, list(range(len(able))))] if len(able) > len(linear) else []

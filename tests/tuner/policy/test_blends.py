@@ -102,13 +102,16 @@ def test_with_few_queries_the_best_of_the_first_configurations_keeps_its_share(c
     """Even where another model is perfect; the score of the blend is that with the share."""
     queries = QUERIES.select(np.tile(np.arange(QUERIES.n_queries), copies))
     models = np.tile(scaled(TRUTH, noisy(0), noisy(1, 3.0), noisy(2, 3.0)), copies)
-    blends = Blends(models, APART, queries, METRIC, query_folds(queries, 5, 0), first=(1, 2))
+    tried = {k: METRIC.per_query(models[k], queries) for k in (1, 2)}
+    blends = Blends(models, APART, queries, METRIC, query_folds(queries, 5, 0), first=tried)
     blend, without = blends.of(range(4)), blends.of([0, 3])
     kept = POLICY.blend.default if queries.n_queries < POLICY.few_queries else 0.0
     np.testing.assert_allclose(blend.shares, [1.0 - kept, kept, 0.0, 0.0])
     np.testing.assert_allclose(blend.per_query, METRIC.per_query(blend.shares @ models, queries))
     np.testing.assert_allclose(without.shares, [1.0, 0.0, 0.0, 0.0])
     assert blends.of([2, 3]).shares[2] >= kept
+    lucky = Blends(models, APART, queries, METRIC, query_folds(queries, 5, 0), first={1: tried[1] - 0.9, 2: tried[2]})
+    np.testing.assert_allclose(lucky.of(range(4)).shares, [1.0 - kept, 0.0, kept, 0.0])
 
 
 def test_the_default_is_chosen_without_the_queries_that_it_is_scored_on() -> None:
@@ -119,9 +122,10 @@ def test_the_default_is_chosen_without_the_queries_that_it_is_scored_on() -> Non
     )
     heavy = QUERIES.weighted_by(np.random.default_rng(0).exponential(size=QUERIES.n_queries))
     for own in (QUERIES, heavy):
-        blends = Blends(models, APART, own, METRIC, FOLDS, alone, first=range(3))
-        expected = nested_choice(blends.alone[:3], FOLDS, own.query_weights)
-        blend, means = blends.of(range(4)), [mean_or_zero(values, own.query_weights) for values in blends.alone[:3]]
+        tried = np.stack([METRIC.per_query(model, own) for model in models[:3]])
+        blends = Blends(models, APART, own, METRIC, FOLDS, alone, dict(enumerate(tried)))
+        expected = nested_choice(tried, FOLDS, own.query_weights)
+        blend, means = blends.of(range(4)), [mean_or_zero(values, own.query_weights) for values in tried]
         np.testing.assert_allclose(blend.per_query, expected)
         np.testing.assert_array_equal(np.flatnonzero(blend.shares), [np.argmax(means)])
 
