@@ -94,7 +94,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 28316, "tuner": 19447, "studies": 8544, "dashboards": 5820, "tests": 48773}
+BUDGET = {"solvers": 28316, "tuner": 19452, "studies": 8544, "dashboards": 5820, "tests": 48773}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
