@@ -114,9 +114,9 @@ def validation_plan(
         )
     usual = folds is None and permutations is None and repeats == 1
     if n_vali and (strict or (usual and n_vali >= POLICY.scoring.given)):
-        _check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
+        check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
         return as_given(development)
-    _check_learnable(queries, "the queries")
+    check_learnable(queries, "the queries")
     if permutations is not None:
         return random_orders(queries, permutations, seed)
     plan = query_folds(queries, folds or POLICY.scoring.folds, seed, repeats=repeats)
@@ -131,10 +131,12 @@ def as_given(development: Development) -> tuple[Fold, ...]:
     return (Fold(np.arange(count - n_vali), np.arange(count - n_vali, count)),)
 
 
-def _check_learnable(queries: Queries, what: str) -> None:
+def check_learnable(queries: Queries, what: str) -> None:
+    """Raise DataError where no query has documents of different grades."""
     if not queries.has_pairs:
         lowest, highest = queries.grades.min(), queries.grades.max()
-        detail = f"all grades are {lowest:g}" if lowest == highest else "each query has documents of one grade only"
+        few = "one document only" if queries.lengths.max() == 1 else "documents of one grade only"
+        detail = f"all grades are {lowest:g}" if lowest == highest else f"each query has {few}"
         raise DataError(
             f"there is nothing to learn from {what}: {detail}. "
             "A ranker needs queries that have documents of different grades; check grades and query ids."

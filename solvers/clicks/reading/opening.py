@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,8 @@ def read_store(
     for path in paths:
         for frame in frames(path, read, store.account):
             roles = roles_of(frame.columns, columns, weights)
-            check_complete(roles, frame.columns, path)
+            titles = (name for first in islice(frames(path, Every(), Account()), 1) for name in first.columns)
+            check_complete(roles, titles, path)
             names |= dict.fromkeys(frame.columns)
             add_events(frame, roles, weights, now, store)
     known = {name.lower() for name in names}

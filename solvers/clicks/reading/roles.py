@@ -98,7 +98,7 @@ def roles_of(
 
 
 def check_complete(roles: Mapping[str, Sequence[str]], names: Iterable[str], path: object) -> None:
-    """Raise DataError for a table that holds neither queries nor events with documents."""
+    """Raise DataError for a table that holds neither queries nor events with documents; names gives all its columns."""
     missing = next((role for role in ("document", "position") if role not in roles), None)
     only_queries = "query" in roles and not {"document", "position", "click"} & roles.keys()
     if "kind" in roles or missing is None or only_queries:

@@ -161,9 +161,10 @@ def column_report(
         if label not in labels:
             taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
         elif features[name].is_usable:
-            taken, note = features[name].what, features[name].remark or _note(name, reasons.get(name))
+            taken = features[name].what
+            note = features[name].remark or _note(name, reasons.get(name)) or features[name].note
         else:
-            taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
+            taken, note = features[name].what, features[name].note or f"Cannot be a feature: {_drop(name)}"
         report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})
     return report
 
