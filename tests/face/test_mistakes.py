@@ -158,7 +158,7 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     r"Give the name of a column: qid='NAME'.* tune\(\(X, y, qid\)\)": lambda: untyped.tune(TABLE, qid=TABLE["search"]),
     r"Make a frame of it: pandas.DataFrame\(data\)": lambda: untyped.read(TABLE.to_dict("list")),
     "'brand' holds .*, not numbers: '(Elm|Fir)'": lambda: untyped.read(TABLE, qid="search", grade="brand", drop="sku"),
-    "'price' .values of type float and str, such as 'n/a'.* None or NaN": lambda: changed(
+    "'price' .values of type float and str, such as 'n/a'; a missing value is None or NaN": lambda: changed(
         price=["n/a", *X[1:, 0].tolist()]
     ),
     "remove those rows. A grade of 0 says: not": lambda: changed(bought=[None, *TABLE["bought"][1:]]),
@@ -184,7 +184,7 @@ PRICES = (MANY.index % 70).astype(str)
 DESCRIBED = {
     "category, 64 of 70 levels 6 values are in no feature: --drop title, or --levels 70": {"title": "t" + PRICES},
     "is taken as a category, of whose 70 values 64 become features. If they are numbers": {"price": PRICES + " EUR"},
-    "numbers, except '-' Correct or empty these cells, or --drop price": {"price": ["-", *MANY["price"][1:]]},
+    "numbers, except '-': correct or empty such cells": {"price": ["-", *MANY["price"][1:]]},
     "price Float64 feature": {"price": ["n/a", *MANY["price"][1:]]},
     "days before 2026-02-28": {"day": [f"{1 + k % 28}.02.2026" for k in MANY.index]},
     "each query has one document only": {"search": MANY.index},

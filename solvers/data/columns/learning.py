@@ -98,8 +98,8 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int) -> Taken
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
     is_mixed = not is_declared and 0 < 2 * len(others) <= count
     if is_mixed and not all(text.strip().lstrip("+-").isdecimal() for text in is_number if is_number[text]):
-        note = f'Correct or empty these cells, or drop="{column.name}"'
-        return Taken(f"numbers, except {others[0][:40]!r}", is_usable=False, note=note)  # no category is of decimals
+        what = f"numbers, except {others[0][:40]!r}: correct or empty such cells"
+        return Taken(what, is_usable=False)  # no category is of decimals
     if not values.recur and not (is_declared and count <= max(FEW, most)):
         return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False)
     levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]

@@ -106,10 +106,7 @@ class Roles:
 
 
 HEADLESS = " The first line of a file must hold the titles of its columns: is it missing?"
-RULE = (
-    "Features are numbers, dates, and categories, whose values recur in several queries. A missing value is an empty "
-    "cell, None or NaN."
-)
+RULE = "Features are numbers, dates, and categories, whose values recur in several queries."
 
 
 class UnusableColumns(DataError):
@@ -251,7 +248,7 @@ def _column(left: Columns, free: Sequence[str], given: str, known: tuple[str, ..
     candidates = [name for name in free if str(name).lower() in known]
     if len(candidates) == 1:
         return candidates[0]
-    problem = f"several columns that may be {what}: {', '.join(candidates)}" if candidates else f"no column for {what}"
+    problem = f"several columns that may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
     raise DataError(
         f'the table has {problem}. Name it: {default}="COLUMN". Recognised names are {", ".join(known)}; its columns: '
         f"{_shown(left)}.{HEADLESS if any(number_of(str(name)) is not None for name in left) else ''}"

@@ -142,7 +142,8 @@ def kinds_in(column: Series) -> str:
     """Return the types of the values of a column of Python objects, in words, with one that is no number if any is."""
     values = [value for value in _values(column) if value is not None]
     example = next((value for value in values if not isinstance(value, int | float)), values[0])
-    return f"values of type {' and '.join(sorted({type(value).__name__ for value in values}))}, such as {example!r:.40}"
+    kinds = " and ".join(sorted({type(value).__name__ for value in values}))
+    return f"values of type {kinds}, such as {example!r:.40}; a missing value is None or NaN"
 
 
 def _values(column: Series) -> list[object]:

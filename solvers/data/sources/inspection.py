@@ -164,7 +164,7 @@ def column_report(
             taken = features[name].what
             note = features[name].remark or _note(name, reasons.get(name)) or features[name].note
         else:
-            taken, note = features[name].what, features[name].note or f"Cannot be a feature: {_drop(name)}"
+            taken, note = features[name].what, f"Cannot be a feature: {_drop(name)}"
         report.append({"column": name, "type": str(frame[label].dtype), "taken_as": taken, "note": note})
     return report
 
