@@ -252,9 +252,9 @@ def _check_missing(source: Source, chosen: Format) -> None:
         others = ", ".join(known for known, other in FORMATS.items() if other.missing_weights)
         raise ParameterError(
             f"in {source.format} a feature that a document lacks counts as 0, and in this model a missing "
-            f"{source.names[position]!r} adds {source.missing[position]:.4g} to the score. Export it to one of "
-            f"{others}, export a model of trees, or train on data without missing values (missing='zero' reads them "
-            f"as 0). {OTHER_MODELS}"
+            f"{source.names[position]!r} adds {source.missing[position]:.4g} to the score. Make trees of it "
+            f"by distil= of `ranktune export`, name the system in serve= of tune, export it to one of {others}, or "
+            f"train on data without missing values (missing='zero' reads them as 0). {OTHER_MODELS}"
         )
     if source.sides() is not None and not chosen.missing_sides:
         others = ", ".join(known for known, other in FORMATS.items() if other.missing_sides)

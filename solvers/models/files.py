@@ -61,6 +61,7 @@ MAX_SPREAD = 1_000
 """A sparse array of k stored numbers has at most max(MAX_EMPTY, MAX_SPREAD k) entries."""
 
 AGAIN = "Copy the file again from its origin, or save the model again."
+PLACE = "Check the path: a study keeps its model in ranktune-runs/NAME/model.json."
 SAVE_AGAIN = "Save the model again."
 _PLAIN_NAME = re.compile(r"[^/\\\x00]+\.(npz|txt|bin)")
 
@@ -342,13 +343,14 @@ def _read_capped(path: Path, max_bytes: int) -> bytes:
     """Return the content of a regular file of at most max_bytes."""
     try:
         status = os.stat(path)  # before opening: opening a pipe would block
-        if not stat.S_ISREG(status.st_mode):
-            raise ModelFormatError(f"{path} is not a file. Give the path of a model.json.")
-        with open(path, "rb") as stream:
-            raw = stream.read(max_bytes + 1) if status.st_size <= max_bytes else b""
+        if stat.S_ISREG(status.st_mode):
+            with open(path, "rb") as stream:
+                raw = stream.read(max_bytes + 1) if status.st_size <= max_bytes else b""
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise ModelFormatError(f"{path} cannot be read: {reason}. Check the path.") from None
+        raise ModelFormatError(f"{path} cannot be read: {reason}. {PLACE}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise ModelFormatError(f"{path} is not a file. {PLACE}")
     if status.st_size > max_bytes or len(raw) > max_bytes:
         raise ModelFormatError(f"{path} has {status.st_size} bytes, more than the {max_bytes} allowed. {AGAIN}")
     return raw

@@ -15,6 +15,7 @@ from sklearn.linear_model import Ridge
 
 import ranktune
 from ranktune.solvers.core.errors import RankTuneError
+from ranktune.tuner.workers.interrupts import Interrupted
 from tests.support.commands import ended
 
 untyped: Any = ranktune
@@ -36,12 +37,15 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     TABLE.to_csv("shop.csv", index=False)
     log = TABLE[["search", "sku"]].rename(columns={"search": "query"})
     log.assign(device="a phone", position=log.index % 5 + 1, click=TABLE["bought"]).to_csv("log.csv", index=False)
+    TABLE.to_csv("headless.csv", index=False, header=False)
+    TABLE.rename(columns={"price": "rating"}).to_csv("rated.csv", index=False)
+    Path("runs").mkdir()
     numbers = TABLE[["price", "bm25"]]
     ranktune.RankSVM().fit(numbers, TABLE["bought"], qid=QID).as_model().save("model.json")
 
 
 AT_THE_COMMAND_LINE = {
-    ("tunne", "shop.csv"): "No such command 'tunne'. Did you mean 'tune'?",
+    ("tunne", "shop.csv"): "No such command 'tunne'. Did you mean 'tune', 'retune'?",
     ("compare", "model.json", "shop.csv"): "Here it is: ranktune evaluate A DATA --against B.",
     ("fit", "shop.csv"): "No such command 'fit'. Here it is: ranktune tune.",
     ("tune", "shop.csv", "--label", "bought"): "No such option: --label. Here it is called --grade.",
@@ -62,6 +66,9 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", *SHOP, "--clicks", "log.csv", "--click-column", "document=sku"): "and the data have no column "
     "of document ids. Name it: --document COLUMN.",
     ("clicks", "log.csv", "-o", "grades.csv"): "of the document. Perhaps it is: --column document=sku.",
+    ("tune", "headless.csv"): "The first line of a file must hold the titles of its columns: is it missing?",
+    ("tune", "rated.csv", *SHOP[:2], "--drop", "sku"): "'rating', and it has missing values or fractions, as ratings "
+    "of products have. Name the grades: --grade COLUMN.",
     ("tune", "shop.csv", *SHOP[:2], "--grade", "brand", "--drop", "sku"): "the grade column 'brand' holds",
     ("tune", "shop.csv", *SHOP, "--metric", "ndgc@10"): "metric 'ndgc@10' is unknown. Did you mean 'ndcg'?",
     ("tune", "shop.csv", *SHOP, "--solver", "LightGBM"): "no solver 'LightGBM'. Here it is called 'LambdaMART'.",
@@ -72,7 +79,10 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", *SHOP, "--monotone", "prize=1"): "names the feature 'prize', which the data do not have. Did "
     "you mean 'price'?",
     ("predict", "shop.csv", "model.json"): "shop.csv is not a RankTune model, which is JSON. Give a model.json",
-    ("predict", "nothing.json", "shop.csv"): "nothing.json cannot be read: No such file or directory. Check the path.",
+    ("predict", "nothing.json", "shop.csv"): "nothing.json cannot be read: No such file or directory. Check the path:",
+    ("predict", "runs", "shop.csv"): "runs is not a file. Check the path: a study keeps its model in",
+    ("clicks", "log.csv", "-o", "grades.csv", "--column", "document=search"): "; its columns:",
+    ("show", "ranktune-runs/mine"): "no study 'mine' in ranktune-runs.",
     ("export", "model.json", "--format", "slor"): "there is no format 'slor'. Did you mean 'solr'?",
     ("show", "mine"): "no study 'mine' in ranktune-runs.",
     ("reproduce", "solr"): "no paper 'solr' to reproduce. Did you mean 'solar'?",
@@ -102,6 +112,10 @@ def tune(**given: Any) -> object:
     return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1, "jobs": 1} | given)
 
 
+def changed(**columns: object) -> object:
+    return ranktune.read(TABLE.assign(**columns), qid="search", grade="bought", drop="sku")
+
+
 def success(grades: np.ndarray) -> float:
     return float(grades[0] > 0)
 
@@ -128,6 +142,17 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     "Here it is called 'leaves'": lambda: untyped.LambdaMART(num_leaves=3),
     "has no parameter 'c'.*Did you mean 'C'": lambda: untyped.RankSVM(c=1.0),
     "no study 'mine'": lambda: untyped.resume("mine"),
+    r"'search' is the index of the frame: give reset_index\(\) of it": lambda: untyped.read(TABLE.set_index("search")),
+    r"Give the name of a column: qid='NAME'.* tune\(\(X, y, qid\)\)": lambda: untyped.tune(TABLE, qid=TABLE["search"]),
+    r"Make a frame of it: pandas.DataFrame\(data\)": lambda: untyped.read(TABLE.to_dict("list")),
+    "'brand' holds .*, not numbers: '(Elm|Fir)'": lambda: untyped.read(TABLE, qid="search", grade="brand", drop="sku"),
+    "'price' .values of type float and str, such as 'n/a'; a missing value is None or NaN": lambda: changed(
+        price=["n/a", *X[1:, 0].tolist()]
+    ),
+    "remove those rows. A grade of 0 says: not": lambda: changed(bought=[None, *TABLE["bought"][1:]]),
+    "each query has one document only": lambda: untyped.tune(
+        TABLE, qid="sku", grade="bought", drop="search", trials=1, jobs=1
+    ),
 }
 
 
@@ -136,6 +161,35 @@ def test_in_python(words: str) -> None:
     with pytest.raises((RankTuneError, TypeError, AttributeError)) as raised:
         IN_PYTHON[words]()
     assert re.search(words, str(raised.value)), raised.value
+
+
+def test_an_interrupt_counts_trials() -> None:
+    assert "1 running trial was put" in str(Interrupted(1)) and "2 running trials were put" in str(Interrupted(2))
+
+
+MANY = pd.concat([TABLE] * 12, ignore_index=True).assign(search=np.repeat(np.arange(144), 5))
+PRICES = (MANY.index % 70).astype(str)
+DESCRIBED = {
+    "category, 64 of 70 levels 6 values are in no feature: --drop title, or --levels 70": {
+        "title": "t" + (MANY.index // 2 % 70).astype(str)
+    },
+    "is taken as a category, of whose 70 values 64 become features. If they are numbers": {"price": PRICES + " EUR"},
+    "numbers, except '-': correct or empty such cells": {"price": ["-", *MANY["price"][1:]]},
+    "price Float64 feature": {"price": ["n/a", *MANY["price"][1:]]},
+    "days before 2026-02-28": {"day": [f"{1 + k % 28}.02.2026" for k in MANY.index]},
+    "each query has one document only": {"search": MANY.index},
+}
+
+
+@pytest.mark.filterwarnings("ignore:the column 'price'")
+@pytest.mark.parametrize("words", DESCRIBED)
+def test_a_description_says_what_to_change(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    MANY.assign(**DESCRIBED[words]).to_csv("many.csv", index=False)
+    ended(monkeypatch, "data", "many.csv", *SHOP)
+    said = " ".join(capsys.readouterr().out.split())
+    assert words in said, said
 
 
 def test_a_model_of_another_library_is_where_a_study_begins() -> None:

@@ -178,10 +178,10 @@ def validation_plan(
         )
     usual = folds is None and permutations is None and repeats == 1
     if n_vali and (strict or (usual and n_vali >= POLICY.scoring.given)):
-        _check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
+        check_learnable(block_of(queries, 0, queries.n_queries - n_vali), "the training queries")
         given = as_given(development, gap)
         return (_learnable(queries, *given),) if timed else given
-    _check_learnable(queries, "the queries")
+    check_learnable(queries, "the queries")
     if permutations is not None:
         return Progressive((true_order(queries),)) if timed else random_orders(queries, permutations, seed)
     if timed:
@@ -213,10 +213,12 @@ def as_given(development: Development, gap: str = "0") -> tuple[Fold, ...]:
     return (fold if queries.times is None else before(queries, fold, gap_of(gap, queries)),)
 
 
-def _check_learnable(queries: Queries, what: str) -> None:
+def check_learnable(queries: Queries, what: str) -> None:
+    """Raise DataError where no query has documents of different grades."""
     if not queries.has_pairs:
         lowest, highest = queries.grades.min(), queries.grades.max()
-        detail = f"all grades are {lowest:g}" if lowest == highest else "each query has documents of one grade only"
+        few = "one document only" if queries.lengths.max() == 1 else "documents of one grade only"
+        detail = f"all grades are {lowest:g}" if lowest == highest else f"each query has {few}"
         raise DataError(
             f"there is nothing to learn from {what}: {detail}. "
             "A ranker needs queries that have documents of different grades; check grades and query ids."

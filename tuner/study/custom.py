@@ -95,10 +95,12 @@ def _name_of(metric: str) -> str:
 
 
 def named_first(name: str, value: object) -> str:
-    """Return what to give in place of a function or an estimator, which a study knows by name."""
+    """Return what to give in place of a function, an estimator or a column, which a study knows by name."""
     if name in ("metric", "also") and callable(value):
         called = str(getattr(value, "__name__", "mine")).strip("<>")
         return f" Give it a name: ranktune.register_metric('{called}', {called}), and then {name}='{called}'."
+    if name in ("qid", "grade", "document"):
+        return f" Give the name of a column: {name}='NAME'; or give arrays as one argument, as in tune((X, y, qid))."
     if name != "solvers":
         return ""
     kinds = [each if isinstance(each, type) else type(each) for each in (value if isinstance(value, list) else [value])]

@@ -381,7 +381,8 @@ def _check_type(setting: Declared, value: object) -> None:
     }
     expected, is_valid = kinds[setting.kind]
     if not is_valid:
-        raise ParameterError(f"{setting.name}={value!r}: it must be {expected}.{named_first(setting.name, value)}")
+        shown = f"{' '.join(repr(value).split()):.80}"
+        raise ParameterError(f"{setting.name}={shown}: it must be {expected}.{named_first(setting.name, value)}")
     if setting.setting.choices:
         _check_known(setting.name, str(value), setting.setting.choices)
 

@@ -321,6 +321,8 @@ def find_folder(home: Path, name: str) -> StudyFolder:
     """Return the folder of an existing study. Raises StudyError with the nearest name if there is none."""
     from ranktune.tuner.study.declaration import check_name
 
+    if Path(name).parent.resolve() == home.resolve():  # the folder itself
+        name = Path(name).name
     check_name(name)
     folder = StudyFolder(home / name)
     if not folder.has_begun:

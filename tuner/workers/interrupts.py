@@ -37,7 +37,8 @@ class Interrupted(KeyboardInterrupt):
 
     def __str__(self) -> str:
         """Return what happened, in sentences."""
-        back = f"{self.put_back} running trials were put back, to be run again." if self.put_back else ""
+        trials = "trial was" if self.put_back == 1 else "trials were"
+        back = f"{self.put_back} running {trials} put back, to be run again." if self.put_back else ""
         return " ".join(filter(None, ("Interrupted.", back, self.advice)))
 
 

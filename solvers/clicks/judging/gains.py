@@ -159,10 +159,13 @@ class ClickGains:
             return
         counts, ids = self.counts, queries.document_ids
         assert ids is not None
+        remedy = "Query and document ids must be the same text in both."
+        if counts.queries == [""]:
+            remedy = "The log has no column of queries. Name it: click_columns={'query': 'NAME'}."
         raise DataError(
             f"{name} has shown none of the documents: it has document {counts.documents[counts.document[0]]} of query "
             f"{counts.queries[counts.query[0]]} first, and the data document {ids[0]} of query {queries.query_ids[0]}. "
-            "Query and document ids must be the same text in both."
+            f"{remedy}"
         )
 
 

@@ -54,7 +54,7 @@ def _on_columns(store: Store, rules: Rules) -> Iterator[str]:
     found = [f"{role} from {listed(names)}" for role, names in store.columns.items()]
     yield f"Columns: {'; '.join(found)}."
     if "query" not in store.columns:
-        yield "There is no column of queries: all impressions are of one query."
+        yield "There is no column of queries: all impressions are of one query. If a column holds them, name it query."
     if "session" not in store.columns:
         what = "search" if "kind" in store.columns else "impression"
         yield f"There is no column of sessions or users: each {what} is a session of its own."

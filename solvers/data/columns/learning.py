@@ -18,7 +18,7 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
 from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.roles import Roles, UnusableColumns
-from ranktune.solvers.data.columns.values import Frame, Series, dates, is_date, is_numeric, is_text, texts
+from ranktune.solvers.data.columns.values import Frame, Series, dates, is_date, is_numeric, is_text, kinds_in, texts
 
 FEW = 64
 """Different values of a category that has few of them."""
@@ -65,13 +65,15 @@ class Distinct(NamedTuple):
 class Taken(NamedTuple):
     """What a feature column is taken as, in words too; it cannot be used if it is neither a number nor of a kind.
 
-    remark is what looks wrong in it. is_id: it looks like the id of the document.
+    remark is what looks wrong in it; note is how it would be taken otherwise, for a description of the table. is_id: it
+    looks like the id of the document.
     """
 
     what: str
     kind: Kind | None = None
     is_usable: bool = True
     remark: str = ""
+    note: str = ""
     is_id: bool = False
 
 
@@ -113,7 +115,7 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
         age = Age.until(int(np.nanmax(dates(column))))
         return Taken(f"days before {age.before[:10]}", age)
     if not is_text(column):
-        return Taken(str(column.dtype), is_usable=False)
+        return Taken(kinds_in(column) if column.dtype == nw.Object else str(column.dtype), is_usable=False)
     values = distinct(column, query_of_row)
     count, is_id = len(values.queries), ids and values.are_ids
     is_number = {text: number_of(text.strip()) is not None for text in values.queries}
@@ -123,7 +125,8 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
     is_mixed = not is_declared and 0 < 2 * len(others) <= count
     if is_mixed and not all(text.strip().lstrip("+-").isdecimal() for text in is_number if is_number[text]):
-        return Taken(f"numbers, except {others[0][:40]!r}", is_usable=False)  # no category is of decimals
+        what = f"numbers, except {others[0][:40]!r}: correct or empty such cells"
+        return Taken(what, is_usable=False)  # no category is of decimals
     if not values.recur and not (is_declared and count <= max(FEW, most)):
         return Taken(f"text, {count:,} different value{'s' if count > 1 else ''}", is_usable=False, is_id=is_id)
     levels = sorted(values.queries, key=lambda value: (-values.queries[value], value))[:most]
@@ -131,7 +134,14 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
     kind = Category(tuple(levels), values.has_missing and missing == "keep")
     if is_id and count > most:
         return Taken(f"category, {what}", kind, remark=_id_as_category(str(column.name), what), is_id=True)
-    return Taken(f"category, {what}", kind, remark=_wrong_cell(column, others, values) if is_mixed else "")
+    remark = _wrong_cell(column, others, values) if is_mixed else ""
+    if count > most and all(text.strip()[:1].isdecimal() for text in others):
+        remark = (
+            f"the column {column.name!r} holds text such as {others[0][:40]!r}, and is taken as a category, of whose "
+            f"{count:,} values {most} become features. If they are numbers or dates, write them as 42.5 or 2026-01-31."
+        )
+    note = f'{count - most:,} values are in no feature: drop="{column.name}", or levels={count}' if count > most else ""
+    return Taken(f"category, {what}", kind, remark=remark, note=note)
 
 
 def distinct(column: Series, query_of_row: Ints) -> Distinct:

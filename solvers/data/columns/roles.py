@@ -13,6 +13,7 @@ from typing import NamedTuple, Self, TypeAlias
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
+from ranktune.solvers.data.columns.grammar import number_of
 
 GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
 RATING = "rating"
@@ -105,6 +106,7 @@ class Roles:
         return {column: ROLES[role].what for role, column in self.columns.items()}
 
 
+HEADLESS = " The first line of a file must hold the titles of its columns: is it missing?"
 RULE = "Features are numbers, dates, and categories, whose values recur in several queries."
 
 
@@ -183,7 +185,7 @@ def roles(
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
-        raise DataError(f"the frame has no feature columns, only {_shown(columns)}. Add numeric columns.")
+        raise DataError(f"there are no feature columns, only {_shown(columns)}. Add numeric columns.")
     return Roles(taken, tuple(features), dropped)
 
 
@@ -209,7 +211,7 @@ def _check_one_grade(grade: str, unnamed: Sequence[str]) -> None:
     others = [name for name in unnamed if str(name).lower() in GRADES]
     if others:
         raise DataError(
-            f"beside the grade {grade!r} the frame has {listed(map(repr, others))}, called as grades are, which would "
+            f"beside the grade {grade!r} the table has {listed(map(repr, others))}, called as grades are, which would "
             f'become a feature. Leave it out: drop="{",".join(map(str, others))}". If it is known when documents are '
             f'ranked, name it: features="*,{",".join(map(str, others))}".'
         )
@@ -251,15 +253,15 @@ def _column(left: Columns, free: Sequence[str], given: str, known: tuple[str, ..
     if given in left:
         return given
     if given != default:
-        raise DataError(f"the frame has no column {given!r} for {what}. {nearest(given, map(str, left))}")
+        raise DataError(f"there is no column {given!r} for {what}. {nearest(given, map(str, left))}")
     known += (RATING,) * (known is GRADES)
     candidates = [name for name in free if str(name).lower() in known]
     if len(candidates) == 1:
         return candidates[0]
-    problem = f"several columns may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
+    problem = f"several columns that may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
     raise DataError(
-        f'the frame has {problem}. Name it: {default}="COLUMN". Recognised names are {", ".join(known)}; its columns: '
-        f"{_shown(left)}."
+        f'the table has {problem}. Name it: {default}="COLUMN". Recognised names are {", ".join(known)}; its columns: '
+        f"{_shown(left)}.{HEADLESS if any(number_of(str(name)) is not None for name in left) else ''}"
     )
 
 
@@ -277,7 +279,7 @@ def _first(free: Sequence[str], known: tuple[str, ...]) -> str | None:
 
 def _present(columns: Columns, name: str) -> str:
     if name not in columns:
-        raise DataError(f"the frame has no column {name!r}. {nearest(str(name), map(str, columns))}")
+        raise DataError(f"there is no column {name!r}. {nearest(str(name), map(str, columns))}")
     return name
 
 
@@ -302,7 +304,7 @@ def _matching(columns: Columns, name: str, argument: str) -> list[str]:
         return [_present(columns, name)]
     matching = [column for column in columns if fnmatchcase(str(column), name)]
     if not matching:
-        raise DataError(f"{argument}={name!r} matches no column of the frame. Its columns: {_shown(columns)}.")
+        raise DataError(f"{argument}={name!r} matches no column. Its columns: {_shown(columns)}.")
     return matching
 
 

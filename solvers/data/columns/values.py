@@ -24,6 +24,8 @@ Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 Series: TypeAlias = nw.Series[IntoSeries]
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
+_DAY_FIRST = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?=[T ]|$)")
+"""With dots the day is always first; with slashes it depends on the country, so that such text is no date."""
 
 
 def encoded_of(frame: object, feature_names: Sequence[str], encoding: Encoding) -> Matrix:
@@ -105,7 +107,7 @@ def is_text(column: Series) -> bool:
 
 
 def is_date(column: Series) -> bool:
-    """Return whether a column holds dates, as such or as ISO 8601 text."""
+    """Return whether a column holds dates, as such or as text, ISO 8601 or 31.01.2026."""
     if isinstance(column.dtype, nw.Date | nw.Datetime):
         return True
     if column.dtype == nw.Object and _holds(column, (date,)):
@@ -134,6 +136,14 @@ def is_empty(column: Series) -> bool:
 def _holds(column: Series, kinds: tuple[type, ...]) -> bool:
     """Return whether all values of a column that are not missing are of these types."""
     return all(isinstance(value, kinds) for value in _values(column) if value is not None)
+
+
+def kinds_in(column: Series) -> str:
+    """Return the types of the values of a column of Python objects, in words, with one that is no number if any is."""
+    values = [value for value in _values(column) if value is not None]
+    example = next((value for value in values if not isinstance(value, int | float)), values[0])
+    kinds = " and ".join(sorted({type(value).__name__ for value in values}))
+    return f"values of type {kinds}, such as {example!r:.40}; a missing value is None or NaN"
 
 
 def _values(column: Series) -> list[object]:
@@ -177,6 +187,8 @@ def dates(column: Series) -> Floats:
 
 
 def _microseconds(value: str | date | None, name: str, row: int) -> float:
+    if isinstance(value, str):
+        value = _DAY_FIRST.sub(lambda found: f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}", value, count=1)
     try:
         time = datetime.fromisoformat(value) if isinstance(value, str) and _DATE.match(value) else value
     except ValueError:
@@ -191,7 +203,7 @@ def _microseconds(value: str | date | None, name: str, row: int) -> float:
 def _no_date(value: object, name: str, row: int) -> DataError:
     return DataError(
         f"the column {name!r} held dates in the training data, and here it holds {str(value)[:40]!r} in row {row}. "
-        "Dates are of a type of dates, or ISO 8601 text such as 2026-01-31T12:00."
+        "Dates are of a type of dates, or text such as 2026-01-31T12:00 (ISO 8601) or 31.01.2026."
     )
 
 
@@ -199,7 +211,10 @@ def numbers(column: Series, what: str, missing: str = "error") -> Matrix:
     """Return the numbers of a column, finite but for missing ones that are kept, which are NaN."""
     name, dtype = column.name, column.dtype
     if not is_numeric(column):
-        raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers. Turn it into numbers.")
+        first = next(value for value in _values(column) if value is not None)
+        raise DataError(
+            f"the {what} column {name!r} holds {dtype}, not numbers: {str(first)[:40]!r}. Turn it into numbers."
+        )
     if is_empty(column):
         values = np.full(len(column), np.nan)
     elif dtype == nw.Object:
@@ -232,9 +247,9 @@ def finite(values: Matrix, name: str, what: str, missing: str) -> Matrix:
             f"correct it, or remove the row{remedy}."
         )
     if missing == "error":
-        remedy = ', or keep them: missing="keep"' if of_feature else ""
+        remedies = {"feature": ', or keep them: missing="keep"', "grade": ". A grade of 0 says: not relevant"}
         raise DataError(
             f"the {what} column {name!r} has missing values: {len(absent)}, the first in row {absent[0]}. "
-            f"Fill them in, remove those rows{remedy}."
+            f"Fill them in, or remove those rows{remedies.get(what, '')}."
         )
     return values if missing == "keep" else np.where(bad, values.dtype.type(0), values)

@@ -240,7 +240,8 @@ def reader_of(source: object) -> Reader:
         )
     reader = find_reader(source)
     if reader is None:
-        raise DataError(f"cannot read data from {type(source).__name__}. {give()}.")
+        hint = "Make a frame of it: pandas.DataFrame(data). " if isinstance(source, dict | list) else ""
+        raise DataError(f"cannot read data from {type(source).__name__}. {hint}{give()}.")
     if isinstance(source, str | Path) and not reader.is_named and not Path(source).exists():
         bare = isinstance(source, str) and Path(source).name == source and not Path(source).suffix
         hint = f" {nearest(str(source), named_sources())}" if bare else _beside(Path(source))

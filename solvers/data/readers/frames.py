@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike
 
 from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.checks import check_choice
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
-from ranktune.solvers.data.columns.roles import Roles, Wanted, roles
-from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, numbers
+from ranktune.solvers.data.columns.roles import RATING, Roles, Wanted, roles
+from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, is_numeric, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -158,7 +158,15 @@ class Table:
         if self.ids is not None:
             needed = names if known is None else set(known.columns)
             return Roles({}, tuple(label for label in names if str(label) in needed))
-        return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, qrels=qrels)
+        try:
+            return roles(names, wanted, known_features=self.features, grouped=self.sizes is not None, qrels=qrels)
+        except DataError as error:
+            index = [name for name in getattr(nw.maybe_get_index(frame), "names", ()) if name is not None]
+            if not index:
+                raise
+            raise DataError(
+                f"{error} {listed(map(repr, index))} is the index of the frame: give reset_index() of it."
+            ) from None
 
     def query_ids(self, frame: Frame, roles: Roles) -> Ids | None:
         """Return the query id of each row, None where a file gives the sizes of the queries."""
@@ -204,7 +212,7 @@ def queries_of(
     elif wanted.grade is None or columns["grade"] is None:
         y = np.zeros(len(frame))
     else:
-        y = numbers(frame.get_column(columns["grade"]), "grade")
+        y = _grades(frame.get_column(columns["grade"]), wanted)
     queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
     queries = replace(queries, encoding=known.encoding)
     _check_documents_once(queries)
@@ -276,6 +284,18 @@ def with_weights(queries: Queries, weights: Array, what: str) -> Queries:
             "often a query counts. Give all documents of a query the same."
         )
     return queries.weighted_by(lowest)
+
+
+def _grades(column: Series, wanted: Wanted) -> Array:
+    """Return the grades, (n_rows,); ratings that were not named as the grade may be those of a product."""
+    if str(column.name).lower() == RATING and wanted.grade == Wanted.grade and is_numeric(column):
+        values = numbers(column, "grade", "keep")
+        if not np.array_equal(values, np.round(values)):
+            raise DataError(
+                f"no column is called as grades are but {column.name!r}, and it has missing values or fractions, as "
+                'ratings of products have. Name the grades: grade="COLUMN".'
+            )
+    return numbers(column, "grade")
 
 
 def _check_documents_once(queries: Queries) -> None:

@@ -67,10 +67,11 @@ class Judgments:
         grades = np.array([self.grade(*pair) for pair in pairs])
         known = ~np.isnan(grades)
         if not known.any():
-            query, document = pairs[0]
+            (query, document), other = pairs[0], next(iter(self.by_query))
             raise DataError(
-                f"{self.path} judges none of the documents: the data have document {document} of query {query} first. "
-                "Query and document ids must be the same text in both."
+                f"{self.path} judges none of the documents: it has document {next(iter(self.by_query[other]))!r} of "
+                f"query {other!r} first, and the data document {document!r} of query {query!r}. Query and document ids "
+                "must be the same text in both."
             )
         if not known.all():
             without = len({query for query, _ in pairs} - self.by_query.keys())

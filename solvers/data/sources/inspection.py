@@ -165,7 +165,8 @@ def column_report(
         if label not in labels:
             taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
         elif features[name].is_usable:
-            taken, note = features[name].what, features[name].remark or _note(name, reasons.get(name))
+            taken = features[name].what
+            note = features[name].remark or _note(name, reasons.get(name)) or features[name].note
         elif features[name].is_id:
             taken, note = features[name].what, f'Looks like the id of the document: document="{name}", or {_drop(name)}'
         else:

@@ -1,7 +1,7 @@
 """What a feature is in the documents of an engine, as far as the training table and its name tell.
 
 A category, a date and a missing value are known from the table. A name such as bm25(title) or bm25_title is a score of
-the query in a field. Every other name that can be that of a field is taken for it.
+the query in a field. Every other name that can be that of a field is taken for it, except that of a score alone.
 What remains a person fills in.
 """
 
@@ -23,6 +23,9 @@ NEVER_NEGATIVE = {"elasticsearch", "opensearch"}
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 _SCORE = re.compile(r"bm25(?:\(([A-Za-z_][A-Za-z0-9_.]*)\)|_([A-Za-z_][A-Za-z0-9_.]*))")
+
+_FIELDLESS = {"bm25", "tfidf", "tf_idf", "score", "_score"}
+"""Names of a score of the query in a field that they do not say: no document has a field of that name."""
 
 _RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-9_.]+)*\)(\.[A-Za-z_][A-Za-z0-9_.]*)?")
 
@@ -60,7 +63,7 @@ def meanings_of(source: Source) -> list[Meaning]:
             meaning = Meaning(name, TEXT, score[1] or score[2], is_zero)
         elif source.format == "vespa" and is_rank_feature(name):
             meaning = Meaning(name, TEXT, name, is_zero)
-        elif not _IDENTIFIER.fullmatch(column) or source.model.feature_names is None:
+        elif not _IDENTIFIER.fullmatch(column) or column.lower() in _FIELDLESS or source.model.feature_names is None:
             meaning = Meaning(name, UNKNOWN, name, is_zero)
         elif isinstance(kind, Category):
             meaning = _of_category(name, column, is_zero, source.format)
@@ -111,6 +114,9 @@ def summary(meanings: Sequence[Meaning]) -> list[str]:
         f"Definitions of {len(kinds)} features: {tabled} by the columns of the table, {kinds.count(TEXT)} by",
         f"scores of text, {kinds.count(FIELD)} taken for fields of that name, {kinds.count(UNKNOWN)} to fill in.",
     ]
+    if FIELD in kinds:
+        fields = listed(meaning.feature for meaning in meanings if meaning.kind == FIELD)
+        lines.append(f"Your documents must have these fields: {fields}.")
     if UNKNOWN in kinds:
         lines.append(f"Write what these are at {FILL_IN}: {listed(to_fill_in(meanings))}.")
     return lines

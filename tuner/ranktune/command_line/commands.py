@@ -32,6 +32,7 @@ from ranktune.solvers.data.sources.summary import summarise
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
 from ranktune.tuner.selection.results import load_result
+from ranktune.tuner.splits.split import check_learnable
 from ranktune.tuner.study.home import all_folders, home_folder
 
 if TYPE_CHECKING:
@@ -153,6 +154,10 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     lowest = min(float(part.grades.min()) for part in given)
     if lowest < 0.0:
         described["remarks"] = [f"The lowest grade is {lowest:g}. {BELOW_ZERO}"]
+    try:
+        check_learnable(splits[0].train, "the queries")
+    except DataError as error:
+        described["remarks"] = [*described.get("remarks", ()), f"For a ranker {error}"]
     if table is not None:
         described["columns"] = _columns(table, reading, listed)
     described["suspects"] = [{"feature": row.name, "kind": row.kind, "reason": row.reason} for row in listed]

@@ -120,7 +120,7 @@ def export_file(wanted: ExportArguments) -> str:
             others = ", ".join(other for other in FORMATS if FORMATS[other].holds(needs))
             raise ParameterError(
                 f"{name} cannot hold {model.solver}, a model of {kinds}. Add --distil DATA, such as the training data, "
-                f"to make it one that {name} holds, or export to "
+                f"to make it one that {name} holds, tune with --serve {name}, or export to "
                 f"{f'one of {others}' if others else 'none: `ranktune predict` scores with it'}. {OTHER_MODELS}"
             )
         model, distilled = _distilled(model, wanted, wanted.distil)

@@ -13,8 +13,8 @@ import polars
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import check_room
-from ranktune.solvers.data.columns.grammar import repeated
-from ranktune.solvers.data.columns.roles import Wanted, id_columns
+from ranktune.solvers.data.columns.grammar import number_of, repeated
+from ranktune.solvers.data.columns.roles import HEADLESS, Wanted, id_columns
 from ranktune.solvers.data.readers.formats import COMPRESSED, first_line
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.query_runs import group_file, group_sizes
@@ -120,7 +120,8 @@ def _titles(path: Path, separator: str) -> list[str]:
 def _check_titles(path: Path, titles: Sequence[str]) -> None:
     twice = repeated(titles)
     if twice is not None:
-        raise DataError(f"{path}: has several columns called {twice!r}. Rename or remove one of them.")
+        headless = "" if number_of(twice) is None else HEADLESS
+        raise DataError(f"{path}: has several columns called {twice!r}. Rename or remove one of them.{headless}")
 
 
 def with_whole_ids(frame: polars.DataFrame, names: Sequence[str]) -> polars.DataFrame:

@@ -111,6 +111,6 @@ def test_help_and_messages_name_every_kind_of_file() -> None:
     assert all(suffix in shown or suffix in give() for suffix in (".csv", ".tsv", ".parquet", ".jsonl", ".run", ".npz"))
     assert all(len(line) < 80 for line in shown.splitlines())
     assert help_rows("note").count("\n") == 1  # all tables share a row
-    with pytest.raises(DataError, match=r"cannot read data from dict\. Give a file of LETOR.*the name api-search"):
+    with pytest.raises(DataError, match=r"from dict\. Make a frame .*\. Give a file of LETOR.*the name api-search"):
         catalogue.read({})
     assert find_reader({}) is None

@@ -136,7 +136,7 @@ def test_missing_and_ambiguous_columns_are_named(library: Any) -> None:
         from_frame(frame, grade="grades")
     with pytest.raises(DataError, match="Did you mean 'bm25'"):
         from_frame(frame, features=["bm52"])
-    with pytest.raises(DataError, match=r"several columns may be the grades \(label, y\)"):
+    with pytest.raises(DataError, match=r"several columns that may be the grades \(label, y\)"):
         from_frame(library.DataFrame({"qid": [1], "label": [1], "y": [1], "f": [1.0]}))
     with pytest.raises(DataError, match="no column for the query ids"):
         from_frame(library.DataFrame({"grade": [1], "f": [1.0]}))

@@ -244,7 +244,7 @@ def test_one_wrong_cell_makes_no_category_of_numbers(tmp_path: Path) -> None:
     assert_refused(
         path,
         "qid,grade,a\n" + "".join(f"{k // 4},{k % 2},{k % 3 / 2}\n" for k in range(12)) + "3,1,0.5:\n",
-        r"'a' \(numbers, except '0.5:'\)",
+        r"'a' \(numbers, except '0.5:': correct or empty such cells\)",
     )
     path.write_text("qid,grade,a\n" + "".join(f"{k // 4},{k % 2},{['1', '2', '3+'][k % 3]}\n" for k in range(12)))
     assert read(path).feature_names == ("a=1", "a=2", "a=3+")
