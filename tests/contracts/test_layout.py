@@ -48,7 +48,7 @@ LAYERS = {
     ),
     "tuner": (
         ("runner", "one_pass"),
-        ("search",),
+        ("search", "drift"),
         ("selection",),
         ("deployment",),
         ("storage",),

@@ -1,0 +1,1 @@
+"""Benchmarks over days: what happens to a study whose data go on."""
