@@ -8,6 +8,7 @@ from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table
 from ranktune.dashboards.records.study import StudyData
 from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.drift.days import read_days
 
 MAX_MOVED = 50
@@ -16,7 +17,11 @@ MAX_MOVED = 50
 
 def panels(data: StudyData) -> list[Panel]:
     """Return the days, the metric on them, and the features that moved on the last of them."""
-    days = read_days(data.folder)
+    try:
+        days = read_days(data.folder)
+    except StudyError as damage:
+        note = f"{damage} Remove the file to see the other days."
+        return [Panel("days", "Days that were watched", Table(_COLUMNS, []), None, note)]
     if not days:
         note = f"`ranktune watch {data.name} NEW_DATA` compares new data with those of the study; each day is kept."
         return [Panel("days", "Days that were watched", Table(_COLUMNS, []), None, note)]

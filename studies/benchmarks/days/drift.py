@@ -126,7 +126,7 @@ def study(generator: np.random.Generator, training: int, test: int) -> tuple[Ref
 def main(
     studies: Annotated[int, typer.Option(help="Studies.", min=1)] = 100,
     days: Annotated[int, typer.Option(help="Days of each study without drift.", min=1)] = 10,
-    changed: Annotated[int, typer.Option(help="Pairs of days of each kind of change.", min=1)] = 200,
+    changed: Annotated[int, typer.Option(help="Pairs of days of each kind of change.", min=1)] = 100,
     queries: Annotated[int, typer.Option(help="Queries of a day.", min=20)] = 2000,
     training: Annotated[int, typer.Option(help="Training queries of a study.", min=20)] = 2000,
     test: Annotated[int, typer.Option(help="Test queries of a study.", min=20)] = 10_000,
