@@ -26,7 +26,7 @@ SECTIONS = {
     "Other solvers, metrics and models": ("ranktune.solvers", ranktune.solvers.__all__),
     "Export": ("ranktune.solvers.export", ["export"]),
     "Results": ("ranktune.tuner.selection.results", ["Result", "Row", "Gain", "Interval"]),
-    "Drift": ("ranktune.tuner.drift", ["watch"]),
+    "Drift": ("ranktune.tuner.drift", ["watch", "Drift"]),
     "Comparisons": ("ranktune.tuner.statistics.comparisons", ["Comparison"]),
     "Tuning in one pass": ("ranktune.tuner.one_pass.result", ["OnePassResult"]),
     "Judgments from clicks": ("ranktune.solvers.clicks.judging.judged", ["JudgedLog"]),

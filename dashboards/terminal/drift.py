@@ -46,7 +46,7 @@ def _features(found: JsonView) -> list[RenderableType]:
         shift = "constant" if each["constant"] else "" if each["shift"] is None else f"{each['shift']:+.2f} sd"
         shares = (f"{each[name]:.1%}" for name in ("missing", "missing_before"))
         rows.add_row(escape(each["feature"]), shift, f"{each['distance']:.3f}", *shares, f"{each['q']:.4f}")
-    rows.caption = "distance: Kolmogorov-Smirnov; q: 5 % of the features up to .05 are false"
+    rows.caption = "distance: Kolmogorov-Smirnov; q: false discovery rate"
     more = f", the first {MOST_FEATURES}" if count > MOST_FEATURES else ""
     return [titled(f"Features that moved: {count} of {len(found['features'])}{more}, by {tested}", rows)]
 

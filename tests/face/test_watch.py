@@ -117,7 +117,7 @@ def test_folds_have_the_reference_of_the_model_that_is_delivered(tmp_path: Path)
 def test_mistakes_are_named(shop: Path, tmp_path: Path) -> None:
     for wrong in ({"alarm": 0.0}, {"day": "yesterday"}):
         with pytest.raises(ParameterError, match=rf"^{next(iter(wrong))}"):
-            watch("shop", shop / "new.csv", home=shop / "runs", **wrong)  # type: ignore[arg-type]
+            watch("shop", shop / "new.csv", home=shop / "runs", **wrong)
     with pytest.raises(StudyError, match="no study 'shopp'"):
         watch("shopp", shop / "new.csv", home=shop / "runs")
     shutil.copytree(shop / "runs/shop", tmp_path / "shop", ignore=shutil.ignore_patterns("result.json"))

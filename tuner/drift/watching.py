@@ -30,6 +30,7 @@ from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.sealing import check_sealed, is_written
 from ranktune.tuner.statistics.intervals import Interval
+from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import find_folder, home_folder
 
@@ -163,6 +164,7 @@ def watch(
     study, result = folder.study(), load_result(folder.result)
     split = Path(result["model"]).parent.name if len(folder.split_names()) > 1 else ""
     place, notes = folder.split(split), list[str]()
+    restore_custom(name, study.custom)
     check_sealed(place / "model.json")
     model = load_model(place / "model.json")
     columns = cast(ReadOptions, {**study.read_options, **options})
