@@ -26,6 +26,7 @@ SECTIONS = {
     "Other solvers, metrics and models": ("ranktune.solvers", ranktune.solvers.__all__),
     "Export": ("ranktune.solvers.export", ["export"]),
     "Results": ("ranktune.tuner.selection.results", ["Result", "Row", "Gain", "Interval"]),
+    "Drift": ("ranktune.tuner.drift", ["watch", "Drift"]),
     "Comparisons": ("ranktune.tuner.statistics.comparisons", ["Comparison"]),
     "Tuning in one pass": ("ranktune.tuner.one_pass.result", ["OnePassResult"]),
     "Judgments from clicks": ("ranktune.solvers.clicks.judging.judged", ["JudgedLog"]),
@@ -69,6 +70,7 @@ def command_line_page() -> str:
         "| exit code | meaning |",
         "|---|---|",
         "| 0 | done |",
+        "| 1 | `ranktune watch`: the features or the metric have changed |",
         "| 2 | invalid input, which the message names |",
     ]
     parts += ["| 3 | every trial of a study failed |", "| 4 | `--fail-unless-better`, and the model is not better |"]

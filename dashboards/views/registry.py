@@ -174,6 +174,15 @@ VIEWS: Table[Panels] = Table(
                 ("trial", "validation score", "early stopping", "fold"),
             ),
         ),
+        "drift": View(
+            "production.drift:panels",
+            "Drift",
+            meaning=Meaning(
+                "Whether new data are like the training data, and the model as good as promised, on each day that was "
+                "watched. An alarm is a change of the features or a loss of the metric; look at which it is.",
+                ("metric", "estimate", "interval", "p value"),
+            ),
+        ),
     },
     package="ranktune.dashboards.views",
     error=StudyError,

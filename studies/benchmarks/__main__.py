@@ -31,6 +31,7 @@ from ranktune.studies.benchmarks import (
 from ranktune.studies.benchmarks.boosting.command import main as boosting
 from ranktune.studies.benchmarks.clicks.command import main as clicks
 from ranktune.studies.benchmarks.days import stream
+from ranktune.studies.benchmarks.days.drift import main as drift
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
@@ -86,6 +87,7 @@ for name, main in (
     ("boosting", boosting),
     ("clicks", clicks),
     ("counting", counting.main),
+    ("drift", drift),
     ("jobs", coordinator.jobs),
     ("memory", memory.of_fits),
     ("metrics", metrics.main),

@@ -12,6 +12,8 @@ import numpy as np
 from optuna.trial import TrialState
 
 from ranktune.solvers.core.errors import listed
+from ranktune.solvers.models.base import Model
+from ranktune.tuner.drift.reference import REFERENCE, Reference
 from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.retuning.portfolio import save_fitted, save_portfolio
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
@@ -39,6 +41,8 @@ from ranktune.tuner.selection.serving import Served, served, unmeasured, warn_if
 from ranktune.tuner.splits.plans import training_overlap
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
+from ranktune.tuner.study.home import writing
+from ranktune.tuner.study.problem import Problem
 
 
 def _nothing(state: State) -> None:
@@ -198,6 +202,18 @@ PROVE = Stage(
 )
 
 
+def _refer(state: State) -> None:
+    state.session.executor.call(_write_reference, state[SAVE].entries[0].model, state[LOOK].problem, _folder(state))
+
+
+def _write_reference(model: Model, problem: Problem, folder: Path) -> None:
+    with writing(folder):
+        Reference.of(model, problem.development).write(folder / REFERENCE)
+
+
+REFER = Stage("reference", _refer, (LOOK, SAVE), _nothing, instead=Instead("what new data are compared with", _nothing))
+
+
 def _explain(state: State) -> None:
     seconds = explaining(time.monotonic() - state.begun, state.deadline.left, state.problem.policy)
     given = (state[SAVE].entries, state[LOOK].problem, state.study.metric, _folder(state), seconds)
@@ -274,7 +290,7 @@ def _folder(state: State) -> Path:
 STAGES: tuple[Stage[Any], ...]
 STAGES = (
     *(LOOK, SEARCH, CANDIDATES, RESCORE, BLEND, REFIT, SERVE, SAVE),
-    *(DEFAULT, BASELINE, PROVE, EXPLAIN, ESTIMATE, CONCLUDE),
+    *(DEFAULT, BASELINE, PROVE, REFER, EXPLAIN, ESTIMATE, CONCLUDE),
 )
 """What a study does on each split."""
 REPORTED = (SAVE, DEFAULT, BASELINE, ESTIMATE, CONCLUDE)

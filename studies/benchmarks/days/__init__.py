@@ -1,1 +1,1 @@
-"""Streams of days whose truth moves, and what a model is worth that is tuned once, refitted, or retuned every day."""
+"""Benchmarks over days: what happens to a study whose data go on."""

@@ -101,7 +101,7 @@ def test_no_name_reaches_a_figure_as_markup(key: str, make: Callable[[Path], Stu
 def test_every_view_is_there_in_order() -> None:
     assert list(VIEWS) == [
         "overview", "progress", "solvers", "parameters", "choices", "queries", "trade-offs", "weights", "optimiser",
-        "trials",
+        "trials", "drift",
     ]  # fmt: skip
     with pytest.raises(StudyError, match="no view 'overveiw'"):
         build("overveiw", study_data(Path("nowhere"), []))

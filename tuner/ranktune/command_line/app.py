@@ -1,8 +1,9 @@
 """The commands together: parse, call, print. Results go to standard output, everything else to standard error.
 
-Modules that load libraries are imported inside the commands, so that --help is instant. Exit code 2: invalid input,
-which the message names; 3: all trials of a study failed; 4: --fail-unless-better, and the model is not better; 10 and
-11: retune decided to refit or to replace; 70: an unexpected error (`ranktune.command_line.crashes`); 130: interrupted.
+Modules that load libraries are imported inside the commands, so that --help is instant. Exit code 1: `watch` found
+drift; 2: invalid input, which the message names; 3: all trials of a study failed; 4: --fail-unless-better, and the
+model is not better; 10 and 11: retune decided to refit or to replace; 70: an unexpected error
+(`ranktune.command_line.crashes`); 130: interrupted.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import typer
 from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
 from ranktune.command_line.messages import Command, Commands, as_options
 from ranktune.command_line.options import with_format
-from ranktune.command_line.production import history, interleave, retune
+from ranktune.command_line.production import history, interleave, retune, watch
 
 app = typer.Typer(
     name="ranktune",
@@ -35,7 +36,7 @@ app = typer.Typer(
     add_completion=True,
 )
 GROUPS = (
-    *(study_commands, retune, history, pass_commands),
+    *(study_commands, retune, history, watch, pass_commands),
     *(click_commands, interleave, model_commands, docs_command),
 )
 for group in GROUPS:

@@ -1,0 +1,34 @@
+"""The benchmark of alarms: its data are as it says, and in small it finds what changes and little else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ranktune.studies.benchmarks.days.drift import CORRELATION, FEATURES, LENGTH, day, main, noise_of
+
+
+def test_documents_of_a_query_are_correlated_as_said() -> None:
+    X = np.asarray(day(np.random.default_rng(0), 3000).queries.features).reshape(-1, LENGTH, FEATURES)
+    for j in (0, 3):
+        assert np.corrcoef(X[:, 0, j], X[:, 1, j])[0, 1] == pytest.approx(CORRELATION, abs=0.04)
+    assert np.ptp(X[:, :, 8], axis=1).max() == 0.0 and 0.25 < np.isnan(X[..., 9]).mean() < 0.35
+
+
+def test_the_noise_of_a_loss_costs_that_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranktune.studies.benchmarks.days.drift.CALIBRATION", 4000)
+    noise, generators = noise_of(0.03), [np.random.default_rng(1) for _ in range(2)]
+    usual, worse = (
+        np.nanmean(day(each, 8000, *more).values) for each, more in zip(generators, ((), (noise,)), strict=True)
+    )
+    assert usual - worse == pytest.approx(0.03, abs=0.01)
+
+
+def test_in_small_a_large_loss_is_found_and_quiet_days_are_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ranktune.studies.benchmarks.days.drift.CALIBRATION", 2000)
+    quiet, changed = main(studies=6, days=5, changed=4, queries=200, training=200, test=400, loss=0.1, seed=0)
+    (level,) = quiet.rows
+    assert level["days"] == 30 and float(str(level["alarm"]).rstrip("%")) <= 20.0
+    loss, higher, dealt, _ = changed.rows
+    assert loss["by day 2"] == dealt["on day 1"] == "100.0%" and loss["features"] != "100.0%"
+    assert float(str(higher["metric"]).rstrip("%")) <= 50.0

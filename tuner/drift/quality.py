@@ -1,0 +1,153 @@
+"""Whether a model is as good on new queries as the study found, and on which queries it is worse.
+
+A query is the unit. Where the new queries have ids of the study's, the differences of those are tested if their mean is
+more precise than the difference of the two means. The test is one-sided: only a loss is an alarm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.metrics.means import linearised, mean_of
+from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
+
+MIN_PAIRED, MAX_WORST = 20, 10
+POWER = 0.8
+NORMAL = 1.96
+"""Half of a 95 percent interval in standard errors."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What a study found of its model: a mean with its standard error, and values by query.
+
+    part is "test" or "vali"; values of "vali" are shifted, so that their mean is the estimate, which is corrected for
+    the selection bias. queries and values are empty where they were not kept.
+    """
+
+    part: str
+    queries: tuple[str, ...]
+    values: Floats
+    mean: float
+    error: float
+    freedom: float
+
+    @classmethod
+    def of(cls, part: str, queries: Sequence[str], values: Floats, weights: Floats | None, estimate: Interval) -> Known:
+        """Return what was found; of validation queries the error is not below that of the estimate."""
+        mean, error, freedom = _mean(values, weights)
+        if part != "test":
+            values = values + (estimate.mean - mean)
+            mean, error = estimate.mean, max(error, (estimate.high - estimate.low) / (2 * NORMAL))
+        return cls(part, tuple(queries), values, mean, error, freedom)
+
+
+@dataclass(frozen=True)
+class WorseQuery:
+    """A query with the value of the metric now, and before where the study had it."""
+
+    query: str
+    value: float
+    before: float | None
+
+
+@dataclass(frozen=True)
+class Quality:
+    """The metric on the new queries beside that of the study.
+
+    Attributes
+    ----------
+    metric : str
+    queries, skipped : int
+        New queries that have a value, and those that the metric skips.
+    mean, low, high : float
+        Mean over the new queries with its 95 percent interval.
+    promised, promised_low, promised_high : float
+        The estimate of the study with its interval.
+    before : float
+        What the mean is compared with: that of the study's test queries, else the estimate.
+    part : str
+        "test" or "vali": the queries of which before is the mean.
+    paired : int
+        Queries of the same id in both that are compared with each other; 0 where the two means are.
+    difference, error : float
+        The new mean less before, over the paired queries if there are any, with its standard error.
+    p : float
+        One-sided, of "it is no worse".
+    detectable : float
+        The loss that such a day shows as an alarm in 80 percent.
+    holds : bool
+        Whether no loss is significant at the rate of this part.
+    worst : tuple of WorseQuery
+        The queries that lost most where they are paired, else those with the worst values.
+    """
+
+    metric: str
+    queries: int
+    skipped: int
+    mean: float
+    low: float
+    high: float
+    promised: float
+    promised_low: float
+    promised_high: float
+    before: float
+    part: str
+    paired: int
+    difference: float
+    error: float
+    p: float
+    detectable: float
+    holds: bool
+    worst: tuple[WorseQuery, ...]
+
+
+def quality(
+    metric: str,
+    ids: Sequence[str],
+    values: Floats,
+    weights: Floats | None,
+    known: Known,
+    estimate: Interval,
+    rate: float,
+) -> Quality:
+    """Return how the values of new queries, two of them at least, compare with those known."""
+    counted = ~np.isnan(values)
+    mean, error, freedom = _mean(values, weights)
+    difference, both = mean - known.mean, np.hypot(error, known.error)
+    freedom = both**4 / (error**4 / freedom + known.error**4 / known.freedom) if both > 0.0 else freedom
+    earlier = dict(zip(known.queries, known.values.tolist(), strict=True))
+    gaps = values - np.array([earlier.get(name, np.nan) for name in ids])
+    paired = int((~np.isnan(gaps)).sum())
+    if paired >= MIN_PAIRED and (own := _mean(gaps, weights))[1] <= both:
+        difference, both, freedom = own
+    else:
+        paired = 0
+    p = float(stdtr(freedom, difference / both)) if both > 0.0 else float(difference >= 0.0)
+    interval = bootstrap_interval(values, np.random.default_rng(0), resamples=2_000, weights=weights)
+    needed = -stdtrit(freedom, rate) + stdtrit(freedom, POWER)
+    return Quality(
+        metric, int(counted.sum()), int((~counted).sum()), interval.mean, interval.low, interval.high,
+        estimate.mean, estimate.low, estimate.high, known.mean, known.part, paired, float(difference), float(both), p,
+        float(needed * both), p > rate, _worst(ids, values, gaps if paired else values, earlier if paired else {}),
+    )  # fmt: skip
+
+
+def _mean(values: Floats, weights: Floats | None) -> tuple[float, float, float]:
+    """Return the mean of the values that are known, its standard error and the degrees of freedom of this."""
+    linear = linearised(values, weights)
+    linear = linear[~np.isnan(linear)]
+    count = len(linear)
+    error = float(linear.std(ddof=1)) / count**0.5 if count > 1 else 0.0
+    return mean_of(values, weights), error, max(count - 1, 1)
+
+
+def _worst(ids: Sequence[str], values: Floats, by: Floats, earlier: Mapping[str, float]) -> tuple[WorseQuery, ...]:
+    order = [k for k in np.argsort(by, kind="stable")[:MAX_WORST] if not np.isnan(by[k])]
+    lost = [k for k in order if not earlier or by[k] < 0.0]
+    return tuple(WorseQuery(ids[k], float(values[k]), earlier.get(ids[k])) for k in lost)

@@ -1,0 +1,188 @@
+"""What a study keeps of its training data, by which new data are compared with it later: reference.npz.
+
+values     (n_features, POINTS) for each feature some of its values, rising, the last one repeated to fill the row
+below, to  likewise the share of the documents whose value is less than it, or at most it; missing ones do not count
+moments    (n_features, 3) mean and standard deviation over documents, and the share of missing values
+by_query   (n_queries, STATISTICS * n_features) statistics of the documents of each query
+
+Documents of a query are alike, so that the query is the unit of every test. By query and feature these statistics are
+kept, of the place u of each value among the training documents, from 0 to 1: its mean, the mean distance from the
+middle, the standard deviation within the query, and the share of missing values. A change of the distribution moves the
+mean or the distance, whatever the unit of the feature. One that leaves it as it is, but deals the values to other
+queries, moves the deviation.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ranktune.solvers.core.arrays import Floats, Ints, Mask, dense
+from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.data.columns.encoding import Category
+from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.base import Model
+from ranktune.tuner.splits.proof import UNREADABLE, Damaged, read_archive
+from ranktune.tuner.splits.sealing import check_sealed, write_sealed
+
+REFERENCE = "reference.npz"
+MAX_FEATURES = 2_000
+"""Features that are watched: of more, those that most documents have."""
+BLOCK = 64
+"""Columns of the features that are copied at a time."""
+MAX_QUERIES, MAX_CELLS = 2_000, 4_000_000
+"""Queries that are kept, and numbers of them: of 2,000 features 500 queries."""
+POINTS = 33
+"""Values of a feature that are kept."""
+STATISTICS = 4
+SCALE = 65_535
+"""Statistics, which are from 0 to 1, are kept in steps of 1 / SCALE."""
+OTHER = "(other)"
+"""Stands for the values of a category that are no features, such as new ones."""
+
+
+def _watched(model: Model, queries: Queries) -> tuple[str, ...]:
+    """Return the names of the features of a model that are watched, then of its categories the other values."""
+    used, names = model.used_features, _names(model)
+    if len(used) > MAX_FEATURES:
+        present = np.asarray((sampled(queries, MAX_QUERIES).features[:, used] != 0).sum(axis=0)).ravel()
+        used = np.sort(used[np.argsort(-present, kind="stable")[:MAX_FEATURES]])
+    chosen = [names[j] for j in used]
+    others = [name for name, levels in _categories(model).items() if not levels.isdisjoint(chosen)]
+    return (*chosen, *others)
+
+
+def _names(model: Model) -> Sequence[str]:
+    return model.feature_names or [f"feature {j + 1}" for j in range(model.n_features)]
+
+
+def _categories(model: Model) -> dict[str, set[str]]:
+    """Return for each category the name of its other values, and the names of its features."""
+    kinds = {} if model.encoding is None else model.encoding.columns
+    return {
+        f"{column}={OTHER}": set(kind.names(column)) & set(_names(model))
+        for column, kind in kinds.items()
+        if isinstance(kind, Category)
+    }
+
+
+def _columns(model: Model, names: Sequence[str], queries: Queries) -> Iterator[Floats]:
+    """Yield the values of each of the watched features, (n_documents,). Raises StudyError for another model's."""
+    place, categories = {name: j for j, name in enumerate(_names(model))}, _categories(model)
+    if not set(names) <= {*place, *categories}:
+        raise StudyError("the reference is of another model than that of the study. `ranktune resume` makes it again.")
+    own = [place[name] for name in names if name in place]
+    for first in range(0, len(own), BLOCK):
+        yield from np.asarray(dense(queries.features[:, own[first : first + BLOCK]]), np.float64).T
+    for name in names[len(own) :]:
+        levels = sorted(place[level] for level in categories[name])
+        yield 1.0 - np.asarray(dense(queries.features[:, levels]), np.float64).sum(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """See the module; total is the number of queries that those of by_query were drawn from."""
+
+    names: tuple[str, ...]
+    total: int
+    values: Floats
+    below: Floats
+    to: Floats
+    moments: Floats
+    by_query: Floats
+
+    @classmethod
+    def of(cls, model: Model, queries: Queries, like: Reference | None = None) -> Reference:
+        """Return what is kept of the training queries of a model; of new queries with like, the training ones'.
+
+        Their values are then those of like, and their statistics are of the places among its documents.
+        """
+        names = _watched(model, queries) if like is None else like.names
+        few = sampled(queries, queries_kept(len(names)))
+        values, moments, by_query = list[Floats](), list[tuple[float, float, float]](), list[Floats]()
+        below, to = list[Floats](), list[Floats]()
+        for j, column in enumerate(_columns(model, names, few)):
+            missing = np.isnan(column)
+            known = np.sort(column[~missing])
+            values.append(_points(known) if like is None else like.values[j])
+            count = max(len(known), 1)
+            below.append(np.searchsorted(known, values[j], side="left") / count)
+            to.append(np.searchsorted(known, values[j], side="right") / count)
+            spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+            moments.append((*spread, float(missing.mean())))
+            sketch = (values[j], below[j], to[j]) if like is None else (like.values[j], like.below[j], like.to[j])
+            by_query.append(_by_query(_places(column, *sketch), missing, few.starts))
+        shape = (few.n_queries, STATISTICS * len(names))
+        statistics = np.array(by_query).transpose(2, 1, 0).reshape(shape) if by_query else np.zeros(shape)
+        statistics = np.round(statistics * SCALE) / SCALE  # as they are kept
+        kept = np.array(values), np.array(below), np.array(to), np.array(moments)
+        return cls(names, queries.n_queries, *kept, statistics)
+
+    def write(self, path: Path) -> None:
+        """Write it atomically."""
+        text = np.frombuffer(json.dumps({"features": self.names, "total": self.total}).encode(), dtype=np.uint8)
+        arrays = {name: getattr(self, name) for name in _ARRAYS[:-1]}
+        arrays["by_query"] = np.round(self.by_query * SCALE).astype(np.uint16)
+        write_sealed(path, lambda file: np.savez_compressed(file, header=text, **arrays))
+
+    @classmethod
+    def read(cls, path: Path) -> Reference:
+        """Return what write wrote. Raises Damaged (a StudyError) where the file is not that."""
+        check_sealed(path)
+        arrays = read_archive(path)
+        try:
+            header = json.loads(arrays["header"].tobytes().decode())
+            known = [np.asarray(arrays[name], np.float64) for name in _ARRAYS]
+            known[-1] /= SCALE
+            reference = cls(tuple(map(str, header["features"])), int(header["total"]), *known)
+            count = len(reference.names)
+            shapes = [*[(count, POINTS)] * 3, (count, 3), (len(reference.by_query), STATISTICS * count)]
+            if count and [array.shape for array in known] != shapes:
+                raise ValueError("its arrays do not fit together")
+            return reference
+        except (*UNREADABLE, AttributeError) as error:
+            raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None
+
+
+_ARRAYS = ("values", "below", "to", "moments", "by_query")
+
+
+def queries_kept(features: int) -> int:
+    """Return how many queries are kept, or drawn of new data, where so many features are watched."""
+    return min(MAX_QUERIES, MAX_CELLS // (STATISTICS * max(features, 1)))
+
+
+def sampled(queries: Queries, count: int) -> Queries:
+    """Return at most so many of the queries, drawn at random, in their order."""
+    if queries.n_queries <= count:
+        return queries
+    drawn = np.random.default_rng([count, 3]).choice(queries.n_queries, count, replace=False)
+    return queries.select(np.sort(drawn))
+
+
+def _points(known: Floats) -> Floats:
+    """Return POINTS of the sorted values, their quantiles without repetitions, and the last again and again."""
+    if not len(known):
+        return np.zeros(POINTS)
+    points = np.unique(known[np.linspace(0, len(known) - 1, POINTS).astype(np.int64)])
+    return np.pad(points, (0, POINTS - len(points)), mode="edge")
+
+
+def _places(column: Floats, values: Floats, below: Floats, to: Floats) -> Floats:
+    """Return the place of each value among the training documents, from 0 to 1, of missing ones the middle."""
+    start = np.concatenate([[0.0], to])[np.searchsorted(values, column, side="left")]
+    end = np.concatenate([below, [1.0]])[np.searchsorted(values, column, side="right")]
+    return np.where(np.isnan(column), 0.5, (start + end) / 2)
+
+
+def _by_query(place: Floats, missing: Mask, starts: Ints) -> Floats:
+    """Return the statistics of each query, (STATISTICS, n_queries)."""
+    mean, far, square, absent = (
+        np.add.reduceat(each, starts[:-1]) / np.diff(starts)
+        for each in (place, np.abs(place - 0.5), place**2, missing.astype(np.float64))
+    )
+    return np.array([mean, far, np.sqrt(np.maximum(square - mean**2, 0.0)), absent])
