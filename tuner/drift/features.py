@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import false_discovery_control
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.tuner.drift.reference import STATISTICS, Reference
@@ -87,6 +86,7 @@ def largest_difference(before: Reference, now: Reference, generator: np.random.G
 def moved(before: Reference, now: Reference) -> tuple[Moved, ...]:
     """Return every feature, those that have moved most surely first."""
     from scipy.special import stdtr
+    from scipy.stats import false_discovery_control
 
     standard, observed = differences(before, now)
     total = len(standard)

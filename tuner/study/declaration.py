@@ -332,9 +332,8 @@ def _check_values(flat: str, override: object) -> None:
         return
     name, parameter_name = flat.split(".", 1)
     if isinstance(override, Mapping):
-        values = [override[end] for end in ("low", "high") if end in override]
-    else:
-        values = list(override) if isinstance(override, list | tuple) else [override]
+        override = [override[end] for end in ("low", "high") if end in override]
+    values = list(override) if isinstance(override, list | tuple) else [override]
     if parameter_name == FEATURE_SET:
         check_sets(flat, values)
         return

@@ -204,12 +204,12 @@ def test_the_average_loss_approaches_that_of_the_best_weights() -> None:
 )
 def test_parts_that_do_not_compose_are_named(optimizer: OnePass, penalty: Any, message: str) -> None:
     with pytest.raises(IncompatibleParts, match=message):
-        check_parts(PairwiseHinge(), penalty, optimizer, ONE_PASS)
+        check_parts(PairwiseHinge(), penalty, optimizer, lambda: ONE_PASS)
 
 
 def test_a_loss_that_the_kernels_do_not_know_is_named() -> None:
     with pytest.raises(IncompatibleParts, match=r"FOBOS needs Loss.rule, and object has none"):
-        check_parts(object(), L2(0.1), FOBOS(), ONE_PASS)
+        check_parts(object(), L2(0.1), FOBOS(), lambda: ONE_PASS)
 
 
 def test_overflow_is_an_error_with_the_way_out() -> None:
