@@ -332,8 +332,9 @@ def _check_values(flat: str, override: object) -> None:
         return
     name, parameter_name = flat.split(".", 1)
     if isinstance(override, Mapping):
-        override = [override[end] for end in ("low", "high") if end in override]
-    values = list(override) if isinstance(override, list | tuple) else [override]
+        values = [override[end] for end in ("low", "high") if end in override]
+    else:
+        values = list(override) if isinstance(override, list | tuple) else [override]
     if parameter_name == FEATURE_SET:
         check_sets(flat, values)
         return
@@ -349,9 +350,8 @@ def _check_values(flat: str, override: object) -> None:
                 forced[when.name] = when.values[0]
                 waiting += conditions(space[when.name])
         parameters: dict[str, Value] = {}
-        for parameter in declared:
-            if is_active(parameter, parameters):
-                parameters[parameter.name] = forced.get(parameter.name, parameter.default)
+        for parameter in (each for each in declared if is_active(each, parameters)):
+            parameters[parameter.name] = forced.get(parameter.name, parameter.default)
         try:
             make(name, parameters, 0).check_parameters()
         except IncompatibleParts:  # with other parameters, whose values the trial chooses
