@@ -93,7 +93,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 28372, "tuner": 18585, "studies": 8427, "dashboards": 5658, "tests": 48618}
+BUDGET = {"solvers": 28372, "tuner": 18585, "studies": 8427, "dashboards": 5658, "tests": 48620}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
