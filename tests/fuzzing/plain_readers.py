@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-MISSING = ("NULL", "null", "NA", "NaN", "nan", "None", "")
+MISSING = ("NULL", "null", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "None", "")
 
 
 class RefusedError(Exception):

@@ -284,6 +284,8 @@ def test_text_of_dates_may_have_zones_and_levels_may_be_numbers() -> None:
         {"qid": [1, 1, 2], "grade": [0, 1, 0], "at": ["2026-01-02", "2026-01-01T12:00Z", "2026-01-01T02:00+02:00"]}
     )
     assert np.asarray(read(frame).features).ravel().tolist() == [0.0, 0.5, 1.0]
+    dotted = frame.with_columns(at=pl.Series(["02.01.2026", "1.1.2026T12:00Z", "01.01.2026 02:00+02:00"]))
+    assert np.array_equal(read(dotted).features, read(frame).features)
     objects = pd.DataFrame(
         {"qid": [1, 1, 2], "grade": [0, 1, 0], "at": [datetime(2026, 1, 1, tzinfo=zone)] * 3}, dtype=object
     )
