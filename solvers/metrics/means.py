@@ -47,7 +47,7 @@ def linearised(values: Floats, weights: Floats | None = None) -> Floats:
 def relative(weights: Floats, values: Floats) -> Floats:
     """Return weights divided by their mean over the queries that count, in the shape of values; 0 for the others."""
     known = ~np.isnan(values)
-    counted = np.where(known, weights / weights.max(), 0.0)  # whose sum is finite
+    counted = np.where(known, weights / weights.max(initial=0.0), 0.0)  # whose sum is finite
     total = counted.sum(axis=-1, keepdims=True)
     return np.asarray(counted * (known.sum(axis=-1, keepdims=True) / np.where(total > 0.0, total, 1.0)))
 

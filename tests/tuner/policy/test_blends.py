@@ -247,6 +247,17 @@ def test_integer_weights_choose_as_repeated_queries() -> None:
     assert results[0][1] == pytest.approx(results[1][1], abs=1e-12)
 
 
+def test_the_earliest_block_of_forward_folds_has_no_queries_to_choose_by() -> None:
+    numbers, models = np.arange(QUERIES.n_queries), scaled(noisy(0), noisy(1, 2.0), noisy(2, 1.5))
+    forward = [Fold(numbers[: 12 * k], numbers[12 * k : 12 * k + 12]) for k in range(5)]
+    plain, weighted = (
+        choose_blend(models, APART[:3], own, METRIC, forward)
+        for own in (QUERIES, QUERIES.weighted_by(numbers * 0 + 2.0))
+    )
+    np.testing.assert_allclose(plain.shares, weighted.shares, atol=1e-12)
+    assert plain.per_query == pytest.approx(weighted.per_query, abs=1e-12)
+
+
 def test_the_score_of_a_choice_among_options_has_no_share_of_their_luck() -> None:
     """Of options that are equally good, the taken one is lucky on the queries that chose it, and on no others."""
     taken, elsewhere = [], []
