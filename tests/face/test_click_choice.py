@@ -141,7 +141,7 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
     [
         (["tune", "data.csv", "--metric", "dr"], "no click log. Give it (--clicks)"),
         (["tune", "data.csv", "--propensities", "p.csv"], "there is none. Give it (--clicks)"),
-        (["tune", "data.csv", "--clicks", "log.csv"], "Name it: --click-column document=NAME"),
+        (["tune", "data.csv", "--clicks", "log.csv"], "of the document. Perhaps it is: --click-column document=sku"),
         (
             ["tune", "data.csv", "--clicks", "log.csv", "--click-column", "document"],
             "document: write pairs of ROLE=NAME",

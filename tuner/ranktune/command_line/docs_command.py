@@ -119,7 +119,7 @@ def readable(text: str) -> str:
     str
         Plain Markdown.
     """
-    text = re.sub(r"^<!--.*?^-->\n+", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"^<!--.*?-->\n*", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^```\{glossary\}\n(.*?)^```$", _terms, text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^(`{3,}|:{3,})\{.*?^\1\n+", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^!\[(.*?)\]\(.*?\)(\{.*?\})?\n+", "", text, flags=re.MULTILINE)

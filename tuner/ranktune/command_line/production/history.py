@@ -23,7 +23,7 @@ def history(
     as_json: Json = False,
     wide: Wide = False,
 ) -> None:
-    """Show all versions of a study: quality, model, features, decision, and what changed."""
+    """Show all versions of a study, and what changed."""
     from ranktune.dashboards.records.versions import history_of
     from ranktune.dashboards.terminal.history import changes, history_table
     from ranktune.tuner.study.home import home_folder
@@ -49,7 +49,7 @@ def rollback(
     ],
     home: Home = None,
 ) -> None:
-    """Let the model that VERSION delivered be the current model of a study again. Nothing is deleted."""
+    """Make the model of VERSION the current one again. Nothing is deleted."""
     from ranktune.tuner.retuning.versions import make_current
     from ranktune.tuner.study.home import home_folder
 

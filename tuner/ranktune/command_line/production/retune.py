@@ -22,7 +22,7 @@ commands = typer.Typer()
 
 EXIT_CODES = {"keep": 0, "refit": 10, "replace": 11}
 """Exit code by decision, for schedulers."""
-HELP = """Tune study NAME further on new DATA, and decide: keep, refit or replace its model.
+HELP = """Tune study NAME on new DATA; keep, refit or replace its model.
 
 A new version NAME@DATE has the settings of the study and a tenth of its budget. What the latest version learnt is
 evidence, as far as its configurations rank alike on both data. Without a significant gain the current model is kept.

@@ -52,7 +52,7 @@ def watch(
     home: Home = None,
     as_json: Json = False,
 ) -> None:
-    """Compare new DATA with those of a study: which features moved, and whether its model is as good as promised.
+    """Compare new DATA with those of a study: features and metric.
 
     Exit code 0: no alarm; 1: the features or the metric have changed. Where nothing has, one day in twenty is an alarm
     (--alarm 0.05). The columns are those of the study. The result is kept, and the page Drift of the report shows it.
