@@ -93,7 +93,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 28316, "tuner": 19092, "studies": 8565, "dashboards": 5799, "tests": 48853}
+BUDGET = {"solvers": 28316, "tuner": 19092, "studies": 8565, "dashboards": 5799, "tests": 48851}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

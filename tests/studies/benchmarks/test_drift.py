@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranktune.studies.benchmarks.days.drift import CORRELATION, FEATURES, LENGTH, day, main, noise_of
+from ranktune.studies.benchmarks.days.drift import CORRELATION, FEATURES, LENGTH, NOISE, day, main, noise_of
 
 
 def test_documents_of_a_query_are_correlated_as_said() -> None:
@@ -17,10 +17,8 @@ def test_documents_of_a_query_are_correlated_as_said() -> None:
 
 def test_the_noise_of_a_loss_costs_that_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranktune.studies.benchmarks.days.drift.CALIBRATION", 4000)
-    noise, generators = noise_of(0.03), [np.random.default_rng(1) for _ in range(2)]
-    usual, worse = (
-        np.nanmean(day(each, 8000, *more).values) for each, more in zip(generators, ((), (noise,)), strict=True)
-    )
+    levels = NOISE, noise_of(0.03)
+    usual, worse = (np.nanmean(day(np.random.default_rng(1), 8000, noise).values) for noise in levels)
     assert usual - worse == pytest.approx(0.03, abs=0.01)
 
 
