@@ -15,7 +15,7 @@ import pytest
 import ranktune
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import build
-from ranktune.docs.shop import write_shop
+from ranktune.docs.shop import write_clicks, write_shop
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.drift import watch
 from ranktune.tuner.drift.reference import REFERENCE
@@ -95,7 +95,22 @@ def test_a_study_that_kept_nothing_takes_the_training_data(shop: Path, tmp_path:
     given = ["watch", "shop", shop / "new.csv", "--home", tmp_path, "--reference", shop / "shop.csv", "--no-save"]
     done = called(*given, "--json")
     assert done.exit_code == 0 and json.loads(done.stdout)["reference_queries"] == 240
+    assert "--reference" in called("watch", "shop", shop / "new.csv", "--home", tmp_path, "--no-save").stdout
     assert not (tmp_path / "shop/drift").exists()
+
+
+def test_a_metric_of_clicks_is_watched_by_the_log_of_the_new_data(shop: Path) -> None:
+    write_clicks(shop)
+    columns = {**COLUMNS, "document": "sku", "drop": ["day", "published"]}
+    log: dict[str, Any] = {"clicks": shop / "clicks.csv", "click_columns": {"document": "sku"}}
+    ranktune.tune(
+        shop / "shop.csv", metric="dr@5", solvers=["RidgeRanker"], trials=1, name="clicked", home=shop / "runs", jobs=1,
+        **log, **columns,
+    )  # fmt: skip
+    with_log = watch("clicked", shop / "shop.csv", home=shop / "runs", clicks=shop / "clicks.csv", save=False)
+    assert with_log.quality is not None and with_log.quality.metric == "dr@5" and not with_log.alarm
+    without = watch("clicked", shop / "shop.csv", home=shop / "runs", save=False)
+    assert without.quality is None and "dr@5 is of clicks" in without.notes[0]
 
 
 def test_folds_have_the_reference_of_the_model_that_is_delivered(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_the_command_writes_the_result(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == str(tmp_path / "out.html")
     payload = payload_of((tmp_path / "out.html").read_text())
-    trials = payload["views"][-1]["panels"][0]["table"]
+    trials = next(view for view in payload["views"] if view["key"] == "trials")["panels"][0]["table"]
     assert set(trials["columns"]) > {name for trial in trials_of(SOLVERS, 4) for name in trial.params}
     assert payload["study"]["state"] == "finished"
     panels = {panel["key"]: panel for panel in payload["views"][0]["panels"]}

@@ -17,7 +17,8 @@ def test_documents_of_a_query_are_correlated_as_said() -> None:
 
 def test_the_noise_of_a_loss_costs_that_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranktune.studies.benchmarks.days.drift.CALIBRATION", 4000)
-    usual, worse = (np.nanmean(day(np.random.default_rng(1), 8000, noise).values) for noise in (NOISE, noise_of(0.03)))
+    levels = NOISE, noise_of(0.03)
+    usual, worse = (np.nanmean(day(np.random.default_rng(1), 8000, noise).values) for noise in levels)
     assert usual - worse == pytest.approx(0.03, abs=0.01)
 
 

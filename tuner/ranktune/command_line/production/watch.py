@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ranktune.arguments import DataArguments
+from ranktune.command_line.messages import as_options
 from ranktune.command_line.options import (
     Given,
     Home,
@@ -34,6 +35,7 @@ ALARM = 1
 def watch(
     given: Given,
     *,
+    context: typer.Context,
     name: StudyName,
     data: Annotated[str, typer.Argument(help="The new data, grades may be missing.", autocompletion=data_names)],
     reference: Annotated[
@@ -66,6 +68,7 @@ def watch(
         name, data, home=home, reference=reference, clicks=clicks or (), alarm=alarm, day=day, save=not no_save,
         **reading(given),
     ).as_dict()  # fmt: skip
+    found["notes"] = [as_options(note, context.find_root().command) for note in found["notes"]]
     print_json(found) if as_json else console().print(drift_table(found))
     if found["alarm"]:
         raise typer.Exit(ALARM)
