@@ -72,7 +72,7 @@ def test_a_setting_is_a_field_of_study_and_a_key_of_toml(declared_field: Declare
 
 
 def test_study_declares_only_the_fields_it_fills_in() -> None:
-    assert [field.name for field in fields(Study)] == [*(field.name for field in fields(Settings)), "custom"]
+    assert [field.name for field in fields(Study)] == [*(f.name for f in fields(Settings)), "custom", "after"]
     with pytest.raises(ParameterError, match="custom=3: it must be a table"):
         Study(custom=3)  # type: ignore[arg-type]
 

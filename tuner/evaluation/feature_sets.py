@@ -13,14 +13,21 @@ from functools import lru_cache
 
 import numpy as np
 
+from ranktune.solvers.base.training_data import QUERY_WEIGHTS
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.space import Int, Parameter, Value
+from ranktune.solvers.core.space import Choice, Int, Parameter, Value, When
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.feature_costs import FeatureCosts, GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import FeatureLimits, FeatureOrder, ordered
-from ranktune.tuner.evaluation.recency import HALF_LIFE
 from ranktune.tuner.splits.store import read_part
+
+HALF_LIFE = "half_life"
+SHARES: Mapping[str, float] = {"inf": np.inf, "1": 1.0, "1/2": 0.5, "1/4": 0.25, "1/8": 0.125}
+"""The parameter of solvers that weigh queries, where times are known: the half-life of weights, as a share of the time
+from the first to the last query that is fitted. They are no part of any mean: what is scored counts as it did.
+"""
 
 FEATURE_SET = "feature_set"
 LEVELS = 8
@@ -103,3 +110,17 @@ def check_sets(name: str, values: Iterable[object]) -> None:
     for value in values:
         if not isinstance(value, int) or not 1 <= value <= LEVELS:
             raise ParameterError(f"space: '{name}' cannot be {value!r}: it must be a whole number from 1 to {LEVELS}.")
+
+
+def with_half_life(solver: str, space: Sequence[Parameter]) -> tuple[Parameter, ...]:
+    """Return the space of a solver with the half-life, for the configurations that weigh queries."""
+    kind, when = solver_class(solver), []
+    if any(parameter.name == HALF_LIFE for parameter in space):
+        raise ParameterError(f"{solver} has a parameter '{HALF_LIFE}', and time adds one of that name. Rename it.")
+    if QUERY_WEIGHTS not in kind.supports({}):
+        return tuple(space)
+    for parameter in space:
+        if isinstance(parameter, Choice):
+            able = tuple(c for c in parameter.choices if QUERY_WEIGHTS in kind.supports({parameter.name: c}))
+            when += [When(parameter.name, able)] if len(able) < len(parameter.choices) else []
+    return (*space, Choice(HALF_LIFE, tuple(SHARES), default="inf", when=tuple(when)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Protocol, runtime_checkable
 
@@ -18,12 +18,13 @@ from ranktune.solvers.boosting.within import NONE, kinds_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.memory import format_size
+from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import make, solver_class
-from ranktune.tuner.evaluation.feature_sets import solver_parameters
+from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES, solver_parameters
 from ranktune.tuner.evaluation.models import unfinished_model
-from ranktune.tuner.evaluation.recency import weighed
 from ranktune.tuner.evaluation.run import LimitReached, Run
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.policy.racing import GrowthRace
@@ -165,3 +166,17 @@ def read_for_fit(task: Task, numbers: Ints) -> Queries:
     if is_kept and documents + shared // of_document > most:
         part = replace(part, features_checked=True)  # without an origin, whose bins and columns it would share
     return weighed(part, task.parameters)
+
+
+def weighed(queries: Queries, parameters: Mapping[str, Value]) -> Queries:
+    """Return queries to fit a configuration to, with weights that halve with each of its half-lives of age."""
+    share = SHARES[str(parameters.get(HALF_LIFE, "inf"))]
+    if share == np.inf or queries.times is None:
+        return queries
+    age = queries.time_of_query.max() - queries.time_of_query
+    if not age.any():
+        return queries
+    weights = 0.5 ** (age / age.max() / share)
+    result = replace(queries, query_weights=queries.weight_of_query * weights, features_checked=True)
+    note_selection(result, queries, np.arange(queries.n_queries))
+    return result

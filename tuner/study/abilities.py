@@ -19,7 +19,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.models.base import IN_WORDS, LINEAR, TREES
 from ranktune.solvers.registry import solver_class
-from ranktune.tuner.evaluation.recency import with_half_life
+from ranktune.tuner.evaluation.feature_sets import with_half_life
 from ranktune.tuner.study.settings import Settings
 
 _REMEDIES = {

@@ -12,7 +12,8 @@ import pytest
 import ranktune
 from ranktune import Study
 from ranktune.solvers.data.queries import Queries
-from ranktune.tuner.evaluation.recency import HALF_LIFE, SHARES, weighed
+from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES
+from ranktune.tuner.evaluation.fitting import weighed
 from ranktune.tuner.workers.executor import InProcess
 
 TIMES = np.array([0.0, 5.0, 10.0, 20.0])

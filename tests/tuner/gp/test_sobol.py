@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import qmc
 
-from ranktune.tuner.gp.sobol import BITS, DIMENSIONS, sobol_points
+from ranktune.tuner.gp.search import BITS, DIMENSIONS, sobol_points
 
 
 @pytest.mark.parametrize("dimensions", [1, 7, DIMENSIONS])

@@ -36,7 +36,7 @@ def graded(n_queries: int, seed: int) -> Queries:
 
 def tuned(home: Path, *serve: str, solvers: tuple[str, ...] = SOLVERS) -> Result:
     return ranktune.tune(
-        graded(60, 0), test=graded(40, 1), solvers=solvers, serve=serve, trials=9, sampler="random",
+        graded(60, 2), test=graded(40, 1), solvers=solvers, serve=serve, trials=9, sampler="random",
         name="-".join(("s", *serve)), home=home, jobs=1,
     )  # fmt: skip
 
