@@ -17,7 +17,7 @@ from tests.support.paths import FOLDERS, ROOT
 
 pytestmark = pytest.mark.thorough
 
-DATA = ("portfolio.json", ".toml", ".html", ".css", ".js", ".typed", ".npz", "-LICENSE.txt", "NOTICE.txt")
+DATA = (".npy", "portfolio.json", ".toml", ".html", ".css", ".js", ".typed", ".npz", "-LICENSE.txt", "NOTICE.txt")
 """Endings of the files that a wheel holds beside modules."""
 
 EDITABLE = "import sys; from hatchling.build import build_editable; print(build_editable(sys.argv[1]))"

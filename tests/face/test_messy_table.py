@@ -71,10 +71,17 @@ def test_a_table_of_a_warehouse_becomes_models_of_three_systems(tmp_path: Path) 
         ranktune.tune(frame, home=tmp_path)
     actual = re.search(r'drop="([^"]*)"', str(info.value))
     print(info.value)
-    assert actual is not None and set(actual[1].split(",")) == set(UNWANTED)
+    assert actual is not None and {"sku", *actual[1].split(",")} == set(UNWANTED)
+    assert 'document="sku"' in str(info.value)
 
     result = ranktune.tune(
-        frame, drop=actual[1], serve=["solr", "onnx", "lightgbm"], trials=2, home=tmp_path, executor=InProcess()
+        frame,
+        document="sku",
+        drop=actual[1],
+        serve=["solr", "onnx", "lightgbm"],
+        trials=2,
+        home=tmp_path,
+        executor=InProcess(),
     )
     model = result.best_model
     assert isinstance(model, TreeModel) and model.takes_missing
