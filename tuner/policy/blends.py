@@ -11,7 +11,8 @@ share of a family is the probability that it is the better one, given the paired
 query has fitted. Equal shares of families were worse on 25 of 35 data sets that differ (docs/explanation/tasks.md).
 
 With few queries a part of each blend, `Blending.default`, is the best of the first configurations of the solvers: where
-the others are worse than it, the blend is by less. The score is that with the best on all folds but one.
+the others are worse than it, the blend is by less. It has none where a model is better by `Blending.worse`.
+The score is that with the best on all folds but one.
 
 All three mixes are chosen on the queries of all folds but one, for each fold in turn, and scored on the fold left out.
 The mean stays unless another is better, with few queries by `Blending.better`; the score of this choice is nested
@@ -127,6 +128,9 @@ class Blends:
             return shares
         of_known = None if weights is None else weights[known]
         best = max(first, key=lambda k: mean_or_zero(self._first[k][known], of_known))
+        ahead = max((self.alone[k][known] for k in models), key=lambda values: mean_or_zero(values, of_known))
+        if z_score(ahead, self.alone[best][known], of_known) > self._policy.blend.worse:
+            return shares  # the evidence says otherwise
         part = self._policy.blend.default
         return np.asarray((1.0 - part) * shares + part * (np.arange(len(shares)) == best))
 

@@ -285,8 +285,8 @@ class Blending:
         Weights of the equal shares, the usual one first; the rest is greedy. On fourteen generated tasks the mean of
         both was better than either alone.
     worse : float
-        Standard errors of the paired difference from which a model is too far behind the best for an equal share. Set
-        by hand.
+        Standard errors of the paired difference from which a model is too far behind the best for an equal share, or
+        for the share of the default. Set by hand.
     least : float
         Part of an equal share below which a model is left out: it would add time to fit and score, and nothing else.
         Set by hand.

@@ -99,19 +99,19 @@ def test_the_perfect_model_takes_all() -> None:
 
 @pytest.mark.parametrize("copies", [1, 20])
 def test_with_few_queries_the_best_of_the_first_configurations_keeps_its_share(copies: int) -> None:
-    """Even where another model is perfect; the score of the blend is that with the share."""
+    """The score of the blend is that with the share. A default that is significantly worse than a model has none."""
     queries = QUERIES.select(np.tile(np.arange(QUERIES.n_queries), copies))
-    models = np.tile(scaled(TRUTH, noisy(0), noisy(1, 3.0), noisy(2, 3.0)), copies)
+    models = np.tile(scaled(noisy(3), noisy(0, 1.15), noisy(1, 3.0), TRUTH), copies)
     tried = {k: METRIC.per_query(models[k], queries) for k in (1, 2)}
-    blends = Blends(models, APART, queries, METRIC, query_folds(queries, 5, 0), first=tried)
-    blend, without = blends.of(range(4)), blends.of([0, 3])
-    kept = POLICY.blend.default if queries.n_queries < POLICY.few_queries else 0.0
-    np.testing.assert_allclose(blend.shares, [1.0 - kept, kept, 0.0, 0.0])
-    np.testing.assert_allclose(blend.per_query, METRIC.per_query(blend.shares @ models, queries))
-    np.testing.assert_allclose(without.shares, [1.0, 0.0, 0.0, 0.0])
-    assert blends.of([2, 3]).shares[2] >= kept
-    lucky = Blends(models, APART, queries, METRIC, query_folds(queries, 5, 0), first={1: tried[1] - 0.9, 2: tried[2]})
-    np.testing.assert_allclose(lucky.of(range(4)).shares, [1.0 - kept, 0.0, kept, 0.0])
+    folds, kept = query_folds(queries, 5, 0), POLICY.blend.default if queries.n_queries < POLICY.few_queries else 0.0
+    mean = replace(POLICY, blend=replace(POLICY.blend, equal=(0.5,)))
+    blends, plain = (Blends(models, APART, queries, METRIC, folds, mean, first) for first in (tried, {}))
+    blend, without = blends.of([0, 1]), plain.of([0, 1])
+    default = np.array([0.0, kept, 0.0, 0.0])
+    np.testing.assert_allclose(blend.shares, (1.0 - kept) * without.shares + default)
+    np.testing.assert_allclose(blends.of(range(4)).shares, [0.0, 0.0, 0.0, 1.0])
+    lucky = Blends(models, APART, queries, METRIC, folds, mean, {0: tried[1] - 0.9, 1: tried[1]})
+    np.testing.assert_allclose(lucky.of([0, 1]).shares, blend.shares)
 
 
 def test_the_default_is_chosen_without_the_queries_that_it_is_scored_on() -> None:
