@@ -8,7 +8,7 @@ pending, also those of other processes. No configuration of these trials is sugg
 trial asked for. Trials with the user attribute "earlier" are of an earlier study, on other data: as long as they are no
 more than estimates, their configurations may be suggested.
 
-Noise. The user attribute "variance" of trials is used relative to its median, with an estimated scale: trials share
+Noise. The user attribute "variance" of trials is used relative to about its median, with an estimated scale: trials share
 their validation queries, so most of it is common to all; it matters where a trial was evaluated on fewer queries. The
 user attribute "paired_variance", that of the difference from a common reference, is the noise itself, up to a factor
 of two.
@@ -285,9 +285,9 @@ def _evaluated(study: Study, trials: Sequence[FrozenTrial], seen: Sequence[_Seen
         stopped = np.where(estimated, signed, np.minimum(signed, middle))
         signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, stopped, low))
         gains.append(signed[kept])
-    level = float(np.median(paired[complete])) if np.isfinite(paired[complete]).all() else 0.0
+    level = unit_of(paired[complete]) if np.isfinite(paired[complete]).all() else 0.0
     given = paired if level > 0.0 else variance
-    noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(given)
+    noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(given, level)
     extra = np.where(estimated, partial, 0.0)
     return _Evaluated(kept, complete[kept], gains, noise[kept], level, extra[kept])
 
@@ -314,12 +314,20 @@ def _constraints(trials: Sequence[FrozenTrial], function: Constraints | None) ->
     return tuple(np.clip(column, -1e100, 1e100) for column in columns)
 
 
-def relative_variance(given: Floats) -> Floats:
-    """Return variances relative to their median, within [0.1, 100]; 1 where given, (n,), is not positive."""
+def unit_of(given: Floats) -> float:
+    """Return the power of two next to the median of the positive ones of given, (n,), 0 without any.
+
+    The median itself moves with each trial. In its units the variances of all trials before would change, and the
+    hyperparameters, which are kept while the trials that they were fitted to are the same, would be fitted each time.
+    """
     known = given[given > 0]
-    if not len(known):
-        return np.ones(len(given))
-    return np.where(given > 0, np.clip(given / np.median(known), 0.1, 100.0), 1.0)
+    return float(np.exp2(np.rint(np.log2(np.median(known))))) if len(known) else 0.0
+
+
+def relative_variance(given: Floats, unit: float = 0.0) -> Floats:
+    """Return variances in a unit, or that of `unit_of`, within [0.1, 100]; 1 where given, (n,), is not positive."""
+    unit = unit or unit_of(given) or 1.0
+    return np.where(given > 0, np.clip(given / unit, 0.1, 100.0), 1.0)
 
 
 def _number(value: object) -> float:
