@@ -67,14 +67,13 @@ class _Incumbent:
 
     @classmethod
     def of(cls, posterior: Posterior, E: Floats) -> Self:
-        cross = posterior.cross(E)
-        means = cross @ posterior.a
-        best = int(np.argmax(means))
-        solved, _ = scipy.linalg.lapack.dpotrs(posterior.L, cross[best], lower=1)
+        best = int(np.argmax(posterior.means[: len(E)]))
+        cross = posterior.cross(E[best : best + 1])[0]
+        solved, _ = scipy.linalg.lapack.dpotrs(posterior.L, cross, lower=1)
         shared = -np.asarray(solved)
-        variance = posterior.hyperparameters.scale + float(cross[best] @ shared)
+        variance = posterior.hyperparameters.scale + float(cross @ shared)
         shared[best] += 1.0
-        return cls(posterior, float(means[best]), max(variance, 0.0), shared)
+        return cls(posterior, float(posterior.means[best]), max(variance, 0.0), shared)
 
     def difference(self, cross: Floats, margin: float) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
         """Return z and standard deviation of the difference from the incumbent, (m,) each, given k(E, X), (m, n).
@@ -102,7 +101,7 @@ class ExpectedImprovement:
 
     @classmethod
     def over(cls, posteriors: tuple[Posterior, ...], E: Floats, margin: float = 0.0) -> Self:
-        """Return the improvement over the best of the trials E, (n, D), on which the posteriors are conditioned."""
+        """Return the improvement over the best of E, (m, D), the first m of the posteriors' trials."""
         return cls(tuple(_Incumbent.of(posterior, E) for posterior in posteriors), margin)
 
     def mean(self, E: Floats) -> Floats:

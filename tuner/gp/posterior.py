@@ -179,6 +179,7 @@ class Posterior:
     noise: Floats  # (n,) noise variances
     L: Floats  # (n, n)
     a: Floats  # (n,)
+    means: Floats  # (n,) the expected gains at the trials
 
     @classmethod
     def of(
@@ -203,7 +204,7 @@ class Posterior:
         K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
         L = cholesky(K)
         a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
-        return cls(hyperparameters, root, points, noise, L, np.asarray(a))
+        return cls(hyperparameters, root, points, noise, L, np.asarray(a), y - noise * a)
 
     def with_fantasies(self, pending: Floats, y: Floats) -> tuple[Self, Floats]:
         """Return the posterior given y and, for each pending configuration, (q, D), its posterior mean as a fantasy.
