@@ -27,9 +27,8 @@ import scipy
 
 from ranktune.solvers.core.arrays import Floats, Ints
 
-
 BLOCK = 16_384
-"""Numbers that the kernel is computed for at a time: what is between stays in the cache, which is three times as fast."""
+"""Numbers that the kernel is computed for at a time: all of that stays in the cache, which is three times as fast."""
 
 
 def squared_distances(A: Floats, B: Floats) -> Floats:
