@@ -50,7 +50,7 @@ NOISE_FACTOR = 2.0
 """Factor by which a known noise variance may still be larger or smaller."""
 TWO_STARTS_UP_TO = 60
 """Trials up to which the fit uses two starts."""
-MAX_FITTED_TRIALS = 200
+MAX_FITTED_TRIALS = 300
 """Trials that the hyperparameters are fitted to: the likelihood of that many is sharp, and the cost is cubic."""
 REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH = 12, 1.1
 """Up to 12 trials every one refits; beyond, growth by 10 %."""
@@ -269,6 +269,22 @@ def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
     """Return variances of gains in the units of standardised gains; 0 where gains are all equal."""
     spread = standard_deviation(gains) if np.any(extra) else 0.0
     return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
+
+
+def unit_of(given: Floats) -> float:
+    """Return the power of two next to the median of the positive ones of given, (n,), 0 without any.
+
+    The median itself moves with each trial. In its units the variances of all trials before would change, and the
+    hyperparameters, which are kept while the trials that they were fitted to are the same, would be fitted each time.
+    """
+    known = given[given > 0]
+    return float(np.exp2(np.rint(np.log2(np.median(known))))) if len(known) else 0.0
+
+
+def relative_variance(given: Floats, unit: float = 0.0) -> Floats:
+    """Return variances in a unit, or that of `unit_of`, within [0.1, 100]; 1 where given, (n,), is not positive."""
+    unit = unit or unit_of(given) or 1.0
+    return np.where(given > 0, np.clip(given / unit, 0.1, 100.0), 1.0)
 
 
 def _fit_size(n: int) -> int:

@@ -20,7 +20,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.retuning.portfolio import Configuration
 from ranktune.tuner.samplers.first import alike
-from ranktune.tuner.samplers.seen_trials import EARLIER, PARTIAL, SECONDS, VARIANCE
+from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.selection.typed import typed
 from ranktune.tuner.splits.digests import Bits
 from ranktune.tuner.splits.proof import Damaged, read_archive

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,10 +36,12 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import When
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
+from ranktune.tuner.gp.hyperparameters import relative_variance, unit_of
 from ranktune.tuner.gp.proposal import Trials
 from ranktune.tuner.samplers.activity import learn_activity
-from ranktune.tuner.samplers.seen_trials import Seen, internal_of, read_trials, values_of
 
+VARIANCE, PAIRED, PARTIAL, SECONDS = "variance", "paired_variance", "partial_variance", "seconds"
+EARLIER = "earlier"
 UNKNOWN_NOISE = 4.0
 """Relative noise variance of a failed trial, and of a pruned one without a variance."""
 
@@ -122,7 +125,7 @@ def read(
     """
     trials = past(study, current)
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
-    seen = read_trials(study, trials, distributions)
+    seen = _seen(study, trials, distributions)
     rows, asked = _encoded(seen.values, axes)
     ended = seen.has(TrialState.COMPLETE) | seen.has(TrialState.PRUNED)
     encoding = _encoding(axes, distributions, rows[ended], asked[ended], conditions)
@@ -189,17 +192,107 @@ def _rows(
     configurations: Sequence[Mapping[str, object]], axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution]
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return configurations as rows, (n, d), NaN where a parameter is missing or has no place, and which they have."""
-    values = [values_of(params, distributions) for params in configurations]
+    values = [_values(params, distributions) for params in configurations]
     return _encoded(np.array(values, dtype=np.float64).reshape(len(values), 2, len(axes)), axes)
 
 
 def _encoded(given: Floats, axes: Sequence[Axis]) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the rows of values as `values_of` gives them, (n, 2, d), and which there are."""
+    """Return the rows of values as `_values` gives them, (n, 2, d), and which there are."""
     rows, asked = given[:, 0].copy(), given[:, 1] > 0.0
     for j in np.flatnonzero(asked.any(axis=0)).tolist():
         highest = None if axes[j].choices else 2.0  # ranges may have changed
         rows[:, j] = np.clip(axes[j].encode(rows[:, j]), -1.0, highest)
     return rows, asked
+
+
+class _Line(NamedTuple):
+    """What is read of a trial, the same object as long as nothing of it changes; numbers as in `_Seen`, in a row."""
+
+    trial: FrozenTrial
+    numbers: Floats
+    constraints: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What is read of n trials over d parameters, with k objectives.
+
+    numbers   (n,) of the trials, and their states
+    values    (n, 2, d) as by `_values`
+    noted     (n, 5) VARIANCE, PAIRED, PARTIAL and SECONDS, NaN where they are not known, and whether EARLIER is set
+    reported  (n, k) as by `_reported`
+    """
+
+    numbers: Ints
+    states: Ints
+    values: Floats
+    noted: Floats
+    reported: Floats
+    constraints: Sequence[Mapping[str, float]]
+
+    def has(self, state: TrialState) -> NDArray[np.bool_]:
+        """Return which trials have a state, (n,)."""
+        return np.asarray(self.states == state)
+
+
+_KNOWN: WeakKeyDictionary[Study, tuple[Mapping[str, BaseDistribution], dict[int, _Line]]] = WeakKeyDictionary()
+"""The finished trials of each study by number, which are read once, and the distributions by which they were read."""
+
+
+def _seen(study: Study, trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> _Seen:
+    """Return what is read of the trials: of those that have finished since the last time, and of those that run."""
+    before, known = _KNOWN.get(study, ({}, {}))
+    if before != distributions:
+        known = {}
+        _KNOWN[study] = dict(distributions), known
+    d, k = len(distributions), len(study.directions)
+    lines = []
+    for trial in trials:
+        line = known.get(trial.number)
+        if line is None or line.trial is not trial:
+            read = [_number(trial.user_attrs.get(name)) for name in (VARIANCE, PAIRED, PARTIAL, SECONDS)]
+            begin = [trial.number, trial.state, *read, float(EARLIER in trial.user_attrs), *_reported(trial, k)]
+            numbers = np.concatenate([begin, _values(trial.params, distributions).ravel()])
+            line = _Line(trial, numbers, trial.constraints)
+            if trial.state.is_finished():
+                known[trial.number] = line
+        lines.append(line)
+    every = np.concatenate([np.empty(0), *(line.numbers for line in lines)]).reshape(len(lines), 7 + k + 2 * d)
+    number, state, noted, reported, values = np.split(every, [1, 2, 7, 7 + k], axis=1)
+    who, states = number[:, 0].astype(np.int64), state[:, 0].astype(np.int64)
+    limits = [line.constraints for line in lines]
+    return _Seen(who, states, values.reshape(len(lines), 2, d), noted, reported, limits)
+
+
+def _values(params: Mapping[str, object], distributions: Mapping[str, BaseDistribution]) -> Floats:
+    """Return the value of each parameter as a number, NaN where it has no place, and which there are, (2, d)."""
+    values = np.array([[np.nan], [0.0]]).repeat(len(distributions), axis=1)
+    for j, (name, distribution) in enumerate(distributions.items()) if params else ():
+        if name in params:
+            values[:, j] = _internal(distribution, params[name]), 1.0
+    return values
+
+
+def _internal(distribution: BaseDistribution, value: object) -> float:
+    try:
+        return float(distribution.to_internal_repr(value))
+    except ValueError:
+        return float("nan")
+
+
+def _reported(trial: FrozenTrial, count: int) -> list[float]:
+    """Return the values of a complete trial, the last report of a pruned one, NaN otherwise."""
+    if trial.state == TrialState.COMPLETE and trial.values is not None and len(trial.values) == count:
+        return list(trial.values)
+    if trial.state == TrialState.PRUNED and trial.intermediate_values and count == 1:
+        return [trial.intermediate_values[max(trial.intermediate_values)]]
+    return [float("nan")] * count
+
+
+def _number(value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
+        return float(value)
+    return float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +307,7 @@ class _Evaluated:
     extra: Floats | float = 0.0
 
 
-def _evaluated(study: Study, seen: Seen, rows: Floats) -> _Evaluated:
+def _evaluated(study: Study, seen: _Seen, rows: Floats) -> _Evaluated:
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in study.directions]
     values, (variance, paired, partial) = seen.reported.T, seen.noted[:, :3].T
     complete = seen.has(TrialState.COMPLETE) & ~np.isnan(values).any(axis=0)
@@ -254,22 +347,6 @@ def _constraints(by_trial: Sequence[Mapping[str, float]]) -> tuple[Floats, ...]:
     return tuple(np.clip(column, -1e100, 1e100) for column in columns)
 
 
-def unit_of(given: Floats) -> float:
-    """Return the power of two next to the median of the positive ones of given, (n,), 0 without any.
-
-    The median itself moves with each trial. In its units the variances of all trials before would change, and the
-    hyperparameters, which are kept while the trials that they were fitted to are the same, would be fitted each time.
-    """
-    known = given[given > 0]
-    return float(np.exp2(np.rint(np.log2(np.median(known))))) if len(known) else 0.0
-
-
-def relative_variance(given: Floats, unit: float = 0.0) -> Floats:
-    """Return variances in a unit, or that of `unit_of`, within [0.1, 100]; 1 where given, (n,), is not positive."""
-    unit = unit or unit_of(given) or 1.0
-    return np.where(given > 0, np.clip(given / unit, 0.1, 100.0), 1.0)
-
-
 def _encoding(
     axes: tuple[Axis, ...],
     distributions: Mapping[str, BaseDistribution],
@@ -296,8 +373,8 @@ def _declared_rules(
         for when in conditions:
             if name in place and when.name in place:
                 parent = place[when.name]
-                inside = [v for v in when.values if not np.isnan(internal_of(distributions[when.name], v))]
-                numbers = np.array([internal_of(distributions[when.name], v) for v in inside], dtype=np.float64)
+                inside = [v for v in when.values if not np.isnan(_internal(distributions[when.name], v))]
+                numbers = np.array([_internal(distributions[when.name], v) for v in inside], dtype=np.float64)
                 rules.append(Rule(place[name], parent, tuple(axes[parent].encode(numbers).tolist())))
     return tuple(rules)
 

@@ -34,7 +34,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import SOLVERS, make
 from ranktune.studies.benchmarks.search.fronts import FRONTS
 from ranktune.studies.benchmarks.search.programs import Tree, layers, levy20, stairs, switches, valley10, waves8
-from ranktune.tuner.samplers.seen_trials import SECONDS
+from ranktune.tuner.samplers.history import SECONDS
 from ranktune.tuner.samplers.space import UnionSpace
 
 METRIC = parse_metric("ndcg@10")

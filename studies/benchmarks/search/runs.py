@@ -17,8 +17,8 @@ from ranktune.studies.benchmarks.search.fronts import hypervolume
 from ranktune.studies.benchmarks.search.peers import PEERS, absent
 from ranktune.studies.benchmarks.search.problems import Problem
 from ranktune.studies.benchmarks.search.regret import MARKS, Run, Setting
+from ranktune.tuner.samplers.history import PAIRED
 from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
-from ranktune.tuner.samplers.seen_trials import PAIRED
 from ranktune.tuner.samplers.thompson import ThompsonSampler
 
 VARIANTS: dict[str, Callable[..., BaseSampler]] = {

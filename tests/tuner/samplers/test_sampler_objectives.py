@@ -14,7 +14,7 @@ from scipy.stats import wilcoxon
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.space import When
 from ranktune.tuner import ThompsonSampler
-from ranktune.tuner.samplers.seen_trials import PAIRED
+from ranktune.tuner.samplers.history import PAIRED
 from tests.support.optuna_studies import optimised
 
 

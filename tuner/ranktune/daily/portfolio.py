@@ -17,7 +17,7 @@ from ranktune.tuner.retuning.earlier import MOST, Earlier, Observed, load_earlie
 from ranktune.tuner.retuning.portfolio import Configuration, Part, load_fitted, load_portfolio
 from ranktune.tuner.retuning.versions import Delivery, decision_of
 from ranktune.tuner.samplers.first import alike, grows
-from ranktune.tuner.samplers.seen_trials import PARTIAL, SECONDS, VARIANCE
+from ranktune.tuner.samplers.history import PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.search.search_scheduler import observations
 from ranktune.tuner.selection.finished_trials import requested
