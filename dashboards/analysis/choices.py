@@ -13,7 +13,6 @@ from itertools import pairwise
 import numpy as np
 import scipy
 from optuna.distributions import CategoricalDistribution
-from scipy import stats
 
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.solver_trials import SolverTrials
@@ -137,7 +136,7 @@ def _effects(solver: SolverTrials, belief: Belief, name: str, values: Sequence[V
     contrast = np.eye(len(values)) - 1.0 / len(values)
     effect = contrast @ (expected + has_value @ errors / n)
     variance = (contrast @ draws.T).var(axis=1) + contrast**2 @ (float(errors @ errors) / max(len(trials), 1) / n)
-    return effect, stats.t.ppf(0.975, max(len(trials) - len(values), 1)) * np.sqrt(variance)
+    return effect, scipy.special.stdtrit(max(len(trials) - len(values), 1), 0.975) * np.sqrt(variance)
 
 
 def _errors(solver: SolverTrials, belief: Belief) -> tuple[list[Trial], Floats]:

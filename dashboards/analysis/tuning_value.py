@@ -72,7 +72,8 @@ def panel(data: StudyData) -> Panel:
     if min(len(_known(best)) - 1 for best in known) < MIN_RANDOM_TRIALS:
         known = [np.full(0, np.nan) for _ in known]
     random = mean_of_splits(known)
-    beyond = expected_random_search(data, known, max(data.study.n_trials if data.ends_by_count else 0, len(curve)))
+    budget = max(data.study.n_trials if data.ends_by_count else 0, len(curve))
+    beyond = None if data.brief else expected_random_search(data, known, budget)
     figure = best_so_far_figure(data, {"best so far": curve}, default, random, beyond)
     note = _note(data, curve, default, random, beyond)
     return Panel("worth", title, _table(curve, default, random, beyond), figure, note)
@@ -212,6 +213,8 @@ def _note(data: StudyData, curve: Floats, default: float | None, random: Floats,
         )
     if beyond is not None:
         parts.append(_expected_note(curve, beyond))
+    if data.brief:
+        parts.append(f"`ranktune report {data.name}` adds what random search is expected to reach beyond these trials.")
     parts.append('For random search with the full budget, run the study with sampler "random" and compare the two.')
     if len(data.splits) > 1:
         parts.append(f"Values are means over {len(data.splits)} folds.")

@@ -68,7 +68,7 @@ def compared_html(studies: Sequence[StudyData]) -> str:
 def write_report(folder: Path, output: Path, *beside: Path, brief: bool = False) -> Path:
     """Write the report of the study in folder, or of several studies side by side, and return its path.
 
-    brief leaves out what takes seconds to compute, and says how to get it.
+    brief leaves out what takes long to compute, and says how to get it.
     Raises StudyError where there is no study that can be read, ParameterError where output cannot be written or where
     there are too many studies.
     """

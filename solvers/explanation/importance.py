@@ -48,7 +48,7 @@ def shuffling_losses(
 
 def shuffled_rows(queries: Queries, generator: np.random.Generator) -> Ints:
     """Return a random order of the documents of each query, (n_documents,): the row that each row takes from."""
-    return np.lexsort((generator.random(queries.n_documents), queries.query_of_document))
+    return np.argsort(queries.query_of_document + generator.random(queries.n_documents))
 
 
 def _shuffler(queries: Queries) -> Callable[[Ints, Ints], Queries]:

@@ -77,7 +77,8 @@ def _columns(model: Model, names: Sequence[str], queries: Queries) -> Iterator[F
         raise StudyError("the reference is of another model than that of the study. `ranktune resume` makes it again.")
     own = [place[name] for name in names if name in place]
     for first in range(0, len(own), BLOCK):
-        yield from np.asarray(dense(queries.features[:, own[first : first + BLOCK]]), np.float64).T
+        columns = dense(queries.features[:, own[first : first + BLOCK]]).T
+        yield from np.ascontiguousarray(columns, np.float64)  # each is read several times
     for name in names[len(own) :]:
         levels = sorted(place[level] for level in categories[name])
         yield 1.0 - np.asarray(dense(queries.features[:, levels]), np.float64).sum(axis=1)
@@ -174,9 +175,14 @@ def _points(known: Floats) -> Floats:
 
 def _places(column: Floats, values: Floats, below: Floats, to: Floats) -> Floats:
     """Return the place of each value among the training documents, from 0 to 1, of missing ones the middle."""
-    start = np.concatenate([[0.0], to])[np.searchsorted(values, column, side="left")]
-    end = np.concatenate([below, [1.0]])[np.searchsorted(values, column, side="right")]
-    return np.where(np.isnan(column), 0.5, (start + end) / 2)
+    left = np.searchsorted(values, column, side="left")
+    right = np.searchsorted(values, values, side="right")
+    starts, ends = np.concatenate([[0.0], to]), np.concatenate([below, [1.0]])
+    between = (starts + ends) / 2  # of a value that is none of the kept ones
+    at = (starts[:-1] + ends[right]) / 2
+    place = np.where(np.append(values, np.nan)[left] == column, np.append(at, 0.5)[left], between[left])
+    place[np.isnan(column)] = 0.5
+    return place
 
 
 def _by_query(place: Floats, missing: Mask, starts: Ints) -> Floats:

@@ -61,34 +61,32 @@ class _Incumbent:
     """
 
     posterior: Posterior
-    inverse: Floats  # K^-1, (n, n)
     mean: float
     variance: float
     shared: Floats  # (n,)
 
     @classmethod
     def of(cls, posterior: Posterior, E: Floats) -> Self:
-        lower, _ = scipy.linalg.lapack.dpotri(posterior.L, lower=1)
-        inverse = np.tril(lower) + np.tril(lower, -1).T
-        cross = posterior.cross(E)
-        means = cross @ posterior.a
-        best = int(np.argmax(means))
-        shared = -(inverse @ cross[best])
-        variance = posterior.hyperparameters.scale + float(cross[best] @ shared)
+        best = int(np.argmax(posterior.means[: len(E)]))
+        cross = posterior.cross(E[best : best + 1])[0]
+        solved, _ = scipy.linalg.lapack.dpotrs(posterior.L, cross, lower=1)
+        shared = -np.asarray(solved)
+        variance = posterior.hyperparameters.scale + float(cross @ shared)
         shared[best] += 1.0
-        return cls(posterior, inverse, float(means[best]), max(variance, 0.0), shared)
+        return cls(posterior, float(posterior.means[best]), max(variance, 0.0), shared)
 
     def difference(self, cross: Floats, margin: float) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
         """Return z and standard deviation of the difference from the incumbent, (m,) each, given k(E, X), (m, n).
 
-        It is reduced by margin. Also k(E, X) K^-1, (m, n), and where the variance is at its lower bound, (m,).
+        It is reduced by margin. Also L^-1 k(X, E), (n, m), and where the variance is at its lower bound, (m,).
         """
         scale = self.posterior.hyperparameters.scale
-        solved, smallest = cross @ self.inverse, MIN_VARIANCE * scale
-        variance = scale - np.einsum("ij,ij->i", solved, cross)
+        half, _ = scipy.linalg.lapack.dtrtrs(self.posterior.L, cross.T, lower=1)
+        smallest = MIN_VARIANCE * scale
+        variance = scale - np.einsum("ij,ij->j", half, half)
         variance += self.variance - 2.0 * (cross @ self.shared)
         sd = np.sqrt(np.maximum(variance, smallest))
-        return (cross @ self.posterior.a - self.mean - margin) / sd, sd, solved, variance <= smallest
+        return (cross @ self.posterior.a - self.mean - margin) / sd, sd, np.asarray(half), variance <= smallest
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +101,7 @@ class ExpectedImprovement:
 
     @classmethod
     def over(cls, posteriors: tuple[Posterior, ...], E: Floats, margin: float = 0.0) -> Self:
-        """Return the improvement over the best of the trials E, (n, D), on which the posteriors are conditioned."""
+        """Return the improvement over the best of E, (m, D), the first m of the posteriors' trials."""
         return cls(tuple(_Incumbent.of(posterior, E) for posterior in posteriors), margin)
 
     def mean(self, E: Floats) -> Floats:
@@ -125,12 +123,13 @@ class ExpectedImprovement:
         for k, incumbent in enumerate(self.incumbents):
             posterior = incumbent.posterior
             cross, slope = posterior.cross_and_slope(E)
-            z, sd, solved, at_bound = incumbent.difference(cross, self.margin)
+            z, sd, half, at_bound = incumbent.difference(cross, self.margin)
+            solved, _ = scipy.linalg.lapack.dtrtrs(posterior.L, half, lower=1, trans=1)  # K^-1 k(X, E)
             log_h = log_improvement(z)  # its derivative is cdf / h
             ratio = np.exp(np.minimum(scipy.special.log_ndtr(z) - log_h, 700.0))
             # d log(sd h(z)) = d sd / sd + ratio dz, with dz = (d mean - z d sd) / sd
             by_mean = posterior.gradients(E, slope * posterior.a)
-            by_variance = -2.0 * posterior.gradients(E, slope * (solved + incumbent.shared))
+            by_variance = -2.0 * posterior.gradients(E, slope * (solved.T + incumbent.shared))
             by_variance[at_bound] = 0.0
             logs[k] = np.log(sd) + log_h
             slopes[k] = (ratio / sd)[:, None] * by_mean

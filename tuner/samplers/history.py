@@ -8,8 +8,8 @@ pending, also those of other processes. No configuration of these trials is sugg
 trial asked for. Trials with the user attribute "earlier" are of an earlier study, on other data: as long as they are no
 more than estimates, their configurations may be suggested.
 
-Noise. The user attribute "variance" of trials is used relative to its median, with an estimated scale: trials share
-their validation queries, so most of it is common to all; it matters where a trial was evaluated on fewer queries. The
+Noise. The user attribute "variance" of trials is used relative to about its median, with an estimated scale: trials
+share their validation queries, so most of it is common to all; it matters where one was evaluated on fewer queries. The
 user attribute "paired_variance", that of the difference from a common reference, is the noise itself, up to a factor
 of two.
 """
@@ -36,6 +36,7 @@ from optuna.trial import FrozenTrial, TrialState
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.space import When
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
+from ranktune.tuner.gp.hyperparameters import relative_variance, unit_of
 from ranktune.tuner.gp.proposal import Trials
 from ranktune.tuner.samplers.activity import learn_activity
 
@@ -124,30 +125,32 @@ def read(
     """
     trials = past(study, current)
     axes = tuple(_axis(name, distribution) for name, distribution in distributions.items())
-    running = frozenset(t.number for t in trials if t.state == TrialState.RUNNING)
     seen = _seen(study, trials, distributions)
-    rows, asked = _encoded([each.values for each in seen], axes)
-    ended = np.array([t.state in (TrialState.COMPLETE, TrialState.PRUNED) for t in trials], dtype=bool)
+    rows, asked = _encoded(seen.values, axes)
+    ended = seen.has(TrialState.COMPLETE) | seen.has(TrialState.PRUNED)
     encoding = _encoding(axes, distributions, rows[ended], asked[ended], conditions)
-    evaluated = _evaluated(study, trials, seen, rows)
-    coming, known = _rows([(suggested or {}).get(t.number, {}) for t in trials], axes, distributions)
-    is_running = np.array([t.number in running for t in trials], dtype=bool)
+    evaluated = _evaluated(study, seen, rows)
+    coming, known = np.full(rows.shape, np.nan), np.zeros(rows.shape, dtype=bool)
+    if given := [place for place, number in enumerate(seen.numbers.tolist()) if number in (suggested or {})]:
+        some = [(suggested or {})[number] for number in seen.numbers[given].tolist()]
+        coming[given], known[given] = _rows(some, axes, distributions)
+    is_running = seen.has(TrialState.RUNNING)
     pending = is_running & (asked | known).any(axis=1)
     always = asked[ended].all(axis=0) if ended.any() else np.zeros(len(axes), dtype=bool)
     # a trial that gets its values one by one, with a suggestion that is known, counts with that alone
     amid = is_running & known.any(axis=1) & ~(asked | ~always).all(axis=1)
     lost = (asked & np.isnan(rows)).any(axis=1)  # a value that is no longer among the choices
-    foreign = np.array([t.state == TrialState.PRUNED and EARLIER in t.user_attrs for t in trials], dtype=bool)
+    foreign = seen.has(TrialState.PRUNED) & (seen.noted[:, 4] > 0.0)
     taken = np.vstack([rows[asked.any(axis=1) & ~amid & ~lost & ~foreign], coming[pending & known.any(axis=1)]])
-    chosen = [t for t, keep in zip(trials, evaluated.kept.tolist(), strict=True) if keep]
-    seconds = np.array([each.numbers[SECONDS] for each in seen], dtype=np.float64)[evaluated.kept]
+    kept = np.flatnonzero(evaluated.kept).tolist()
+    limits = [seen.constraints[k] if function is None else _violations(trials[k], function) for k in kept]
     observed = Trials(
         rows[evaluated.kept], evaluated.gains[0], evaluated.noise,
         np.where(asked, rows, coming)[pending], tuple(evaluated.gains[1:]),
-        _constraints(chosen, function), evaluated.level, evaluated.extra, seconds,
+        _constraints(limits), evaluated.level, evaluated.extra, seen.noted[kept, 3],
     )  # fmt: skip
-    numbers = np.array([t.number for t in chosen], dtype=np.int64)
-    return History(encoding, distributions, observed, taken, numbers, evaluated.complete, running)
+    running = frozenset(seen.numbers[is_running].tolist())
+    return History(encoding, distributions, observed, taken, seen.numbers[kept], evaluated.complete, running)
 
 
 def arranged(space: Declared, configurations: Sequence[Mapping[str, object]]) -> tuple[Encoding, Floats]:
@@ -189,7 +192,76 @@ def _rows(
     configurations: Sequence[Mapping[str, object]], axes: Sequence[Axis], distributions: Mapping[str, BaseDistribution]
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return configurations as rows, (n, d), NaN where a parameter is missing or has no place, and which they have."""
-    return _encoded([_values(params, distributions) for params in configurations], axes)
+    values = [_values(params, distributions) for params in configurations]
+    return _encoded(np.array(values, dtype=np.float64).reshape(len(values), 2, len(axes)), axes)
+
+
+def _encoded(given: Floats, axes: Sequence[Axis]) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the rows of values as `_values` gives them, (n, 2, d), and which there are."""
+    rows, asked = given[:, 0].copy(), given[:, 1] > 0.0
+    for j in np.flatnonzero(asked.any(axis=0)).tolist():
+        highest = None if axes[j].choices else 2.0  # ranges may have changed
+        rows[:, j] = np.clip(axes[j].encode(rows[:, j]), -1.0, highest)
+    return rows, asked
+
+
+class _Line(NamedTuple):
+    """What is read of a trial, the same object as long as nothing of it changes; numbers as in `_Seen`, in a row."""
+
+    trial: FrozenTrial
+    numbers: Floats
+    constraints: Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """What is read of n trials over d parameters, with k objectives.
+
+    numbers   (n,) of the trials, and their states
+    values    (n, 2, d) as by `_values`
+    noted     (n, 5) VARIANCE, PAIRED, PARTIAL and SECONDS, NaN where they are not known, and whether EARLIER is set
+    reported  (n, k) as by `_reported`
+    """
+
+    numbers: Ints
+    states: Ints
+    values: Floats
+    noted: Floats
+    reported: Floats
+    constraints: Sequence[Mapping[str, float]]
+
+    def has(self, state: TrialState) -> NDArray[np.bool_]:
+        """Return which trials have a state, (n,)."""
+        return np.asarray(self.states == state)
+
+
+_KNOWN: WeakKeyDictionary[Study, tuple[Mapping[str, BaseDistribution], dict[int, _Line]]] = WeakKeyDictionary()
+"""The finished trials of each study by number, which are read once, and the distributions by which they were read."""
+
+
+def _seen(study: Study, trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> _Seen:
+    """Return what is read of the trials: of those that have finished since the last time, and of those that run."""
+    before, known = _KNOWN.get(study, ({}, {}))
+    if before != distributions:
+        known = {}
+        _KNOWN[study] = dict(distributions), known
+    d, k = len(distributions), len(study.directions)
+    lines = []
+    for trial in trials:
+        line = known.get(trial.number)
+        if line is None or line.trial is not trial:
+            read = [_number(trial.user_attrs.get(name)) for name in (VARIANCE, PAIRED, PARTIAL, SECONDS)]
+            begin = [trial.number, trial.state, *read, float(EARLIER in trial.user_attrs), *_reported(trial, k)]
+            numbers = np.concatenate([begin, _values(trial.params, distributions).ravel()])
+            line = _Line(trial, numbers, trial.constraints)
+            if trial.state.is_finished():
+                known[trial.number] = line
+        lines.append(line)
+    every = np.concatenate([np.empty(0), *(line.numbers for line in lines)]).reshape(len(lines), 7 + k + 2 * d)
+    number, state, noted, reported, values = np.split(every, [1, 2, 7, 7 + k], axis=1)
+    who, states = number[:, 0].astype(np.int64), state[:, 0].astype(np.int64)
+    limits = [line.constraints for line in lines]
+    return _Seen(who, states, values.reshape(len(lines), 2, d), noted, reported, limits)
 
 
 def _values(params: Mapping[str, object], distributions: Mapping[str, BaseDistribution]) -> Floats:
@@ -201,16 +273,6 @@ def _values(params: Mapping[str, object], distributions: Mapping[str, BaseDistri
     return values
 
 
-def _encoded(values: Sequence[Floats], axes: Sequence[Axis]) -> tuple[Floats, NDArray[np.bool_]]:
-    """Return the rows of values as `_values` gives them, (n, d), and which there are."""
-    given = np.array(values, dtype=np.float64).reshape(len(values), 2, len(axes))
-    rows, asked = given[:, 0].copy(), given[:, 1] > 0.0
-    for j in np.flatnonzero(asked.any(axis=0)).tolist():
-        highest = None if axes[j].choices else 2.0  # ranges may have changed
-        rows[:, j] = np.clip(axes[j].encode(rows[:, j]), -1.0, highest)
-    return rows, asked
-
-
 def _internal(distribution: BaseDistribution, value: object) -> float:
     try:
         return float(distribution.to_internal_repr(value))
@@ -218,36 +280,19 @@ def _internal(distribution: BaseDistribution, value: object) -> float:
         return float("nan")
 
 
-class _Seen(NamedTuple):
-    """What is read of a trial, the same object as long as nothing of it changes; reported as by `_reported`."""
-
-    trial: FrozenTrial
-    values: Floats
-    numbers: dict[str, float]
-    reported: list[float]
-
-
-_KNOWN: WeakKeyDictionary[Study, tuple[Mapping[str, BaseDistribution], dict[int, _Seen]]] = WeakKeyDictionary()
-"""The finished trials of each study by number, which are read once, and the distributions by which they were read."""
+def _reported(trial: FrozenTrial, count: int) -> list[float]:
+    """Return the values of a complete trial, the last report of a pruned one, NaN otherwise."""
+    if trial.state == TrialState.COMPLETE and trial.values is not None and len(trial.values) == count:
+        return list(trial.values)
+    if trial.state == TrialState.PRUNED and trial.intermediate_values and count == 1:
+        return [trial.intermediate_values[max(trial.intermediate_values)]]
+    return [float("nan")] * count
 
 
-def _seen(study: Study, trials: Sequence[FrozenTrial], distributions: Mapping[str, BaseDistribution]) -> list[_Seen]:
-    """Return what is read of the trials: of those that have finished since the last time, and of those that run."""
-    before, known = _KNOWN.get(study, ({}, {}))
-    if before != distributions:
-        known = {}
-        _KNOWN[study] = dict(distributions), known
-    result = []
-    for trial in trials:
-        seen = known.get(trial.number)
-        if seen is None or seen.trial is not trial:
-            numbers = {name: _number(trial.user_attrs.get(name)) for name in (VARIANCE, PAIRED, PARTIAL, SECONDS)}
-            reported = _reported(trial, len(study.directions))
-            seen = _Seen(trial, _values(trial.params, distributions), numbers, reported)
-            if trial.state.is_finished():
-                known[trial.number] = seen
-        result.append(seen)
-    return result
+def _number(value: object) -> float:
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
+        return float(value)
+    return float("nan")
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,70 +307,44 @@ class _Evaluated:
     extra: Floats | float = 0.0
 
 
-def _evaluated(study: Study, trials: Sequence[FrozenTrial], seen: Sequence[_Seen], rows: Floats) -> _Evaluated:
+def _evaluated(study: Study, seen: _Seen, rows: Floats) -> _Evaluated:
     signs = [1.0 if direction == StudyDirection.MAXIMIZE else -1.0 for direction in study.directions]
-    values = np.array([each.reported for each in seen], dtype=np.float64).reshape(-1, len(signs)).T
-    known = ~np.isnan(values).any(axis=0)
-    complete = np.array([t.state == TrialState.COMPLETE for t in trials], dtype=bool) & known
-    failed = np.array([t.state == TrialState.FAIL for t in trials], dtype=bool) & ~np.isnan(rows).all(axis=1)
-    pruned = np.array([t.state == TrialState.PRUNED for t in trials], dtype=bool) & np.isfinite(values).all(axis=0)
+    values, (variance, paired, partial) = seen.reported.T, seen.noted[:, :3].T
+    complete = seen.has(TrialState.COMPLETE) & ~np.isnan(values).any(axis=0)
+    failed = seen.has(TrialState.FAIL) & ~np.isnan(rows).all(axis=1)
+    pruned = seen.has(TrialState.PRUNED) & np.isfinite(values).all(axis=0)
     kept = complete | failed | pruned
-    partial, paired, variance = (
-        np.array([each.numbers[name] for each in seen]) for name in (PARTIAL, PAIRED, VARIANCE)
-    )
     estimated = pruned & (partial >= 0.0)
     gains = []
     for sign, objective in zip(signs, values, strict=True):
         finite = complete & np.isfinite(objective)
         if not finite.any():
             nothing = np.zeros(0, dtype=bool)
-            return _Evaluated(np.zeros(len(trials), dtype=bool), nothing, [np.empty(0) for _ in signs], np.empty(0))
+            return _Evaluated(np.zeros(len(rows), dtype=bool), nothing, [np.empty(0) for _ in signs], np.empty(0))
         signed = sign * objective
         low, high, middle = signed[finite].min(), signed[finite].max(), float(np.median(signed[finite]))
         stopped = np.where(estimated, signed, np.minimum(signed, middle))
         signed = np.where(complete, np.clip(signed, low, high), np.where(pruned, stopped, low))
         gains.append(signed[kept])
-    level = float(np.median(paired[complete])) if np.isfinite(paired[complete]).all() else 0.0
+    level = unit_of(paired[complete]) if np.isfinite(paired[complete]).all() else 0.0
     given = paired if level > 0.0 else variance
-    noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(given)
+    noise = np.where(complete | estimated, 1.0, UNKNOWN_NOISE) * relative_variance(given, level)
     extra = np.where(estimated, partial, 0.0)
     return _Evaluated(kept, complete[kept], gains, noise[kept], level, extra[kept])
 
 
-def _reported(trial: FrozenTrial, count: int) -> list[float]:
-    """Return the values of a complete trial, the last report of a pruned one, NaN otherwise."""
-    if trial.state == TrialState.COMPLETE and trial.values is not None and len(trial.values) == count:
-        return list(trial.values)
-    if trial.state == TrialState.PRUNED and trial.intermediate_values and count == 1:
-        return [trial.intermediate_values[max(trial.intermediate_values)]]
-    return [float("nan")] * count
+def _violations(trial: FrozenTrial, function: Constraints) -> Mapping[str, float]:
+    """Return the constraints of a trial by the user's constraints_func, or those set on it where that sees none."""
+    if trial.state not in (TrialState.COMPLETE, TrialState.PRUNED):
+        return trial.constraints
+    return {f"{k}": float(value) for k, value in enumerate(function(trial))}
 
 
-def _constraints(trials: Sequence[FrozenTrial], function: Constraints | None) -> tuple[Floats, ...]:
+def _constraints(by_trial: Sequence[Mapping[str, float]]) -> tuple[Floats, ...]:
     """Return the constraints of trials, (n,) each, NaN where unknown, clipped to finite numbers."""
-    by_trial: list[Mapping[str, float]] = []
-    for trial in trials:
-        values: Mapping[str, float] = trial.constraints
-        if function is not None and trial.state in (TrialState.COMPLETE, TrialState.PRUNED):
-            values = {f"{k}": float(value) for k, value in enumerate(function(trial))}
-        by_trial.append(values)
     names = sorted({name for values in by_trial for name in values})
     columns = [np.array([values.get(name, np.nan) for values in by_trial], dtype=np.float64) for name in names]
     return tuple(np.clip(column, -1e100, 1e100) for column in columns)
-
-
-def relative_variance(given: Floats) -> Floats:
-    """Return variances relative to their median, within [0.1, 100]; 1 where given, (n,), is not positive."""
-    known = given[given > 0]
-    if not len(known):
-        return np.ones(len(given))
-    return np.where(given > 0, np.clip(given / np.median(known), 0.1, 100.0), 1.0)
-
-
-def _number(value: object) -> float:
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and np.isfinite(value):
-        return float(value)
-    return float("nan")
 
 
 def _encoding(

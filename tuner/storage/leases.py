@@ -27,7 +27,9 @@ from sqlalchemy import (
     Row,
     Table,
     Update,
+    UpdateBase,
     and_,
+    bindparam,
     case,
     delete,
     select,
@@ -69,6 +71,10 @@ class Lease:
     path: bool = field(default=False, compare=False, repr=False)
 
 
+TAKEN = ("state", "token", "worker", "joined")
+"""The columns of a lease that change when a worker gets it."""
+
+
 class Leases(Membership):
     """The leases of a study, with its owner and its workers. All methods wait while the database is away."""
 
@@ -80,6 +86,16 @@ class Leases(Membership):
         return sqlite.insert(table) if self.engine.dialect.name == "sqlite" else postgresql.insert(table)
 
     # the owner's side
+
+    @cached_property
+    def _give(self) -> UpdateBase:
+        """The statement that leases a new trial, or one that waits; repeated, it finds the lease that it gave."""
+        new = self._insert(LEASES)
+        return new.on_conflict_do_update(
+            index_elements=[LEASES.c.study, LEASES.c.number],
+            set_={name: new.excluded[name] for name in TAKEN} | {"beat": LEASES.c.beat + 1},
+            where=(LEASES.c.state == WAITING) | (LEASES.c.token == new.excluded.token),
+        ).returning(*LEASES.c)
 
     def give(
         self,
@@ -95,24 +111,15 @@ class Leases(Membership):
 
         What it is raced against is kept for a worker that takes the trial once it is put back.
         """
-        taken = self._taken(worker, joined=False)
         row = {"study": self.study, "number": number, "attempt": 1, "beat": 0, "trial_limit": limit}
-        free = (LEASES.c.state == WAITING) | (LEASES.c.token == taken["token"])
-        statement = (
-            self._insert(LEASES)
-            .values(**row, **taken, params=_json(params))
-            .on_conflict_do_update(
-                index_elements=[LEASES.c.study, LEASES.c.number],
-                set_={**taken, "beat": LEASES.c.beat + 1},
-                where=free,
-            )
-            .returning(*LEASES.c)
-        )
+        row |= self._taken(worker, joined=False) | {"params": _json(params)}
 
         def work(connection: Connection) -> Lease | None:
-            leased = connection.execute(statement).one_or_none()
+            leased = connection.execute(self._give, row).one_or_none()
             if leased is None:
                 return None
+            if leased.beat:  # a new lease has no race yet
+                _remove_race(connection, self.study, number)
             self._write_race(connection, number, incumbent, race, path)
             return _lease(leased)
 
@@ -141,12 +148,16 @@ class Leases(Membership):
 
     def set_race(self, number: int, incumbent: Floats | None, race: Race = POLICY.race, path: bool = False) -> None:
         """Set what a waiting trial is raced against, None for nothing, and the rest as in a Lease."""
-        self._run(lambda c: self._write_race(c, number, incumbent, race, path))
+
+        def work(connection: Connection) -> None:
+            _remove_race(connection, self.study, number)
+            self._write_race(connection, number, incumbent, race, path)
+
+        self._run(work)
 
     def _write_race(
         self, connection: Connection, number: int, incumbent: Floats | None, race: Race, path: bool
     ) -> None:
-        _remove_race(connection, self.study, number)
         of_trial = {"study": self.study, "number": number}
         if incumbent is not None:
             scores = np.asarray(incumbent, dtype="<f8").tobytes()
@@ -271,8 +282,8 @@ class Leases(Membership):
         return connection.execute(rows).all()
 
     def _taken(self, worker: str, *, joined: bool) -> dict[str, object]:
-        """Return the columns of a lease that a worker has just got, under a new token."""
-        return {"state": LEASED, "token": secrets.token_hex(16), "worker": worker, "joined": joined}
+        """Return the columns TAKEN of a lease that a worker has just got, under a new token."""
+        return dict(zip(TAKEN, (LEASED, secrets.token_hex(16), worker, joined), strict=True))
 
     def _again(self, connection: Connection, number: int, token: str, beat: int | None = None) -> Lease | None:
         """End an attempt in one statement: the first is followed by another, the second by none. None: a stale token.
@@ -291,21 +302,30 @@ class Leases(Membership):
 
 def close_lease(connection: Connection, study: str, number: int) -> None:
     """Close the lease of a trial, within a transaction that may write the trial into the record."""
-    same = _of_trial(LEASES, study, number)
-    handed_in = LEASES.c.state == DELIVERED
-    closed = {"state": CLOSED, "outcome": None, "params": "{}"}
-    if not connection.execute(update(LEASES).where(same, handed_in).values(**closed)).rowcount:
-        connection.execute(delete(LEASES).where(same, LEASES.c.state != CLOSED))
+    trial = {"of_study": study, "of_number": number}
+    if not connection.execute(_CLOSE, trial).rowcount:
+        connection.execute(_DROP, trial)
     _remove_race(connection, study, number)
 
 
 def _remove_race(connection: Connection, study: str, number: int) -> None:
-    for table in (INCUMBENTS, RACES):
-        connection.execute(delete(table).where(_of_trial(table, study, number)))
+    for remove in _REMOVE_RACE:
+        connection.execute(remove, {"of_study": study, "of_number": number})
 
 
-def _of_trial(table: Table, study: str, number: int) -> ColumnElement[bool]:
+def _of_trial(table: Table, study: object, number: object) -> ColumnElement[bool]:
     return and_(table.c.study == study, table.c.number == number)
+
+
+def _of_given(table: Table) -> ColumnElement[bool]:
+    return _of_trial(table, bindparam("of_study"), bindparam("of_number"))
+
+
+_DELIVERED = and_(_of_given(LEASES), LEASES.c.state == DELIVERED)
+_CLOSE = update(LEASES).where(_DELIVERED).values(state=CLOSED, outcome=None, params="{}")
+_DROP = delete(LEASES).where(_of_given(LEASES), LEASES.c.state != CLOSED)
+_REMOVE_RACE = [delete(table).where(_of_given(table)) for table in (INCUMBENTS, RACES)]
+"""The statements of the end of each trial: to build one takes longer than to execute it."""
 
 
 def _lease(row: Row[Any]) -> Lease:

@@ -18,7 +18,7 @@ from typing import Self, TypeVar
 
 import psutil
 from optuna.storages import RDBStorage
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from ranktune.solvers.core.errors import StudyError
@@ -279,12 +279,15 @@ class Ownership(Membership):
 
 def confirm_owner(connection: Connection, study: str, token: str) -> None:
     """Record a heartbeat of the owner, within a transaction. Raises StudyError if another process has taken over."""
-    held = and_(OWNERS.c.study == study, OWNERS.c.token == token)
-    if not connection.execute(update(OWNERS).where(held).values(beat=OWNERS.c.beat + 1)).rowcount:
+    if not connection.execute(_BEAT, {"of_study": study, "held": token}).rowcount:
         raise StudyError(
             f"study '{study}' was taken over by another process while this one sent no heartbeat. "
             "What this one had finished is in the record."
         )
+
+
+_HELD = and_(OWNERS.c.study == bindparam("of_study"), OWNERS.c.token == bindparam("held"))
+_BEAT = update(OWNERS).where(_HELD).values(beat=OWNERS.c.beat + 1)
 
 
 def this_host() -> str:

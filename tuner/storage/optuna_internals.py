@@ -19,7 +19,7 @@ import json
 from optuna.distributions import check_distribution_compatibility, distribution_to_json, json_to_distribution
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial
-from sqlalchemy import Connection, Table, insert, select
+from sqlalchemy import Connection, Table, bindparam, insert, select
 
 
 def _table(model: type[models.BaseModel]) -> Table:
@@ -68,19 +68,22 @@ class TrialRows:
     """The trials of one study; `key` is the user attribute that holds the number of a trial."""
 
     def __init__(self, study_id: int, key: str) -> None:
-        self._study_id, self._key = study_id, key
+        self._study_id = study_id
         self._last = -1
         self._ids: dict[int, int] = {}
         self._checked: dict[str, str] = {}
+        # Built once: to build a statement takes longer than to execute it.
+        self._new = (
+            select(TRIALS.c.trial_id, USER.c.value_json)
+            .join(USER, (USER.c.trial_id == TRIALS.c.trial_id) & (USER.c.key == key))
+            .where(TRIALS.c.study_id == study_id, TRIALS.c.trial_id > bindparam("last"))
+        )
+        of_study = select(TRIALS.c.number).where(TRIALS.c.study_id == study_id)
+        self._latest = of_study.order_by(TRIALS.c.trial_id.desc()).limit(1)
 
     def find(self, connection: Connection, number: int) -> int | None:
         """Return the id of the trial with a number, None if there is none; reads only new trials."""
-        query = (
-            select(TRIALS.c.trial_id, USER.c.value_json)
-            .join(USER, (USER.c.trial_id == TRIALS.c.trial_id) & (USER.c.key == self._key))
-            .where(TRIALS.c.study_id == self._study_id, TRIALS.c.trial_id > self._last)
-        )
-        for trial_id, value in connection.execute(query):
+        for trial_id, value in connection.execute(self._new, {"last": self._last}):
             self._ids[json.loads(value)] = trial_id
             self._last = max(self._last, trial_id)
         return self._ids.get(number)
@@ -89,7 +92,7 @@ class TrialRows:
         """Write a finished trial. Raises ValueError if a distribution is incompatible with earlier ones."""
         self._check(connection, trial)
         values = {"study_id": self._study_id, "number": self._next(connection), "state": trial.state}
-        new = connection.execute(insert(TRIALS).values(values | stored_times(trial))).inserted_primary_key
+        new = connection.execute(insert(TRIALS), values | stored_times(trial)).inserted_primary_key
         assert new is not None
         trial_id = int(new[0])
         if trial.value is not None:
@@ -114,8 +117,7 @@ class TrialRows:
 
     def _next(self, connection: Connection) -> int:
         """Return Optuna's number for a new trial, which counts the trials of the study."""
-        last = select(TRIALS.c.number).where(TRIALS.c.study_id == self._study_id).order_by(TRIALS.c.trial_id.desc())
-        latest = connection.execute(last.limit(1)).scalar_one_or_none()
+        latest = connection.execute(self._latest).scalar_one_or_none()
         return 0 if latest is None else int(latest) + 1
 
     def _check(self, connection: Connection, trial: FrozenTrial) -> None:

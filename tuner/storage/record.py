@@ -14,7 +14,6 @@ import uuid
 import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
@@ -22,7 +21,6 @@ from typing import TypeVar
 import numpy as np
 import optuna
 from numpy.typing import NDArray
-from optuna.artifacts import ArtifactMeta
 from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
@@ -55,9 +53,11 @@ STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "p
 LEARNING_CURVE, UNFINISHED = "learning_curve", "unfinished"
 ARRAYS = "per_query.npz"
 OWN = "trial"
+"""Array of the digest of the trial, beside its arrays: those of another trial do not pass for its own."""
 ARTIFACT = "artifacts:"
 """Beginning of the name of the attribute by which Optuna knows the file of a trial's arrays."""
-"""Array of the digest of the trial, beside its arrays: those of another trial do not pass for its own."""
+META = {"artifact_id": "", "filename": ARRAYS, "mimetype": "application/zip", "encoding": None}
+"""What that attribute says, optuna.artifacts.ArtifactMeta: `optuna.artifacts` loads boto3 where that is installed."""
 DIGEST = "sha256"
 """The attribute that holds the digest of a trial: SQLite has no checksums of its own. Trials of older releases, and
 those that another tool wrote, have none."""
@@ -143,7 +143,7 @@ class Record:
         per_query: dict[str, NDArray[np.generic]] = {**outcome.per_query, OWN: _owned_by(trial.user_attrs)}
         arrays = self.retried(lambda: self._write_arrays(per_query)) if outcome.per_query else None
         if arrays is not None:
-            trial.system_attrs = {f"{ARTIFACT}{arrays.artifact_id}": json.dumps(asdict(arrays))}
+            trial.system_attrs = {f"{ARTIFACT}{arrays}": json.dumps(META | {"artifact_id": arrays})}
         # If this fails the arrays stay: the transaction may have been committed, and only its answer lost.
         existing = self.retried(lambda: self._write(number, trial))
         if existing is None:
@@ -215,20 +215,20 @@ class Record:
                 close_lease(connection, self._leases.study, number)
         return existing
 
-    def _write_arrays(self, per_query: Mapping[str, NDArray[np.generic]]) -> ArtifactMeta:
-        """Write arrays to disk, before the transaction that refers to them."""
-        meta = ArtifactMeta(str(uuid.uuid4()), ARRAYS, "application/zip", None)
+    def _write_arrays(self, per_query: Mapping[str, NDArray[np.generic]]) -> str:
+        """Write arrays to disk, before the transaction that refers to them, and return their name."""
+        name = str(uuid.uuid4())
         try:
-            self._arrays.write(meta.artifact_id, _npz(per_query))
+            self._arrays.write(name, _npz(per_query))
         except BaseException:
-            self._remove_arrays(meta)
+            self._remove_arrays(name)
             raise
-        return meta
+        return name
 
-    def _remove_arrays(self, meta: ArtifactMeta | None) -> None:
-        if meta is not None:
+    def _remove_arrays(self, name: str | None) -> None:
+        if name is not None:
             with suppress(StudyError):
-                self._arrays.remove(meta.artifact_id)
+                self._arrays.remove(name)
 
 
 def finished_trial(

@@ -228,6 +228,13 @@ def test_the_panel_says_what_is_predicted_and_what_was_gained(tmp_path: Path) ->
     assert {"random search", "random search, expected", "its 90 % band"} <= set(names)
 
 
+def test_in_brief_nothing_is_simulated_and_the_command_that_does_is_named(tmp_path: Path) -> None:
+    data = study_of(tmp_path, optimised(1))
+    brief = panel_of(replace(data, brief=True))
+    assert "random search, expected" in panel_of(data).table.columns
+    assert "random search, expected" not in brief.table.columns and f"`ranktune report {data.name}`" in brief.note
+
+
 def test_a_study_that_runs_is_compared_where_it_is(tmp_path: Path) -> None:
     data = study_of(tmp_path, trials_of(SOLVERS, 20))
     panel, prediction = panel_of(data), predicted(data)

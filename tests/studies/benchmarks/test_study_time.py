@@ -55,7 +55,7 @@ def test_trials_are_counted_by_solver() -> None:
 def test_the_fixed_cost_is_compared_with_its_limit(
     seconds: float, met: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(study_time, "fixed_seconds", lambda trials: seconds)
+    monkeypatch.setattr(study_time, "fixed_seconds", lambda trials, compiled: seconds)
     monkeypatch.setattr(study_time, "REQUESTS", {6: 0.0, 7: 60.0})
     requests, fixed = study_time.main(rounds=1)
     assert [row["met"] for row in requests.rows] == [False, True]

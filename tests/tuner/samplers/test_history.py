@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -76,12 +77,22 @@ def test_a_pruned_trial_counts_with_its_last_report_but_no_better_than_the_media
     assert history(study).trials.gains[3:].tolist() == ([] if expected is None else [expected])
 
 
-def test_variances_are_relative_to_their_median() -> None:
+def test_variances_are_relative_to_about_their_median() -> None:
     study = optuna.create_study()
     for variance in (0.01, 0.02, 0.08, 1e9, 0.0, "?", None):
         add(study, 0.5, 1.0, user_attrs={} if variance is None else {"variance": variance})
-    # the median of those given is (0.02 + 0.08) / 2
-    assert history(study).trials.noise.tolist() == pytest.approx([0.2, 0.4, 1.6, 100.0, 1.0, 1.0, 1.0])
+    # the median of those given is (0.02 + 0.08) / 2, next to 1 / 16
+    assert history(study).trials.noise.tolist() == pytest.approx([0.16, 0.32, 1.28, 100.0, 1.0, 1.0, 1.0])
+
+
+def test_variances_of_trials_stay_while_others_are_added() -> None:
+    """The hyperparameters are fitted again only where a trial that they were fitted to is another."""
+    study, generator = optuna.create_study(), np.random.default_rng(0)
+    seen = []
+    for _ in range(40):
+        add(study, generator.random(), 1.0, user_attrs={"variance": generator.uniform(0.02, 0.04)})
+        seen.append(history(study).trials.noise.tolist())
+    assert sum(after[:-1] != before for before, after in pairwise(seen)) <= 2
 
 
 def test_running_trials_are_pending_with_what_they_asked_for_and_what_was_suggested_to_them() -> None:
