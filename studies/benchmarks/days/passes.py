@@ -22,21 +22,13 @@ from ranktune.solvers.data.sources import catalogue
 from ranktune.streaming import STATE, one_pass
 from ranktune.studies.benchmarks.days.generated import MOVES, turn_of
 from ranktune.studies.benchmarks.tables import Row, Table
+from ranktune.studies.papers.days import truth
 
-METRIC, NOISE = "ndcg@10", 0.8
+METRIC, NOISE, EVERY = "ndcg@10", 0.8, 2
 SHARES = (0.52, 0.84, 0.97, 0.99)
 """Shares of the documents below each grade."""
 GROWTH = 1.05
 """Memory counts as constant where no day has more than that multiple of the second one."""
-
-
-def truth(turn: float, features: int) -> Floats:
-    """Return the weights after a part of a quarter turn, (features,), of length 1; half of them are always 0."""
-    ends = np.random.default_rng(0).normal(size=(2, features)) * (np.arange(features) % 2 == 0)
-    ends[1] -= ends[0] * (ends[0] @ ends[1]) / (ends[0] @ ends[0])
-    ends /= np.linalg.norm(ends, axis=1, keepdims=True)
-    weights: Floats = np.cos(0.5 * np.pi * turn) * ends[0] + np.sin(0.5 * np.pi * turn) * ends[1]
-    return weights
 
 
 def write_day(path: Path, weights: Floats, queries: int, length: int, generator: np.random.Generator) -> None:
@@ -78,7 +70,9 @@ def main(
         file, before, state = Path(folder, "day.parquet"), None, 0
         for day in range(1, days + 1):
             home, begun = Path(folder, str(day)), time.process_time()
-            write_day(file, truth(turn_of(move, day - 1, days), features), documents // length, length, generator)
+            write_day(
+                file, truth(turn_of(move, day - 1, days), features, EVERY), documents // length, length, generator
+            )
             begin_peak()
             written = time.process_time()
             data = catalogue.read(file, grade="grade", qid="qid")

@@ -30,12 +30,6 @@ def test_a_small_stream() -> None:
         stream.main(move=["suden"])
 
 
-def test_a_truth_turns_a_quarter_and_keeps_its_length() -> None:
-    first, middle, last = (passes.truth(turn, 10) for turn in (0.0, 0.5, 1.0))
-    assert first @ last == pytest.approx(0.0) and middle @ first == pytest.approx(np.sqrt(0.5))
-    assert np.linalg.norm([first, middle, last], axis=1) == pytest.approx(1.0)
-
-
 def test_passes_of_a_few_days(monkeypatch: pytest.MonkeyPatch) -> None:
     """A day that follows on a truth that does not move begins with what the first one learned."""
     peaks = iter((9e6, 5e6, 5.2e6, 9e6, 5e6, 5.6e6))
