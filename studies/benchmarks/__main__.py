@@ -30,7 +30,7 @@ from ranktune.studies.benchmarks import (
 )
 from ranktune.studies.benchmarks.boosting.command import main as boosting
 from ranktune.studies.benchmarks.clicks.command import main as clicks
-from ranktune.studies.benchmarks.days import stream
+from ranktune.studies.benchmarks.days import passes, stream
 from ranktune.studies.benchmarks.days.drift import main as drift
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
@@ -94,6 +94,7 @@ for name, main in (
     ("objective", objective.main),
     ("one-pass", one_pass.main),
     ("overhead", coordinator.overhead),
+    ("passes", passes.main),
     ("parser", parser.main),
     ("race", race.main),
     ("sampler", samplers.main),

@@ -6,6 +6,7 @@ every-point  the same without a choice: every point is scored, for plots of a tr
 progressive  go through all queries in random orders, each scored before the model is updated with it; a figure is the
              mean over orders of the mean over queries
 tuner        samplers search the grid for the best mean over folds on vali.txt, from several seeds: see tuner_runs
+daily        every day is tuned and trained anew on the days before, and judged on the next: see days
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 
 PAPERS = ("adarank", "domination", "elasticrank", "ranksvm", "solar")
-PROTOCOLS = ("folds", "every-point", "progressive", "tuner")
+PROTOCOLS = ("folds", "every-point", "progressive", "tuner", "daily")
 MODEL_FACTS = ("weights", "us/document")
 EACH = "each"
 MEAN_RANK = "mean rank"
@@ -91,8 +91,8 @@ class Entry:
     random orders of the training queries over which figures are averaged, for solvers that depend on the order. copies
     names parameters that take the value of another: {threshold = "l1"}. With evaluations, the tuner fits so many points
     of the grid and no others, by sampler ("thompson:ei": ours with that acquisition) and the metric of the choice; 0 is
-    all. Unless stops_early, fit sees no
-    validation queries.
+    all. carries says what a day takes over from the one before under the protocol "daily": "trials" as evidence, the
+    "choice" without further evaluations, or "" nothing. Unless stops_early, fit sees no validation queries.
     """
 
     name: str
@@ -106,6 +106,7 @@ class Entry:
     copies: Mapping[str, str] = field(default_factory=dict)
     orders: int = 1
     evaluations: int = 0
+    carries: str = ""
     sampler: str = "thompson"
     stops_early: bool = True
     note: str = ""

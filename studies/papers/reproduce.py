@@ -17,7 +17,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, StudyError, 
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.letor import read_letor
 from ranktune.solvers.data.split import Split
-from ranktune.studies.papers import tuner_runs
+from ranktune.studies.papers import days, tuner_runs
 from ranktune.studies.papers.claims import Verdict, verdict_on
 from ranktune.studies.papers.protocols import PartResult, all_queries, every_point, named, one_fold, one_order, run_part
 from ranktune.studies.papers.published import MEAN_RANK, Entry, Measure, Paper, Table, datasets, recognised
@@ -146,7 +146,7 @@ def reproduce(
     The figures do not depend on jobs, the number of processes. A system that cannot run has no figures, and a remark
     with the reason.
     """
-    cells = [(table, dataset) for table in paper.tables for dataset in given]
+    cells = [(table, dataset) for table in paper.tables for dataset in _of(table, given)]
     tuned = [(table, dataset) for table, dataset in cells if table.protocol == "tuner"]
     grids: dict[tuple[str, str], list[PartResult]] = {(table.title, dataset.name): [] for table, dataset in tuned}
     first = [part for table, dataset in tuned for part in _folds(table, table.entries[0], dataset, lattice_values)]
@@ -169,8 +169,17 @@ def reproduce(
         for part in first:
             grids[part.table.title, part.dataset.name].append(part.result)
         _run_all(executor, others, note)
-    names = [dataset.name for dataset in given]
-    return [_reproduced(table, names, [part for part in others if part.table is table]) for table in paper.tables]
+    return [
+        _reproduced(
+            table, [dataset.name for dataset in _of(table, given)], [part for part in others if part.table is table]
+        )
+        for table in paper.tables
+    ]
+
+
+def _of(table: Table, given: Sequence[Dataset]) -> Sequence[Dataset]:
+    """Return the data sets of a table: those that are given, or simulated days."""
+    return [Dataset(days.NAME, ())] if table.protocol == "daily" else given
 
 
 def _parts(table: Table, entry: Entry, dataset: Dataset, grid: list[PartResult]) -> Iterator[_Part]:
@@ -180,6 +189,9 @@ def _parts(table: Table, entry: Entry, dataset: Dataset, grid: list[PartResult])
         for k, order in enumerate(orders):
             call = (one_order, entry, dataset.queries, order, table.seed + k)
             yield _Part(table, entry, dataset, f"order {k + 1} of {len(orders)}", call)
+    elif table.protocol == "daily":
+        for seed in range(table.seed, table.seed + table.runs):
+            yield _Part(table, entry, dataset, f"run {seed + 1}", (days.daily, entry, seed))
     elif table.protocol == "tuner":
         for start in range(0, table.runs, RUNS_A_TASK):
             seeds = range(start, min(start + RUNS_A_TASK, table.runs))

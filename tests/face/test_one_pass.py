@@ -42,7 +42,7 @@ def test_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = CliRunner().invoke
     ended = run(app, ["one-pass", str(data), "-o", str(folder), "--configurations", "6", "--metric", "ndcg@5"])
     assert ended.exit_code == 0, ended.output
-    assert sorted(path.name for path in folder.iterdir()) == ["model.json", "result.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["model.json", "result.json", "state.npz"]
     assert max(map(len, ended.stdout.replace(str(tmp_path), "").splitlines())) <= 80
     assert "ndcg@5 before learning, the best of" in ended.stdout and "other queries" in ended.stdout
     result = json.loads((folder / "result.json").read_text())
@@ -104,6 +104,31 @@ def test_a_document_counts_as_often_as_its_weight(tmp_path: Path) -> None:
     written_model = ranktune.load_model(tmp_path / "pass" / "model.json")
     assert isinstance(written_model, LinearModel)
     np.testing.assert_array_equal(written_model.weights, weights_of(weighted))
+
+
+def test_a_pass_goes_on_from_that_of_the_day_before(tmp_path: Path) -> None:
+    """Of tables: the columns of the other day are in another order, and one of its categories is missing."""
+
+    def written_day(name: str, colours: str, columns: list[str]) -> str:
+        queries = linear_queries(120, len(colours), d=4)
+        frame = pd.DataFrame(dense(queries.features), columns=list("abcd"))
+        frame["colour"] = np.array(list(colours))[np.arange(len(frame)) % len(colours)]
+        frame["grade"], frame["qid"] = queries.grades, queries.query_of_document
+        frame[columns].to_csv(tmp_path / f"{name}.csv", index=False)
+        return str(tmp_path / f"{name}.csv")
+
+    columns = [*"abcd", "colour", "grade", "qid"]
+    first, second = written_day("monday", "rgb", columns), written_day("tuesday", "br", columns[::-1])
+    run, options = CliRunner().invoke, ["--configurations", "5", "--held-out", "0", "--qid", "qid"]
+    monday, tuesday = str(tmp_path / "1"), str(tmp_path / "2")
+    assert run(app, ["one-pass", first, "-o", monday, "--grade", "grade", *options]).exit_code == 0
+    ended = run(app, ["one-pass", second, "-o", tuesday, "--grade", "grade", "--after", monday, *options])
+    assert ended.exit_code == 0, ended.output
+    models = [ranktune.load_model(tmp_path / day / "model.json") for day in "12"]
+    assert models[0].feature_names == models[1].feature_names and "colour=g" in (models[1].feature_names or ())
+    assert json.loads((tmp_path / "2" / "result.json").read_text())["configurations"][0]["earlier"] in (0, 120)
+    again = run(app, ["one-pass", second, "-o", str(tmp_path / "3"), "--after", str(tmp_path), *options])
+    assert isinstance(again.exception, StudyError) and "state.npz, which a pass ends with" in str(again.exception)
 
 
 def test_says_which_features_have_no_scale() -> None:

@@ -1,4 +1,4 @@
-"""The state of a pass in one file, from which the same pass continues: an npz archive of arrays and one text."""
+"""The state of a pass in one file, from which it or the pass of the next day goes on: an npz archive, and one text."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Checkpoint:
                 f"{self.path} has the format {known}, this RankTune reads {FORMAT}. Remove it to begin again."
             )
         for name, declared in self.declared.items():
-            if (stored := about["declared"][name]) != declared:
+            if (stored := about["declared"].get(name)) != declared:
                 raise StudyError(
                     f"{self.path} is the checkpoint of another pass: its {name} is {stored!r}, not {declared!r}. Give "
                     "what was given then, or another folder."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 
@@ -23,13 +24,15 @@ class Entry:
     Attributes
     ----------
     number : int
-        Its number, from 0 in the order of joining.
+        Its number, from 0 in the order of joining; a pass that goes on from another one counts on.
     solver, parameters : str and dict
         The solver and its parameters.
     joined : int
         Queries before it joined.
     queries : int
         Queries that it scored and then learned from.
+    earlier : int
+        Queries that it learned from in earlier passes.
     counted : int
         Those of them that the metric counts.
     mean, low, high : float
@@ -51,11 +54,16 @@ class Entry:
     counted: int = 0
     total: float = field(default=0.0, repr=False)
     squares: float = field(default=0.0, repr=False)
+    earlier: int = 0
 
     @property
     def configuration(self) -> Configuration:
         """The solver with its parameters."""
         return Configuration(self.solver, self.parameters)
+
+    def carried_on(self) -> Self:
+        """Return it as it begins in the next pass: its values are those of that pass alone."""
+        return type(self)(self.number, self.solver, self.parameters, 0, earlier=self.earlier + self.queries)
 
     def add(self, values: Floats) -> None:
         """Add its values on further queries, (n,)."""
@@ -146,6 +154,7 @@ class OnePassResult:
 
 
 def _plain(entry: Entry) -> Json:
-    about = {name: getattr(entry, name) for name in ("number", "solver", "parameters", "joined", "queries", "end")}
+    named = "number", "solver", "parameters", "joined", "queries", "earlier", "end"
+    about = {name: getattr(entry, name) for name in named}
     numbers = {name: getattr(entry, name) for name in ("mean", "low", "high", "difference", "error")}
     return about | {name: value if np.isfinite(value) else None for name, value in numbers.items()}

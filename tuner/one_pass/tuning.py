@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Json, JsonView
-from ranktune.solvers.core.errors import AllFailed, DataError
+from ranktune.solvers.core.errors import AllFailed, DataError, StudyError
 from ranktune.solvers.data.blocks import block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.joint.learners import JointLearners
@@ -23,6 +23,7 @@ from ranktune.tuner.one_pass import race
 from ranktune.tuner.one_pass.checkpoint import Checkpoint, digest_of
 from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
 from ranktune.tuner.one_pass.result import Entry, OnePassResult
+from ranktune.tuner.splits.proof import file_digest
 from ranktune.tuner.statistics.intervals import bootstrap_interval
 
 SAMPLE_ROWS = 32_768
@@ -35,6 +36,7 @@ BLOCK_ROWS = 16_384
 class OnePassTuning:
     """A pass over queries, from the first on or from where a checkpoint was written.
 
+    after     the state that an earlier pass ended with: its configurations learn on, and new ones join them
     looks     when configurations are dropped and join, by default as `race.looks` says; the last is after all queries
     learners  the configurations that remain, with their weights
     """
@@ -50,24 +52,32 @@ class OnePassTuning:
         path: Path | None = None,
         progress: Callable[[str], None] | None = None,
         looks: Sequence[race.Look] | None = None,
+        after: Path | None = None,
     ) -> None:
         check_usable(queries)
         queries = queries.without_void_columns()
         self._queries, self._metric = queries, metric
         self._report = progress or (lambda text: None)
         self._space = ConfigurationSpace(solvers or None, queries.is_sparse)
-        declared = {"metric": str(metric), "solvers": list(solvers), "configurations": configurations}
+        declared: Json = {"metric": str(metric), "solvers": list(solvers), "configurations": configurations}
         declared |= {"survivors": survivors, "seed": seed, "data": digest_of(queries)}
+        declared |= {"after": None if after is None else file_digest(after)}
         self._checkpoint = Checkpoint(path, declared)
         self._looks = looks or race.looks(queries.n_queries, configurations, survivors)
         self._generator = np.random.default_rng(seed)
-        self._entries: list[Entry] = []
+        self._entries: dict[int, Entry] = {}
+        self._numbered = 0
         self._log: list[Json] = []
         self._window: list[Floats] = []
         self._done, self._look = 0, 0
         sample = block_of(queries, *next(query_ranges(queries.starts, SAMPLE_ROWS)))
         saved = self._checkpoint.load()
-        if saved is None:
+        if saved is not None:
+            self._restore(sample, *saved)
+            self._report(f"going on after {self._done} of {queries.n_queries} queries")
+        elif after is not None:
+            self._carry_on(sample, after, configurations)
+        else:
             self.learners = JointLearners(sample)
             if not queries.is_sparse and (count := self.learners.n_without_scale):
                 self._report(
@@ -75,8 +85,6 @@ class OnePassTuning:
                     f"{sample.n_documents} documents, which set the scales: they are left out"
                 )
             self._join(self._space.first(configurations, self._generator))
-        else:
-            self._restore(sample, *saved)
 
     def run(self) -> OnePassResult:
         """Learn from all queries that are left; return the result, without a test."""
@@ -161,9 +169,10 @@ class OnePassTuning:
 
     def _join(self, configurations: list[Configuration]) -> list[int]:
         """Let configurations learn from the next block on, and return their numbers."""
-        rankers = dict(enumerate((each.ranker() for each in configurations), start=len(self._entries)))
+        rankers = dict(enumerate((each.ranker() for each in configurations), start=self._numbered))
         for number, each in zip(rankers, configurations, strict=True):
-            self._entries.append(Entry(number, each.solver, each.parameters, self._done))
+            self._entries[number] = Entry(number, each.solver, each.parameters, self._done)
+        self._numbered += len(rankers)
         self.learners.join(rankers)
         return list(rankers)
 
@@ -185,19 +194,20 @@ class OnePassTuning:
             last = entry.joined + entry.queries
             return entry is not best, -last, -entry.difference if np.isfinite(entry.difference) else np.inf
 
-        entries = sorted(self._entries, key=place)
+        entries = sorted(self._entries.values(), key=place)
         queries = self._queries
         return OnePassResult(
             model, best, entries, self._log, str(self._metric), None, queries.n_queries, queries.n_documents
         )
 
     def save(self) -> None:
-        """Write a checkpoint of the state between two blocks."""
+        """Write a checkpoint of the state between two blocks, or after the last one."""
         about = {
             "done": self._done,
             "look": self._look,
             "generator": self._generator.bit_generator.state,
-            "entries": [entry.as_json() for entry in self._entries],
+            "entries": [entry.as_json() for entry in self._entries.values()],
+            "numbered": self._numbered,
             "log": self._log,
         }
         window = np.concatenate(self._window, axis=1) if self._window else np.zeros((0, 0))
@@ -206,11 +216,24 @@ class OnePassTuning:
     def _restore(self, sample: Queries, about: JsonView, arrays: Mapping[str, Array]) -> None:
         self._done, self._look, self._log = about["done"], about["look"], about["log"]
         self._generator.bit_generator.state = about["generator"]
-        self._entries = [Entry(**entry) for entry in about["entries"]]
-        rankers = {entry.number: entry.configuration.ranker() for entry in self._entries if not entry.end}
+        self._entries = {entry["number"]: Entry(**entry) for entry in about["entries"]}
+        self._numbered = about.get("numbered", len(self._entries))  # releases up to 0.2.1 always began with 0
+        rankers = {number: entry.configuration.ranker() for number, entry in self._entries.items() if not entry.end}
         self.learners = JointLearners.restored(sample, rankers, arrays)
         self._window = [arrays["window"]] if arrays["window"].size else []
-        self._report(f"going on after {self._done} of {self._queries.n_queries} queries")
+
+    def _carry_on(self, sample: Queries, after: Path, configurations: int) -> None:
+        """Take up the configurations that remained at the end of an earlier pass; new ones get the other places."""
+        saved = Checkpoint(after, {"solvers": self._checkpoint.declared["solvers"]}).load()
+        assert saved is not None, "its digest is known"
+        if saved[0]["declared"]["data"] == self._checkpoint.declared["data"]:
+            raise StudyError(f"{after} has learned from these data already. Give those of the next day.")
+        self._restore(sample, *saved)
+        self._done, self._look, self._log, self._window = 0, 0, [], []
+        self._entries = {number: self._entries[number].carried_on() for number in self.learners.numbers}
+        kept = list(self._entries)
+        joined = self._join(self._fresh(kept, configurations - len(kept)))
+        self._report(f"{len(kept)} configurations go on from {after}, {len(joined)} join")
 
 
 def check_usable(queries: Queries) -> None:

@@ -17,13 +17,14 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import chosen_metric
 from ranktune.solvers.metrics.presets import CLICK_METRICS
+from ranktune.solvers.models.base import load_model
 from ranktune.tuner.one_pass.configurations import RANKERS
 from ranktune.tuner.one_pass.result import OnePassResult
 from ranktune.tuner.one_pass.tuning import OnePassTuning, tested
 from ranktune.tuner.study.abilities import warn_of_ignored_positions
 
-CHECKPOINT, MODEL, RESULT = "checkpoint.npz", "model.json", "result.json"
-"""The files of a pass in its folder; the first one is there until the pass has ended."""
+CHECKPOINT, STATE, MODEL, RESULT = "checkpoint.npz", "state.npz", "model.json", "result.json"
+"""The files of a pass in its folder; the first one is there until the pass has ended, and then is the second."""
 
 
 def one_pass(
@@ -35,6 +36,7 @@ def one_pass(
     configurations: int = 64,
     survivors: int = 16,
     held_out: float = 0.1,
+    after: str | Path | None = None,
     folder: str | Path | None = None,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
@@ -66,9 +68,12 @@ def one_pass(
     held_out : float, default=0.1
         The share of the queries, the last ones, that are not learned from but judge the model; 0 for none. Without
         effect if test is given.
+    after : str or Path, optional
+        The folder of an earlier pass, such as that of the day before. The configurations that remained there learn on,
+        and new ones join them until there are as many as configurations says. Features are read and scaled as there.
     folder : str or Path, optional
-        A folder for model.json, result.json and, while the pass is under way, a checkpoint: called again after an
-        interruption, the pass continues from it. Without it nothing is written.
+        A folder for model.json, result.json, the state that a later pass goes on from, and a checkpoint while the pass
+        is under way: called again after an interruption, it continues from there. Without it nothing is written.
     seed : int, default=0
         Seed of the configurations that are drawn.
     progress : callable, optional
@@ -88,7 +93,8 @@ def one_pass(
     ParameterError
         A parameter is out of its range.
     StudyError
-        The folder holds a finished pass, a damaged checkpoint, or that of another pass.
+        The folder holds a finished pass, a damaged checkpoint, or that of another pass. The earlier pass has not ended,
+        or has learned from these data already.
 
     Examples
     --------
@@ -102,8 +108,9 @@ def one_pass(
     check_count("survivors", survivors)
     if not 0.0 <= held_out < 1.0:
         raise ParameterError(f"held_out={held_out}: the share of the queries must be at least 0 and below 1.")
+    earlier = None if after is None else _ended(Path(after))
     home = None if folder is None else _opened(Path(folder))
-    train, tests = _parts(data, test, held_out, options)
+    train, tests = _parts(data, test, held_out, None if earlier is None else earlier / MODEL, options)
     chosen = chosen_metric(metric, train, tests)
     if chosen.name in CLICK_METRICS:
         raise ParameterError(
@@ -112,7 +119,8 @@ def one_pass(
         )
     names = (solvers,) if isinstance(solvers, str) else tuple(solvers)
     path = None if home is None else home / CHECKPOINT
-    tuning = OnePassTuning(train, chosen, names, configurations, survivors, seed, path, progress)
+    state = None if earlier is None else earlier / STATE
+    tuning = OnePassTuning(train, chosen, names, configurations, survivors, seed, path, progress, after=state)
     warn_of_ignored_positions(names or RANKERS, (train,))
     try:
         result = tuning.run()
@@ -123,10 +131,21 @@ def one_pass(
     if tests is not None:
         result = replace(result, test=tested(result.best_model, tests, chosen, seed))
     if home is not None:
+        tuning.save()
         result.best_model.save(home / MODEL)
-        atomic_write(home / RESULT, json.dumps(result.as_dict(), indent=1))
-        (home / CHECKPOINT).unlink(missing_ok=True)
+        (home / CHECKPOINT).replace(home / STATE)
+        atomic_write(home / RESULT, json.dumps(result.as_dict(), indent=1))  # the last: the pass has ended
     return result
+
+
+def _ended(folder: Path) -> Path:
+    """Return the folder of a pass that has ended, of which its state is there."""
+    if not all((folder / name).exists() for name in (RESULT, STATE, MODEL)):
+        raise StudyError(
+            f"{folder} does not have result.json, model.json and state.npz, which a pass ends with. Give the folder of "
+            "a pass that has ended; releases up to 0.2.1 wrote no state."
+        )
+    return folder
 
 
 def _opened(folder: Path) -> Path:
@@ -140,12 +159,21 @@ def _opened(folder: Path) -> Path:
     return folder
 
 
-def _parts(data: object, test: object, held_out: float, options: ReadOptions) -> tuple[Queries, Queries | None]:
-    """Return the training and the test queries."""
-    splits = catalogue.load(data, test=test, **options)
-    if len(splits) > 1:
-        raise DataError(f"{data} has {len(splits)} folds, and a pass goes over one data set. Give one of its files.")
-    train, tests = splits[0].train, splits[0].test
+def _parts(
+    data: object, test: object, held_out: float, model: Path | None, options: ReadOptions
+) -> tuple[Queries, Queries | None]:
+    """Return the training and the test queries, with the features of a model if there is one."""
+    if model is not None:
+        known = load_model(model)
+        train, tests = (None if part is None else catalogue.read_for(known, part, **options) for part in (data, test))
+        assert train is not None
+    else:
+        splits = catalogue.load(data, test=test, **options)
+        if len(splits) > 1:
+            raise DataError(
+                f"{data} has {len(splits)} folds, and a pass goes over one data set. Give one of its files."
+            )
+        train, tests = splits[0].train, splits[0].test
     if tests is not None or held_out == 0.0:
         return train, tests
     last = train.n_queries - max(1, round(held_out * train.n_queries))

@@ -1,4 +1,4 @@
-"""ElasticRank: NDCG against methods that iterate (Figure 2), sparsity (Figure 3), latency (Table 2), evaluations."""
+"""ElasticRank: NDCG beside methods that iterate (Figure 2), sparsity (Figure 3), latency (Table 2), tuning, days."""
 
 from __future__ import annotations
 
@@ -6,25 +6,31 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from ranktune.solvers.core.arrays import Floats
+from ranktune.studies.papers.days import NAME
 from ranktune.studies.papers.figures.charts import Chart, PrintedFigure, Series
-from ranktune.studies.papers.figures.work import Material, Points, best, over_weights, parts_of, shown
-from ranktune.studies.papers.tuner_runs import regrets_of
+from ranktune.studies.papers.figures.work import Material, Points, best, mean_and_band, over_weights, parts_of, shown
+from ranktune.studies.papers.tuner_runs import SIGNIFICANT, regrets_of
 
 OPTIMIZERS = ("RDA", "FOBOS", "PSGD")
 PASSES = {1: "1 pass", 2: "2 passes"}
 LATENCY, WEIGHTS = 9.0, 29
 """Table 2: microseconds to score a product by so many weights."""
+DAILY = "Sections 1 and 6"
+DEFAULTS, TUNED = "defaults", "Thompson sampling daily"
+"""Ways of the simulated days."""
 KEPT = 0.02
 """A loss of recall up to that counts as kept."""
 
 
 def figures(material: Material) -> Iterator[PrintedFigure]:
-    """Yield Figures 2 and 3, Table 2, and the curve that section 6 speaks of."""
+    """Yield Figures 2 and 3, Table 2, and the curves of what sections 6 and 1 speak of."""
     yield _accuracy(material)
     points = {name: material.points("Figure 3", name, _swept) for name in material.names}
     yield _sparsity(material.figure("Figure 3"), points)
     yield _latency(material.figure("Table 2"), points)
     yield _evaluations(material)
+    yield _days(material)
 
 
 def _swept(label: str) -> str:
@@ -109,3 +115,35 @@ def _evaluations(material: Material) -> PrintedFigure:
         title = f"{name}: regret, median and quartiles of {runs} runs"
         figure.draw(title, "evaluations", f"regret in {entries[0].choose}", curves, style="steps")
     return figure
+
+
+def _days(material: Material) -> PrintedFigure:
+    reproduced, figure = material.table(DAILY), material.figure(DAILY)
+    runs = {
+        entry.name: np.array([part.curves["days"] for part in parts])
+        for entry in reproduced.table.entries
+        if (parts := parts_of(reproduced, entry.name, NAME))
+    }
+    if DEFAULTS not in runs:
+        return figure
+    metric = reproduced.table.entries[0].choose
+    means = {name: (np.arange(2, values.shape[1] + 2), values.mean(axis=0)) for name, values in runs.items()}
+    figure.draw(f"{NAME}: {metric} on the next day", "day", metric, means)
+    gains = {}
+    for name, values in runs.items():
+        so_far = np.cumsum(values - runs[DEFAULTS], axis=1) / np.arange(1, values.shape[1] + 1)
+        gains[name] = means[name][0], *mean_and_band(list(so_far))
+    figure.draw(f"{NAME}: mean gain over the defaults so far", "day", f"gain in {metric}", gains, style="line")
+    if TUNED in runs:
+        gain = (runs[TUNED] - runs[DEFAULTS]).mean(axis=1)
+        better = _p_of_gain(gain) < SIGNIFICANT
+        scores = shown({name: float(values.mean()) for name, values in runs.items()})
+        figure.say("careful", better, f"{scores}; paired over {len(gain)} runs p = {_p_of_gain(gain):.2g}.")
+    return figure
+
+
+def _p_of_gain(gains: Floats) -> float:
+    """Return the one-sided p value of a t-test of the gains of runs, 1 for a single run."""
+    from scipy.stats import ttest_1samp
+
+    return float(ttest_1samp(gains, 0.0, alternative="greater").pvalue) if len(gains) > 1 else 1.0

@@ -1,4 +1,4 @@
-"""The benchmark of streams: how the truth moves, and a small stream."""
+"""The benchmarks of days: how the truth moves, a small stream, and small passes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.benchmarks.days import stream
+from ranktune.studies.benchmarks.days import passes, stream
 from ranktune.studies.benchmarks.days.generated import MOVES, turn_of, weights_of
 
 
@@ -28,3 +28,17 @@ def test_a_small_stream() -> None:
     assert [row[name] for name in ("keep", "refit", "replace")].count("0%") >= 1
     with pytest.raises(ParameterError, match="sudden"):
         stream.main(move=["suden"])
+
+
+def test_passes_of_a_few_days(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day that follows on a truth that does not move begins with what the first one learned."""
+    peaks = iter((9e6, 5e6, 5.2e6, 9e6, 5e6, 5.6e6))
+    monkeypatch.setattr(passes, "peak_bytes", lambda: int(next(peaks)))
+    given = {"days": 3, "documents": 3000, "features": 6, "length": 30, "configurations": 4, "survivors": 4}
+    quiet, moving = (passes.main(move=move, **given) for move in ("none", "sudden"))  # type: ignore[arg-type]
+    assert not quiet[0].failed and moving[0].failed, "memory that is said to grow"
+    quality = [[float(str(row["ndcg@10"])) for row in table[1].rows] for table in (quiet, moving)]
+    assert quality[0][1] > quality[0][0] and quality[1][2] < quality[0][2] - 0.02
+    assert all(int(str(row["trials"])) >= 4 for row in quiet[1].rows)
+    with pytest.raises(ParameterError, match="sudden"):
+        passes.main(move="suden")

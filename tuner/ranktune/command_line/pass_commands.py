@@ -38,13 +38,14 @@ Many configurations are trained on each block of queries at the same time. All o
 trained on it. When the number of queries has doubled, configurations that are significantly worse than the best are
 dropped. At most half of them stay, and new configurations take the other places. The best one at the end is the model.
 
-FOLDER gets model.json, result.json with all configurations and comparisons, and a checkpoint until the pass has ended.
-After an interruption, the same command continues from the checkpoint.
+FOLDER gets model.json, result.json with all configurations and comparisons, state.npz for --after, and a checkpoint
+until the pass has ended. After an interruption, the same command continues from the checkpoint.
 
 \b
 Examples:
   ranktune one-pass log.txt -o pass
   ranktune one-pass log.txt --test next.txt -o pass --metric mrr
+  ranktune one-pass tuesday.txt --after monday -o tuesday --held-out 0
 """
 
 
@@ -60,6 +61,10 @@ def one_pass(
     solver: Annotated[list[str] | None, typer.Option(help="ElasticRank or SOLAR1. Repeatable. (default: both)")] = None,
     configurations: Annotated[int, typer.Option(help="Configurations that begin.", min=1)] = 64,
     held_out: Annotated[float, typer.Option(help="Share of the queries, the last ones, that judge.")] = 0.1,
+    after: Annotated[
+        Path | None,
+        typer.Option(help="Folder of an earlier pass, whose configurations learn on.", metavar="FOLDER"),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the configurations that are drawn.")] = 0,
     as_json: Json = False,
 ) -> None:
@@ -73,6 +78,7 @@ def one_pass(
         solvers=solver or (),
         configurations=configurations,
         held_out=held_out,
+        after=after,
         folder=output,
         seed=seed,
         progress=lambda text: print(text, file=sys.stderr),
@@ -96,7 +102,8 @@ def summary(result: OnePassResult, folder: Path) -> RenderableType:
         rows.add_row(str(entry.number), ", ".join((entry.solver, *values)), str(entry.queries), mean, gap)
     rows.caption = "to best: paired, on the queries of the last look"
     title = f"{result.metric} before learning, the best of {len(result.entries)} configurations"
-    lines = [f"model: {folder / 'model.json'} (configuration {result.best.number}, {result.best.queries} queries)"]
+    learned = f"{result.best.queries} queries" + (f" after {result.best.earlier}" if result.best.earlier else "")
+    lines = [f"model: {folder / 'model.json'} (configuration {result.best.number}, {learned})"]
     if result.test is not None:
         lines.append(
             f"test: {result.test['mean']:.4f} ({result.test['low']:.4f} to {result.test['high']:.4f}) on "
