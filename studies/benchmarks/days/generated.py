@@ -65,21 +65,23 @@ class World:
     def of(cls, pool: Queries, seed: int) -> World:
         """Return a world over the ranks of the features of a pool."""
         place = np.arange(pool.n_documents) - pool.starts[:-1][pool.query_of_document]
-        kept = pool.features[place < MOST]
-        Z = _spread(np.asarray(kept.toarray() if sparse.issparse(kept) else kept, dtype=np.float64))
+        X = pool.features.toarray() if isinstance(pool.features, sparse.csr_array) else pool.features
+        Z = _spread(np.asarray(X[place < MOST], dtype=np.float64))
         Z = Z[:, Z.std(axis=0) > 0.0].astype(np.float32)
         return cls(Queries.from_arrays(Z, np.zeros(len(Z)), group=np.minimum(pool.lengths, MOST)), seed)
 
     def day(self, turn: float, count: int, generator: np.random.Generator, judging: bool = False) -> Queries:
         """Return so many queries made of a half of the pool, whose grades follow the truth after a part of a turn.
 
-        No document comes twice, or models that know its noise would be worse on it: half of the features of each are
-        those of another document of the query.
+        Half of the features of each document are those of another one of the query: the same documents with other noise
+        would be harder for a model that was fitted to them than for others.
         """
         half = np.arange(int(judging), self.pool.n_queries, 2)
         queries = self.pool.select(generator.choice(half, count, replace=count > len(half)))
         number, Z = queries.query_of_document, np.asarray(queries.features)
-        others = queries.starts[number] + (generator.random(len(Z)) * queries.lengths[number]).astype(np.int64)
+        lengths, place = queries.lengths[number], np.arange(len(Z)) - queries.starts[number]
+        steps = 1 + (generator.random(len(Z)) * (lengths - 1)).astype(np.int64)
+        others = queries.starts[number] + (place + steps) % lengths
         Z = np.where(generator.random(Z.shape) < 0.5, Z, Z[others])
         worth = self._worth(Z, turn) + NOISE * generator.normal(size=len(Z))
         return Queries.from_arrays(Z, np.searchsorted(self._cuts(turn), worth), group=queries.lengths)

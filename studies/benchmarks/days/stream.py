@@ -1,7 +1,8 @@
 """What a model is worth day by day: tuned once, refitted, tuned anew, or retuned with a tenth of the budget.
 
 Every way is judged on further queries of the same day, of which it has seen none. Refitted is the configuration of the
-first day. Retuning keeps, refits or replaces; where nothing moves it should keep.
+first day. Retuning keeps, refits or replaces; where nothing moves it should keep. Some of the days are judged: those
+whose number is a multiple of `every`.
 """
 
 from __future__ import annotations
@@ -144,7 +145,9 @@ def main(
     queries: Annotated[int, typer.Option(help="Queries of a day.", min=20)] = 300,
     test: Annotated[int, typer.Option(help="Further queries that judge a day.", min=20)] = 600,
     trials: Annotated[int, typer.Option(help="Trials of a full study.", min=1)] = 20,
-    solver: Annotated[list[str] | None, typer.Option(help="Solvers. Repeatable. (default: see the page)")] = None,
+    solver: Annotated[
+        list[str] | None, typer.Option(help=f"Solvers. Repeatable. (default: {', '.join(SOLVERS)})")
+    ] = None,
     keep: Annotated[
         Path | None, typer.Option(help="File of finished streams, not repeated. (default: in the cache folder)")
     ] = None,
@@ -154,7 +157,8 @@ def main(
         if each not in MOVES:
             raise ParameterError(f"unknown movement '{each}'. {nearest(each, MOVES)}")
     setting = Setting(days, every, queries, test, trials, tuple(solver or SOLVERS))
-    pools = {path.stem: ranktune.read(path) for path in data or ()} or {"drawn": None}
+    pools: dict[str, Queries | None] = {path.stem: ranktune.read(path) for path in data or ()}
+    pools = pools or {"drawn": None}
     kept = keep or cache_folder() / "streams.jsonl"
     known = {stream.key: stream for stream in stored_results(kept, lambda fields: Stream(**fields))}
     streams: dict[tuple[str, str], list[Stream]] = {(name, each): [] for name in pools for each in move or MOVES}
