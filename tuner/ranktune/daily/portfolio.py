@@ -100,8 +100,8 @@ def _first(
 ) -> Iterator[tuple[dict[str, Value], FrozenTrial | None]]:
     """Yield what is tried first, once each, with its trial: what is delivered, then trials spread over the values.
 
-    The best trials of other solvers follow, and the best others where these are few. A trial is repeated with the path that it had, so that the same data
-    give the same values.
+    The best trials of other solvers follow, and the best others where these are few. A trial is repeated with the path
+    that it had, so that the same data give the same values.
     """
     seen: list[dict[str, Value]] = []
     ranked = sorted(complete, key=lambda trial: -(trial.value or 0.0))
