@@ -125,6 +125,23 @@ def curves(figure: Any, tables: Sequence[Table]) -> None:
     figure.axes[0].legend(frameon=False, fontsize=7)
 
 
+def days(figure: Any, tables: Sequence[Table]) -> None:
+    """Draw what each way is worth over the days, a panel for each movement of the truth."""
+    rows = tables[1].rows
+    moves = list(dict.fromkeys(str(row["truth"]) for row in rows))
+    for axes, move in zip(figure.subplots(1, len(moves), squeeze=False, sharey=True)[0], moves, strict=True):
+        some = [row for row in rows if row["truth"] == move]
+        for way, colour in zip(
+            ("retuned daily", "full study daily", "refit only", "tuned once"), COLOURS, strict=False
+        ):
+            points = [(number(row["day"]), number(row[way])) for row in some]
+            axes.plot(*zip(*points, strict=True), marker="o", markersize=3, color=colour, label=way)
+        axes.set_title(move, fontsize=9)
+        axes.set_xlabel("day")
+    figure.axes[0].set_ylabel("ndcg@10")
+    figure.axes[0].legend(frameon=False, fontsize=7, loc="lower left")
+
+
 FIGURES: Mapping[str, Callable[[Any, Sequence[Table]], None]] = {
     "counting": partial(
         lines, of="k", columns=("tree of 32", "Fenwick", "direct", "table"), label="ns a document, l = 100,000",
@@ -141,6 +158,7 @@ FIGURES: Mapping[str, Callable[[Any, Sequence[Table]], None]] = {
         only=lambda row: row["model"] == "trees",
     ),
     "solvers": partial(bars, of="what", column="ratio", label="processor time, ours / theirs", ours=("",)),
+    "stream": days,
     "suggestions": growth,
 }  # fmt: skip
 """The figures by the file of the result, without its suffix."""

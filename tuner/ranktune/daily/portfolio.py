@@ -33,6 +33,8 @@ MEASURED = 5
 """Configurations that are evaluated again at least, where there are as many."""
 SPREAD = (0.5, 0.1)
 """Quantiles of the values at which further ones are taken: without poor ones the ranking cannot be seen to carry."""
+OTHERS = 2
+"""Other solvers whose best trial is repeated: what was behind on the earlier data may be ahead on the new ones."""
 
 
 def earlier_of(home: Path, latest: StudyFolder, incumbent: Delivery, study: Study) -> tuple[Earlier, Study]:
@@ -98,8 +100,8 @@ def _first(
 ) -> Iterator[tuple[dict[str, Value], FrozenTrial | None]]:
     """Yield what is tried first, once each, with its trial: what is delivered, then trials spread over the values.
 
-    The best others follow where these are few. A trial is repeated with the path that it had, so that the same data
-    give the same values.
+    The best trials of other solvers follow, and the best others where these are few. A trial is repeated with the path
+    that it had, so that the same data give the same values.
     """
     seen: list[dict[str, Value]] = []
     ranked = sorted(complete, key=lambda trial: -(trial.value or 0.0))
@@ -107,8 +109,11 @@ def _first(
     parts = [(part.solver, part.params) for part in delivered.parts]
     runners = [(part.solver, part.params) for other in others for part in other.parts]
     runners += [space.split(trial.params) for trial in ranked]
-    for k, (solver, params) in enumerate([*parts, *spread, *runners]):
-        if k >= len(parts) + len(spread) and len(seen) >= MEASURED:
+    tried = {solver for solver, _ in parts}
+    best = {solver: (solver, params) for solver, params in reversed(runners) if solver not in tried}
+    also = [best[solver] for solver in dict.fromkeys(solver for solver, _ in runners) if solver in best][:OTHERS]
+    for k, (solver, params) in enumerate([*parts, *spread, *also, *runners]):
+        if k >= len(parts) + len(spread) + len(also) and len(seen) >= MEASURED:
             return
         known = _inside(space, solver, params)
         if known is None or any(alike(known, other) for other in seen):
