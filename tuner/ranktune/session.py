@@ -28,6 +28,7 @@ from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
+from ranktune.tuner.workers.limits import Limits, load_libraries
 from ranktune.tuner.workers.workforce import Workforce
 
 
@@ -61,6 +62,8 @@ class Session:
         self.progress.stage(f"reading {study.data}")
         if all(map(_is_file, sources)):
             return self.workers.call(read_and_prepare, study, sources, self.folder, extend, self.memory)
+        for _ in range(self.workers.jobs):
+            self.workers.submit(load_libraries, limits=Limits())  # meanwhile
         return read_and_prepare(study, sources, self.folder, extend, self.memory)
 
     def run(

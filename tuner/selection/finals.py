@@ -192,6 +192,8 @@ def refit_all(
     limit, threads = durations.refit_limit(deadline.left, len(plain)), 1
     if deadline.left < float("inf"):
         threads = max(1, executor.jobs // max(len(refitted), 1))
+    else:  # the longest fits first, so that the last ones end together
+        refitted.sort(key=lambda part: -part.fit_seconds)
     jobs: dict[Candidate, Future[Delivered]] = {}
     for part in (*refitted, *as_left):
         task = replace(task_of(study, problem, used[part], study.seed), limit=limit, threads=threads)
@@ -199,7 +201,8 @@ def refit_all(
         jobs[part] = executor.submit(evaluate, plan, task)
     models: dict[Candidate, Delivered] = {}
     unfit = []
-    for candidate, job in jobs.items():
+    for candidate in (part for part in plain if part in jobs):
+        job = jobs[candidate]
         error = job.exception()
         if error is None:
             took = candidate.seconds if candidate in as_left else job.result().seconds
