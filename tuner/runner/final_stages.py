@@ -108,7 +108,7 @@ def _first(state: State) -> Candidate | None:
     return best_default(state.record, state.study.union_space(), state.study.limits)
 
 
-FIRST = Stage("best default", _first, (SEARCH,), _nothing, instead=Instead("the best default", _nothing))
+FIRST = Stage("best default", _first, (SEARCH,), _nothing, instead=Instead("which default is the best", _nothing))
 """The best of the solvers' defaults, which tuning is compared with."""
 
 
@@ -124,7 +124,7 @@ FITTED = Stage(
     _fitted,
     (LOOK, FIRST, BLEND),
     _nothing,
-    instead=Instead("the best default", _nothing),
+    instead=Instead("the fit of the best default", _nothing),
     beside=True,
 )
 """What it scores on the test queries; None where DEFAULT finds that out, if there is time."""
