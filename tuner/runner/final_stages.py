@@ -13,8 +13,7 @@ from optuna.trial import TrialState
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import listed
-from ranktune.solvers.models.base import Model
-from ranktune.tuner.drift.reference import REFERENCE, Reference
+from ranktune.tuner.drift.reference import write_reference
 from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.retuning.portfolio import save_fitted, save_portfolio
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
@@ -42,8 +41,6 @@ from ranktune.tuner.selection.serving import Served, served, unmeasured, warn_if
 from ranktune.tuner.splits.plans import training_overlap
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
-from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
 
 
 def _nothing(state: State) -> None:
@@ -244,12 +241,7 @@ PROVE = Stage(
 
 
 def _refer(state: State) -> None:
-    state.session.executor.call(_write_reference, state[SAVE].entries[0].model, state[LOOK].problem, _folder(state))
-
-
-def _write_reference(model: Model, problem: Problem, folder: Path) -> None:
-    with writing(folder):
-        Reference.of(model, problem.development).write(folder / REFERENCE)
+    state.session.executor.call(write_reference, state[SAVE].entries[0].model, state[LOOK].problem, _folder(state))
 
 
 REFER = Stage(

@@ -82,14 +82,11 @@ def test_a_stage_beside_others_ends_before_those_that_need_it(in_process: bool) 
     session: Any = SimpleNamespace(executor=executor, log=logged.append)
     state = State(session, cast(Any, SimpleNamespace(name="outer1")), unused, unused, 0.0, 1.0)
     slow = Stage("slow", failing, (), _silent, instead=Instead("it", lambda _: went.is_set()), beside=True)
-    stages = [
-        slow,
-        Stage("quick", lambda _: went.set(), (), _silent),
-        Stage("last", lambda s: s[slow], (slow,), _silent),
-    ]
+    quick: Stage[None] = Stage("quick", lambda _: went.set(), (), _silent)
+    last = Stage("last", lambda state: state[slow], (slow,), _silent)
     with pytest.warns(RankTuneWarning, match=f"{not in_process}"):
-        ended = run_stages(stages, state, keep=stages[2:])
-    assert ended[stages[2]] is not in_process and went.is_set()
+        ended = run_stages([slow, quick, last], state, keep=[last])
+    assert ended[last] is not in_process and went.is_set()
     assert list(ended.seconds) == ["slow", "quick", "last"]
     assert [(each.what, each.split) for each in ended.left_out] == [("it", "outer1")] and ended.left_out == logged
 
