@@ -32,9 +32,15 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.executor import Executor
+from ranktune.tuner.workers.limits import load_libraries
 
 ONE_COLUMN = "BestFeature"
 """The solver of one column, which is the floor that models are compared with and no part of a blend."""
+
+
+def load_ending() -> None:
+    """Load the libraries of trials in a worker, which has loaded those of the end of a study with this module."""
+    load_libraries()
 
 
 @dataclass(frozen=True, eq=False)

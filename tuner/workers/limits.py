@@ -89,9 +89,8 @@ def run(payload: bytes, limits: Limits) -> tuple[bool, bytes]:
 
 
 def load_libraries() -> None:
-    """Load the libraries of trials and of the end of a study, which takes a second."""
-    import ranktune.tuner.evaluation.evaluate
-    import ranktune.tuner.selection.finals  # noqa: F401
+    """Load the libraries of trials, which takes most of a second."""
+    import ranktune.tuner.evaluation.evaluate  # noqa: F401
 
     load_types()
 
