@@ -228,6 +228,8 @@ def _defect(trees: Trees) -> str:
     if not inside.all():
         return f"split {int(np.flatnonzero(~inside.all(axis=1))[0])} has a child outside its tree or before itself"
     # There are as many places for children as non-root splits and leaves of trees with splits: none twice, none absent.
-    if len(np.unique(trees.children)) != 2 * S:
+    seen = np.zeros(2 * S + T, dtype=np.bool_)
+    seen[trees.children + (S + T)] = True
+    if np.count_nonzero(seen) != 2 * S:
         return "a split or a leaf is the child of two splits"
     return ""

@@ -28,6 +28,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.splits.proof import UNREADABLE, Damaged, read_archive
 from ranktune.tuner.splits.sealing import check_sealed, write_sealed
+from ranktune.tuner.study.home import writing
+from ranktune.tuner.study.problem import Problem
 
 REFERENCE = "reference.npz"
 MAX_FEATURES = 2_000
@@ -147,6 +149,12 @@ class Reference:
             return reference
         except (*UNREADABLE, AttributeError) as error:
             raise Damaged(f"cannot read {path}: {type(error).__name__}: {error}.") from None
+
+
+def write_reference(model: Model, problem: Problem, folder: Path) -> None:
+    """Write what is kept of the development queries of a study, whose chosen model is given."""
+    with writing(folder):
+        Reference.of(model, problem.development).write(folder / REFERENCE)
 
 
 _ARRAYS = ("values", "below", "to", "moments", "by_query")

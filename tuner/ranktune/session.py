@@ -17,6 +17,7 @@ from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import reopen
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.search.progress import Progress, Silent
+from ranktune.tuner.selection.finals import load_ending
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.storage.membership import Ownership
@@ -28,6 +29,7 @@ from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
+from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.workforce import Workforce
 
 
@@ -59,7 +61,10 @@ class Session:
             self.progress.stage(f"configurations of {', '.join(study.first)} are given, and tried first")
         self.events.write(Event.STAGE, name="reading")
         self.progress.stage(f"reading {study.data}")
-        if all(map(_is_file, sources)):
+        by_worker = all(map(_is_file, sources))
+        for _ in range(self.workers.jobs - by_worker):
+            self.workers.submit(load_ending, limits=Limits())  # meanwhile
+        if by_worker:
             return self.workers.call(read_and_prepare, study, sources, self.folder, extend, self.memory)
         return read_and_prepare(study, sources, self.folder, extend, self.memory)
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from optuna.trial import TrialState
 
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import listed
-from ranktune.solvers.models.base import Model
-from ranktune.tuner.drift.reference import REFERENCE, Reference
+from ranktune.tuner.drift.reference import write_reference
 from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.retuning.portfolio import save_fitted, save_portfolio
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
@@ -33,7 +33,7 @@ from ranktune.tuner.selection.finals import (
     refit_one,
 )
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default, failures
-from ranktune.tuner.selection.leaderboard import DefaultModel, default_model
+from ranktune.tuner.selection.leaderboard import DefaultModel, default_model, default_scores
 from ranktune.tuner.selection.rescoring import RESCORED, read_rescored, rescored, write_rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure
 from ranktune.tuner.selection.saving import save_evidence, save_models
@@ -41,8 +41,6 @@ from ranktune.tuner.selection.serving import Served, served, unmeasured, warn_if
 from ranktune.tuner.splits.plans import training_overlap
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.storage.record import number_of
-from ranktune.tuner.study.home import writing
-from ranktune.tuner.study.problem import Problem
 
 
 def _nothing(state: State) -> None:
@@ -101,6 +99,32 @@ BLEND = Stage(
     lambda state: "blending them" if _are_blended(state) else None,
     instead=Instead("blending", _unblended, "A single model is chosen."),
 )
+
+
+def _first(state: State) -> Candidate | None:
+    return best_default(state.record, state.study.union_space(), state.study.limits)
+
+
+FIRST = Stage("best default", _first, (SEARCH,), _nothing, instead=Instead("which default is the best", _nothing))
+"""The best of the solvers' defaults, which tuning is compared with."""
+
+
+def _fitted(state: State) -> Floats | None:
+    if state.deadline.left < float("inf"):
+        return None  # the refits come first
+    study, problem, chosen = state.study, state[LOOK].problem, state[BLEND].ordered[0]
+    return default_scores(study, problem, state[FIRST], chosen, state.session.executor)
+
+
+FITTED = Stage(
+    "default fitted",
+    _fitted,
+    (LOOK, FIRST, BLEND),
+    _nothing,
+    instead=Instead("the fit of the best default", _nothing),
+    beside=True,
+)
+"""What it scores on the test queries; None where DEFAULT finds that out, if there is time."""
 
 
 def _refitted(state: State) -> tuple[list[Entry], list[Failure]]:
@@ -168,12 +192,21 @@ SAVE = Stage("saving", _saved, (LOOK, BLEND, SERVE))
 
 
 def _default(state: State) -> DefaultModel | None:
-    known, chosen = best_default(state.record, state.study.union_space(), state.study.limits), state[SAVE].entries[0]
-    return default_model(state.study, state[LOOK].problem, known, chosen, state.session.executor, state.deadline)
+    known, chosen, scored = state[FIRST], state[SAVE].entries[0], state[FITTED]
+    return default_model(
+        state.study, state[LOOK].problem, known, chosen, state.session.executor, state.deadline, scored
+    )
 
 
-DEFAULT = Stage("default", _default, (LOOK, SAVE), _nothing, instead=Instead("the best default", _nothing))
-"""The best of the solvers' defaults, which tuning is compared with."""
+DEFAULT = Stage(
+    "default",
+    _default,
+    (LOOK, FIRST, SAVE, FITTED),
+    _nothing,
+    instead=Instead("the best default", _nothing),
+    beside=True,
+)
+"""The best default by the side of the chosen model."""
 
 
 def _baseline(state: State) -> Scored | None:
@@ -198,20 +231,27 @@ def _prove(state: State) -> None:
 
 
 PROVE = Stage(
-    "evidence", _prove, (LOOK, SAVE, BASELINE), _nothing, instead=Instead("what each model scores by query", _nothing)
+    "evidence",
+    _prove,
+    (LOOK, SAVE, BASELINE),
+    _nothing,
+    instead=Instead("what each model scores by query", _nothing),
+    beside=True,
 )
 
 
 def _refer(state: State) -> None:
-    state.session.executor.call(_write_reference, state[SAVE].entries[0].model, state[LOOK].problem, _folder(state))
+    state.session.executor.call(write_reference, state[SAVE].entries[0].model, state[LOOK].problem, _folder(state))
 
 
-def _write_reference(model: Model, problem: Problem, folder: Path) -> None:
-    with writing(folder):
-        Reference.of(model, problem.development).write(folder / REFERENCE)
-
-
-REFER = Stage("reference", _refer, (LOOK, SAVE), _nothing, instead=Instead("what new data are compared with", _nothing))
+REFER = Stage(
+    "reference",
+    _refer,
+    (LOOK, SAVE),
+    _nothing,
+    instead=Instead("what new data are compared with", _nothing),
+    beside=True,
+)
 
 
 def _explain(state: State) -> None:
@@ -220,7 +260,9 @@ def _explain(state: State) -> None:
     state.left_out.extend(state.session.executor.call(save_explanations, *given))
 
 
-EXPLAIN = Stage("explaining", _explain, (LOOK, SAVE), instead=Instead("the explanation of the models", _nothing))
+EXPLAIN = Stage(
+    "explaining", _explain, (LOOK, SAVE), instead=Instead("the explanation of the models", _nothing), beside=True
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,7 +331,7 @@ def _folder(state: State) -> Path:
 
 STAGES: tuple[Stage[Any], ...]
 STAGES = (
-    *(LOOK, SEARCH, CANDIDATES, RESCORE, BLEND, REFIT, SERVE, SAVE),
+    *(LOOK, SEARCH, CANDIDATES, FIRST, RESCORE, BLEND, FITTED, REFIT, SERVE, SAVE),
     *(DEFAULT, BASELINE, PROVE, REFER, EXPLAIN, ESTIMATE, CONCLUDE),
 )
 """What a study does on each split."""

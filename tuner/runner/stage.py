@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -29,7 +30,7 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder, writing
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.workers.executor import Executor
+from ranktune.tuner.workers.executor import Executor, InProcess
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,6 +189,9 @@ class Stage(Generic[T]):
         Keeps the result for a later run.
     instead : Instead or None
         What stands for it where it fails; None where the study cannot go on without it.
+    beside : bool
+        Whether the stages after it begin before it ends, where trials run in processes of their own. It then runs in a
+        thread, and must neither read the record nor show a text.
     """
 
     name: str
@@ -197,6 +201,7 @@ class Stage(Generic[T]):
     restored: Callable[[State], T | None] = lambda state: None
     kept: Callable[[State, T], None] = lambda state, result: None
     instead: Instead[T] | None = None
+    beside: bool = False
 
     def __call__(self, state: State) -> State:
         """Return the state with the result of this stage, and the seconds that it took."""
@@ -227,17 +232,42 @@ class Stage(Generic[T]):
 def run_stages(stages: Sequence[Stage[Any]], state: State, keep: Sequence[Stage[Any]] = ()) -> State:
     """Return the state after all stages, in their order, with the results of those in `keep`.
 
-    Other results are dropped once no later stage needs them. Raises StudyError if a stage comes before what it needs.
+    A stage begins once those that it needs have ended. Other results are dropped once no later stage needs them. Raises
+    StudyError if a stage comes before what it needs.
     """
     done = set(state.results)
     for stage in stages:
         if missing := [need.name for need in stage.needs if need.name not in done]:
             raise StudyError(f"stage '{stage.name}' needs {', '.join(missing)}: list what it needs before it.")
         done.add(stage.name)
-    for place, stage in enumerate(stages, start=1):
-        state = stage(state)
-        needed = {value.name for value in keep} | {value.name for later in stages[place:] for value in later.needs}
-        state = replace(state, results={name: value for name, value in state.results.items() if name in needed})
+    running: dict[str, Future[State]] = {}
+    pool = ThreadPoolExecutor(max(len(stages), 1))
+    try:
+        for place, stage in enumerate(stages, start=1):
+            state = _joined(state, [running.pop(need.name) for need in stage.needs if need.name in running])
+            if stage.beside and not isinstance(state.session.executor, InProcess):
+                running[stage.name] = pool.submit(stage, replace(state, left_out=[]))
+            else:
+                state = stage(state)
+            needed = {value.name for value in keep} | {value.name for later in stages[place:] for value in later.needs}
+            state = replace(state, results={name: value for name, value in state.results.items() if name in needed})
+        state = _joined(state, [*running.values()])
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # after an error, functions end with their executor
+    kept = {value.name for value in keep}
+    return replace(
+        state,
+        results={name: value for name, value in state.results.items() if name in kept},
+        seconds={stage.name: state.seconds[stage.name] for stage in stages},
+    )
+
+
+def _joined(state: State, others: Sequence[Future[State]]) -> State:
+    """Return a state with what stages beside it have added, once they have ended."""
+    for other in (future.result() for future in others):
+        results, seconds = {**other.results, **state.results}, {**other.seconds, **state.seconds}
+        state.left_out.extend(other.left_out)
+        state = replace(state, results=results, seconds=seconds)
     return state
 
 

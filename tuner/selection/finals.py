@@ -32,9 +32,15 @@ from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.executor import Executor
+from ranktune.tuner.workers.limits import load_libraries
 
 ONE_COLUMN = "BestFeature"
 """The solver of one column, which is the floor that models are compared with and no part of a blend."""
+
+
+def load_ending() -> None:
+    """Load the libraries of trials in a worker, which has loaded those of the end of a study with this module."""
+    load_libraries()
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +198,8 @@ def refit_all(
     limit, threads = durations.refit_limit(deadline.left, len(plain)), 1
     if deadline.left < float("inf"):
         threads = max(1, executor.jobs // max(len(refitted), 1))
+    else:  # the longest fits first, so that the last ones end together
+        refitted.sort(key=lambda part: -part.fit_seconds)
     jobs: dict[Candidate, Future[Delivered]] = {}
     for part in (*refitted, *as_left):
         task = replace(task_of(study, problem, used[part], study.seed), limit=limit, threads=threads)
@@ -199,7 +207,8 @@ def refit_all(
         jobs[part] = executor.submit(evaluate, plan, task)
     models: dict[Candidate, Delivered] = {}
     unfit = []
-    for candidate, job in jobs.items():
+    for candidate in (part for part in plain if part in jobs):
+        job = jobs[candidate]
         error = job.exception()
         if error is None:
             took = candidate.seconds if candidate in as_left else job.result().seconds

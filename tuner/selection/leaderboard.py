@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.evaluation.evaluate import evaluate
@@ -227,19 +226,36 @@ class DefaultModel:
 
 
 def default_model(
-    study: Study, problem: Problem, default: Candidate | None, chosen: Entry, executor: Executor, deadline: Deadline
+    study: Study,
+    problem: Problem,
+    default: Candidate | None,
+    chosen: Entry,
+    executor: Executor,
+    deadline: Deadline,
+    scored: Floats | None = None,
 ) -> DefaultModel | None:
-    """Return the best default with its values on the test queries; None without them, or without time to fit it."""
+    """Return the best default with its values on the test queries; None without them, or without time to fit it.
+
+    scored are these values, None where they are to be found.
+    """
     if default is None or problem.test is None:
         return None
-    if chosen.candidate.solver == default.solver and _without_bag(chosen.candidate, default) == dict(default.params):
+    if _is_default(chosen.candidate, default):
         return DefaultModel(default.solver, chosen.test[study.metric], is_delivered=True)
-    if problem.durations.refit(default.seconds) > problem.durations.free(deadline.left, 1):
+    if scored is None and problem.durations.refit(default.seconds) <= problem.durations.free(deadline.left, 1):
+        scored = default_scores(study, problem, default, chosen.candidate, executor)
+    return None if scored is None else DefaultModel(default.solver, scored, is_delivered=False)
+
+
+def default_scores(
+    study: Study, problem: Problem, default: Candidate | None, chosen: Candidate, executor: Executor
+) -> Floats | None:
+    """Return what a default scores by test query once it is fitted to all; None without these, or if it is chosen."""
+    if default is None or problem.test is None or _is_default(chosen, default):
         return None
     scored = executor.submit(_scored, study, problem, default)
-    if scored.exception() is not None:  # the study does not fail by a model that it does not deliver
-        return None
-    return DefaultModel(default.solver, scored.result(), is_delivered=False)
+    # The study does not fail by a model that it does not deliver.
+    return None if scored.exception() is not None else scored.result()
 
 
 def tuning_gain(
@@ -263,9 +279,10 @@ def tuning_gain(
     return TuningGain(name, interval, comparison.p_randomisation)
 
 
-def _without_bag(chosen: Candidate, default: Candidate) -> dict[str, Value]:
-    """Return the parameters of the chosen candidate without the seeds of a bag, unless seeds are tuned."""
-    return {name: value for name, value in chosen.params.items() if name != "seeds" or name in default.params}
+def _is_default(chosen: Candidate, default: Candidate) -> bool:
+    """Return whether the chosen candidate is a default, or a bag of seeds of it, unless seeds are tuned."""
+    params = {name: value for name, value in chosen.params.items() if name != "seeds" or name in default.params}
+    return chosen.solver == default.solver and params == dict(default.params)
 
 
 def _scored(study: Study, problem: Problem, default: Candidate) -> Floats:

@@ -36,6 +36,8 @@ MAX_SENDS = 3
 """How often a function is sent, where workers die before they begin it."""
 NOT_STARTED = "not started"
 """How the reason of a worker that could not be started begins."""
+STOPPED = "stopped"
+"""The reason of a worker that was ended with its function."""
 RESERVE_DELAY = 1.0
 """Seconds between the start of a worker and of another in reserve, so that the second does not delay the first."""
 
@@ -149,7 +151,7 @@ class Processes:
             except WorkerLost as lost:
                 if lost.reason.startswith(NOT_STARTED):
                     return function(*arguments)
-                if is_last:
+                if is_last or lost.reason == STOPPED:
                     raise
         for message, category in caught:
             warnings.warn(message, category, stacklevel=2)
@@ -160,7 +162,7 @@ class Processes:
         with self._lock:
             job = self._jobs.get(future)
             if job is not None:
-                job.fail(WorkerLost("stopped"))
+                job.fail(WorkerLost(STOPPED))
                 if job.worker is not None:
                     job.worker.end()
 

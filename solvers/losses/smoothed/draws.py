@@ -12,6 +12,8 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 
 LOG_2 = 0.6931471805599453
+MARGIN = 1.4
+"""Factor from the last of the first times to the limit that others like these are sought from."""
 
 
 @compiled
@@ -49,20 +51,23 @@ def first_ones(times: Floats, guess: float, near: Ints, kept: Floats, places: In
     """Overwrite order, (k,), with the numbers of the k smallest times, ascending; near, kept and places are scratch.
 
     The times up to a limit, of which there are k to 2 k + 8, are compared with each other. The limit is sought from
-    guess on, which is above 0 and does not change the result. Return the limit, a guess for other times like these.
+    guess on, which is above 0 and does not change the result. Return a guess for other times like these.
     """
     n, k = len(times), len(order)
-    low, high, limit = 0.0, np.inf, guess
+    low, high, limit, count = 0.0, np.inf, guess, 0
     while True:
         count = 0
-        for i in range(n):  # without branches, which could not be foreseen
-            near[count], kept[count] = i, times[i]
+        for i in range(n):  # a vector instruction: the times themselves are taken once
             count += 0 if times[i] > limit else 1
         if count >= k and (count <= 2 * k + 8 or limit == high):  # no limit lies between low and high: equal times
             break
         low, high = (limit, high) if count < k else (low, limit)
         limit = 2.0 * low if high == np.inf else 0.5 * (low + high)
         limit = high if limit == low else limit
+    count = 0
+    for i in range(n):  # without branches, which could not be foreseen
+        near[count], kept[count] = i, times[i]
+        count += 0 if times[i] > limit else 1
     order[:] = near[:k]  # numbers of documents, also where times are NaN
     for a in range(count):
         place = 0
@@ -71,7 +76,9 @@ def first_ones(times: Floats, guess: float, near: Ints, kept: Floats, places: In
             place += earlier
             places[b] += 1 - earlier
         places[a] = place
+    last = 0.0
     for a in range(count):
         if places[a] < k:
             order[places[a]] = near[a]
-    return limit
+            last = max(last, kept[a])
+    return MARGIN * last if 0.0 < last < np.inf else guess

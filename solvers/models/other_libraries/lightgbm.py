@@ -7,8 +7,8 @@ that count as missing: none, so that a missing value is 0; 0; or NaN.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import TypeAlias
 
@@ -26,7 +26,7 @@ from ranktune.solvers.models.other_libraries.base import (
     plain,
     read_whole,
 )
-from ranktune.solvers.models.trees import ANY_VALUE, Trees, joined, one_tree
+from ranktune.solvers.models.trees import ANY_VALUE, Trees
 
 BY_CATEGORIES, LEFT = 1, 2
 ZERO, NAN = 1, 2
@@ -53,7 +53,7 @@ def trees_of(text: str, has_missing: bool) -> Trees:
     Raises DataError where the text is not whole, or a split is by categories.
     """
     columns = Columns(MOST_FEATURES)
-    trees = joined([_tree(part, columns) for part in _parts(text)[1:]])
+    trees = _trees(_parts(text)[1:], columns)
     demand(not columns.computed, "a split is by categories, or takes 0 for missing")
     return trees if has_missing else trees.with_sides_of(None)
 
@@ -61,15 +61,15 @@ def trees_of(text: str, has_missing: bool) -> Trees:
 def _model(text: str) -> LibraryModel:
     head, *parts = _parts(text)
     fields = _fields(head)
-    if any(_whole(fields, name, 1)[0] != 1 for name in ("num_class", "num_tree_per_iteration")):
+    if any(_whole([fields], name, [1])[0] != 1 for name in ("num_class", "num_tree_per_iteration")):
         raise UnsupportedModelError("has scores for several classes")
     names = tuple(item_of(fields, "feature_names", str).split(" "))
-    n_features = int(_whole(fields, "max_feature_idx", 1, MOST_FEATURES - 1)[0]) + 1
+    n_features = int(_whole([fields], "max_feature_idx", [1], MOST_FEATURES - 1)[0]) + 1
     demand(len(names) == len(set(names)) == n_features, f"{n_features} features have {len(set(names))} names")
     sizes = [len(f"Tree={part}\n") for part in parts]
-    demand(_whole(fields, "tree_sizes", len(parts)).tolist() == sizes, "tree_sizes are not those of the trees")
+    demand(_whole([fields], "tree_sizes", [len(parts)]).tolist() == sizes, "tree_sizes are not those of the trees")
     columns = Columns(n_features)
-    trees = joined([_tree(part, columns) for part in parts])
+    trees = _trees(parts, columns)
     numbered = names == tuple(f"Column_{number}" for number in range(n_features))
     return LibraryModel(trees, columns, None if numbered else names, "LightGBM")
 
@@ -91,41 +91,55 @@ def _fields(part: str) -> Fields:
     return fields
 
 
-def _tree(part: str, columns: Columns) -> Trees:
-    fields = _fields(part)
-    if fields.get("is_linear", "0") != "0":
+def _trees(parts: Sequence[str], columns: Columns) -> Trees:
+    """Return the trees in these texts, which are read together: each by itself would take several times as long."""
+    fields = [_fields(part) for part in parts]
+    if any(each.get("is_linear", "0") != "0" for each in fields):
         raise UnsupportedModelError("has linear models in its leaves")
-    S = int(_whole(fields, "num_leaves", 1, low=1)[0]) - 1
-    value = _floats(fields, "leaf_value", S + 1)
-    if S == 0:
-        return one_tree([], [], [], [], value, [])
-    for names, count in ((OF_SPLITS, S), (OF_LEAVES, S + 1)):
-        for name in fields.keys() & names:
-            _floats(fields, name, count)
-    feature = _whole(fields, "split_feature", S, columns.n_features - 1)
-    decision = _whole(fields, "decision_type", S, 11)
-    limit = np.clip(_floats(fields, "threshold", S), -ANY_VALUE, ANY_VALUE)  # inf tells missing values from others
+    leaves = _whole(fields, "num_leaves", [1] * len(fields), low=1)
+    value = _floats(fields, "leaf_value", leaves.tolist())
+    starts = np.cumsum([0, *(leaves - 1)])
+    split = [each for each, S in zip(fields, leaves, strict=True) if S > 1]
+    sizes = leaves[leaves > 1] - 1
+    counts: list[int] = sizes.tolist()
+    for names, more in ((OF_SPLITS, 0), (OF_LEAVES, 1)):
+        for name in names:
+            known = [(each, S + more) for each, S in zip(split, counts, strict=True) if name in each]
+            _floats([each for each, _ in known], name, [count for _, count in known])
+    feature = _whole(split, "split_feature", counts, columns.n_features - 1)
+    decision = _whole(split, "decision_type", counts, 11)
+    limit = np.clip(_floats(split, "threshold", counts), -ANY_VALUE, ANY_VALUE)  # inf tells missing values from others
     missing = decision >> 2
     sides = np.where(missing == 0, limit >= 0.0, decision & LEFT != 0)  # where none are missing, NaN is 0
     computed = feature.copy()
     by_categories = decision & BY_CATEGORIES != 0
-    sets = _categories(fields) if by_categories.any() else []
+    tree, sets = np.repeat(np.arange(len(split)), sizes), dict[int, list[bytes]]()
     for k in np.flatnonzero(by_categories | (missing == ZERO)).tolist():
-        column = Computed(int(feature[k]), _zero_missing)
+        column, number = Computed(int(feature[k]), _zero_missing), int(tree[k])
         if by_categories[k]:
-            demand(limit[k] in range(len(sets)), "a split has no categories")
-            column, limit[k] = Computed(int(feature[k]), _not_among, sets[int(limit[k])]), 0.5
+            if number not in sets:
+                sets[number] = _categories(split[number])
+            demand(limit[k] in range(len(sets[number])), "a split has no categories")
+            column, limit[k] = Computed(int(feature[k]), _not_among, sets[number][int(limit[k])]), 0.5
         computed[k] = columns.number_of(column)
-    left, right = (_whole(fields, name, S, low=-(S + 1)) for name in ("left_child", "right_child"))
-    return one_tree(computed, limit, left, right, value, sides)
+    most = int(sizes.max(initial=0))
+    children = np.column_stack([_whole(split, name, counts, most, -most - 1) for name in ("left_child", "right_child")])
+    first, before = (
+        np.repeat(each[:-1][leaves > 1], sizes)[:, None] for each in (starts, starts + np.arange(len(starts)))
+    )
+    own = np.repeat(sizes, sizes)[:, None]
+    demand(((children < own) & (children >= -own - 1)).all(), "a child is outside its tree")
+    children = np.where(children >= 0, children + first, children - before)
+    given = (computed.astype(np.int32), limit, children.astype(np.int32), value, starts)
+    return Trees(*given, sides)
 
 
 def _categories(fields: Fields) -> list[bytes]:
     """Return the sets of categories of a tree, which are bits of 32-bit words."""
-    count = int(_whole(fields, "num_cat", 1)[0])
-    ends = _whole(fields, "cat_boundaries", count + 1)
+    count = int(_whole([fields], "num_cat", [1])[0])
+    ends = _whole([fields], "cat_boundaries", [count + 1])
     demand(ends[0] == 0 and (np.diff(ends) > 0).all(), "its categories do not agree")
-    words = _whole(fields, "cat_threshold", int(ends[-1]), 2**32 - 1).astype("<u4")
+    words = _whole([fields], "cat_threshold", [int(ends[-1])], 2**32 - 1).astype("<u4")
     return [words[a:b].tobytes() for a, b in pairwise(ends.tolist())]
 
 
@@ -142,18 +156,20 @@ def _zero_missing(x: Matrix, _: bytes) -> Floats:
     return values
 
 
-def _numbers(fields: Fields, name: str, count: int) -> list[str]:
-    numbers = plain(item_of(fields, name, str)).split()
-    demand(len(numbers) == count, f"{name} has {len(numbers)} numbers in place of {count}")
-    return numbers
+def _numbers(fields: Sequence[Fields], name: str, counts: Sequence[int]) -> list[str]:
+    """Return the numbers under a name in the fields of each tree, one tree after the other, so many each."""
+    found = [plain(item_of(each, name, str)).split() for each in fields]
+    for numbers, count in zip(found, counts, strict=True):
+        demand(len(numbers) == count, f"{name} has {len(numbers)} numbers in place of {count}")
+    return list(chain.from_iterable(found))
 
 
-def _whole(fields: Fields, name: str, count: int, high: int = 2**31 - 1, low: int = 0) -> Ints:
-    numbers = [int(number) for number in _numbers(fields, name, count)]
-    wrong = [number for number in numbers if not low <= number <= high]
-    demand(not wrong, f"{name} is to hold numbers from {low} to {high}, and holds others")
+def _whole(fields: Sequence[Fields], name: str, counts: Sequence[int], high: int = 2**31 - 1, low: int = 0) -> Ints:
+    numbers = list(map(int, _numbers(fields, name, counts)))
+    inside = not numbers or low <= min(numbers) <= max(numbers) <= high
+    demand(inside, f"{name} is to hold numbers from {low} to {high}, and holds others")
     return np.array(numbers, dtype=np.int64)
 
 
-def _floats(fields: Fields, name: str, count: int) -> Floats:
-    return np.array([float(number) for number in _numbers(fields, name, count)], dtype=np.float64)
+def _floats(fields: Sequence[Fields], name: str, counts: Sequence[int]) -> Floats:
+    return np.array(list(map(float, _numbers(fields, name, counts))), dtype=np.float64)

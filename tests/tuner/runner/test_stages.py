@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+import threading
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 import ranktune
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import LeftOut, RankTuneWarning, StudyError
 from ranktune.tuner.runner import final_stages
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.final_stages import BLEND, REPORTED, RESCORE, SAVE, STAGES
-from ranktune.tuner.runner.stage import Stage, State, replaced, run_stages
+from ranktune.tuner.runner.stage import Instead, Stage, State, replaced, run_stages
 from ranktune.tuner.selection.candidates import best_by_solver
 from ranktune.tuner.selection.finals import Choice
 from ranktune.tuner.selection.rescoring import RESCORED
 from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.study.events import read_events
+from ranktune.tuner.workers.executor import Executor, InProcess, Processes
 from tests.support.engine_samples import graded
 
 FIRST = Stage("first", lambda state: 2, text=lambda state: None)
 SECOND = Stage("second", lambda state: 3 * state[FIRST], (FIRST,), lambda state: None)
+
+
+def _silent(_: State) -> None:
+    """What a stage without a text shows."""
 
 
 def nothing() -> State:
@@ -62,6 +69,26 @@ def test_a_result_of_an_earlier_run_stands_for_the_stage() -> None:
         kept=lambda state, result: kept.update(it=result + 1),
     )
     assert [run_stages([stage], nothing(), keep=[stage])[stage] for _ in range(2)] == [5, 6]
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+def test_a_stage_beside_others_ends_before_those_that_need_it(in_process: bool) -> None:
+    def failing(_: State) -> bool:
+        went.wait(0.0 if in_process else 60.0)
+        raise ValueError(went.is_set())
+
+    went, logged, unused = threading.Event(), list[LeftOut](), cast(Any, None)
+    executor: Executor = InProcess() if in_process else Processes(2)
+    session: Any = SimpleNamespace(executor=executor, log=logged.append)
+    state = State(session, cast(Any, SimpleNamespace(name="outer1")), unused, unused, 0.0, 1.0)
+    slow = Stage("slow", failing, (), _silent, instead=Instead("it", lambda _: went.is_set()), beside=True)
+    quick: Stage[None] = Stage("quick", lambda _: went.set(), (), _silent)
+    last = Stage("last", lambda state: state[slow], (slow,), _silent)
+    with pytest.warns(RankTuneWarning, match=f"{not in_process}"):
+        ended = run_stages([slow, quick, last], state, keep=[last])
+    assert ended[last] is not in_process and went.is_set()
+    assert list(ended.seconds) == ["slow", "quick", "last"]
+    assert [(each.what, each.split) for each in ended.left_out] == [("it", "outer1")] and ended.left_out == logged
 
 
 def test_the_stages_of_a_study_are_in_order_and_timed(tmp_path: Path) -> None:
