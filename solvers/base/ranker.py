@@ -84,6 +84,7 @@ class BaseRanker(QueryEstimator):
     path_parameter: ClassVar[str | None] = None
     path_increasing: ClassVar[bool] = True
     path_expensive: ClassVar[bool] = False
+    _earlier: Model | None = None  # from which fits go on
 
     def __init_subclass__(cls) -> None:
         """Give the search space the defaults of the constructor."""
@@ -209,6 +210,7 @@ class BaseRanker(QueryEstimator):
                 f"{self!r} has no parameter along which one fit yields many models: fit it with one value at a time."
             )
         learner = type(self)(**self.get_params())
+        learner._earlier = self._earlier
         wanted = learner._sorted_by_cost(name, values)
         learner.set_params(**{name: wanted[-1]})
         queries = _with_pairs(learner._grouped(queries))

@@ -52,7 +52,6 @@ class TreeRanker(BaseRanker):
     rounds_: tuple[int, ...]
     within_: str = NONE
     start_: Model | None = None
-    _earlier: Model | None = None
 
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:

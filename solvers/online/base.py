@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import KW_ONLY
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from ranktune.solvers.base.passes import PassRanker
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats, Ints, stored_values
 from ranktune.solvers.core.checks import RandomState, check_random_state
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import Rows, rows_of
 from ranktune.solvers.data.scaling import SCALINGS
+from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.kernels import Lists, Rule, State, new_state
 from ranktune.solvers.online.pairs import ORDERS, WeighedPairs, listed_pairs, lists_of
@@ -96,11 +98,48 @@ class PairRanker(OnlineRanker):
     def _rule(self) -> Rule:
         raise NotImplementedError
 
+    def continue_from(self, model: Model | None) -> Self:
+        """Let the next calls of fit begin with the weights of a model instead of zero.
+
+        Everything else that the ranker counts, such as its steps, begins anew. To learn on with the whole state of a
+        ranker call its partial_fit.
+
+        Parameters
+        ----------
+        model : Model or None
+            A linear model of the raw features; None: begin with zero.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ParameterError
+            If the model is not linear, scales the features of each query, or has terms for missing values.
+        """
+        if model is not None and not (
+            isinstance(model, LinearModel) and not model.list_scaling and model.missing is None
+        ):
+            raise ParameterError(
+                f"{type(self).__name__} cannot go on from this {type(model).__name__}: it begins with the weights of a "
+                "linear model that neither scales the features of each query nor has terms for missing values."
+            )
+        self._earlier = model
+        return self
+
     def _new_state(self, stretch: Floats) -> State:
         return new_state(stretch)
 
     def _start(self, queries: Queries, stretch: Floats) -> None:
         self._state = self._new_state(stretch)
+        if isinstance(self._earlier, LinearModel):
+            if self._earlier.n_features != queries.n_features:
+                raise DataError(
+                    f"the model to continue has {self._earlier.n_features} features, the training data "
+                    f"{queries.n_features}: both must have the same features."
+                )
+            self._state.weights[:] = self._earlier.weights
         self._publish()
 
     def _update(self, rows: Rows, better: Ints, worse: Ints, weights: Floats) -> None:

@@ -6,7 +6,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import make, solver_class
 from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES, solver_parameters
 from ranktune.tuner.evaluation.models import unfinished_model
@@ -42,7 +43,19 @@ def unfitted(task: Task) -> BaseRanker:
         ranker.set_params(threads=task.threads)
     if isinstance(ranker, BoostedRanker) and "metric" not in task.parameters:
         ranker.set_params(metric=task.metrics[0])
+    if task.after:
+        assert isinstance(ranker, Continuing), task.solver
+        ranker.continue_from(load_model(task.after))
     return ranker
+
+
+@runtime_checkable
+class Continuing(Protocol):
+    """A ranker whose fit can go on from a model: boosting adds trees, online solvers begin with its weights."""
+
+    def continue_from(self, model: Model | None) -> Self:
+        """Let the next calls of fit go on from a model, None: from zero."""
+        ...
 
 
 def fitted(run: Run, train: Queries, vali: Queries | None = None) -> Iterator[BaseRanker]:

@@ -57,6 +57,8 @@ class Task:
         The costs of features, where costs are given, and the limits within which features are chosen.
     race : Race
         When the evaluation is stopped.
+    after : str
+        File of a model from which each fit goes on, "" for fits from zero.
     """
 
     folder: str
@@ -78,6 +80,7 @@ class Task:
     incumbent_samples: tuple[Floats, ...] = ()
     budget: FeatureBudget | None = None
     race: Race = POLICY.race
+    after: str = ""
 
 
 @dataclass(frozen=True)

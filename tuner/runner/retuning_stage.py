@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -13,7 +14,8 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.policy.blends import scale
-from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, verdict_of
+from ranktune.tuner.retuning.continuing import continued, entry_of_continued, is_preferred
+from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, unseen, verdict_of
 from ranktune.tuner.retuning.earlier import Earlier, load_earlier
 from ranktune.tuner.retuning.portfolio import Configuration, Part
 from ranktune.tuner.retuning.versions import DECISION, make_current
@@ -48,15 +50,35 @@ def _decided(state: State) -> Verdict:
         (anew, *_), _, _ = refit_all(state.study, problem, [former], session.executor, state.deadline)
         anew = replace(anew, candidate=replace(anew.candidate, vali=_values(state, former)))
         contenders |= {REFIT: (anew, None)}
+    goes_on = _going_on(state, earlier, former, contenders)
+    if goes_on is not None:
+        anew = goes_on
+        contenders |= {REFIT: (anew, None)}
     generator = np.random.default_rng([state.study.seed, 10])
     verdict = session.executor.call(
         verdict_of, problem, state.study.metric, incumbent, contenders, earlier.fitted, generator
     )
-    _write(state, earlier, verdict, anew)
+    _write(state, earlier, verdict, anew, None if goes_on is None else goes_on.candidate.solver)
     return verdict
 
 
-def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry) -> None:
+def _going_on(
+    state: State, earlier: Earlier, former: Candidate, contenders: Mapping[str, tuple[Entry, Interval | None]]
+) -> Entry | None:
+    """Return the incumbent that has learned on from its state, None where validation does not prefer that."""
+    study, problem, executor = state.study, state[LOOK].problem, state.session.executor
+    model = state.session.folder.path.parent / earlier.study / earlier.model
+    found = continued(study, problem, former, str(model), executor)
+    if found is None:
+        return None
+    candidate, task = found
+    fresh = unseen(problem, earlier.fitted)[-len(problem.validation) :]
+    if REFIT in contenders and not is_preferred(candidate, contenders[REFIT][0].candidate, fresh):
+        return None
+    return entry_of_continued(study, problem, candidate, task, executor)
+
+
+def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, goes_on: str | None) -> None:
     """Write the decision, and let the model that it delivers be the current one."""
     folder, record, metric = state.session.folder.path, state.record, state.study.metric
     chosen = state[SAVE].entries[0].candidate
@@ -72,6 +94,7 @@ def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry) -> Non
         "contenders": {name: each.as_dict() for name, each in verdict.contenders.items()},
         "means": {name: _json(mean) for name, mean in verdict.means.items()},
         "seen": verdict.seen,
+        "goes_on": goes_on,
         "movement": earlier.movement(finished).as_dict(),
         "configuration": asdict(Configuration.of(ordered) if verdict.decision == REPLACE else earlier.delivered),
         "delivered": {

@@ -17,6 +17,7 @@ from ranktune.daily.retuning import Retuned, retune
 from ranktune.earlier import record
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.retuning.versions import CURRENT, current, model_file, versions
 from ranktune.tuner.study.home import StudyFolder
@@ -161,3 +162,19 @@ def test_exit_codes_and_names_of_models(tmp_path: Path, monkeypatch: pytest.Monk
         for model in ("shop", f"ranktune-runs/{kept['study']}-2/refit.json")
     )
     assert by_name == by_file
+
+
+@pytest.mark.parametrize("solver", ["LambdaMART", "SOLAR1"])
+def test_a_model_of_many_queries_learns_on_from_a_few(solver: str, tmp_path: Path) -> None:
+    """Of 30 new queries alone a model is worse than the current one that learns on from them."""
+    ranktune.tune(day(0, count=400), name="shop", solvers=solver, trials=1, executor=InProcess(), home=tmp_path)
+    done = again(tmp_path, day(1, count=30), version="few")
+    assert done.evidence["goes_on"] == solver
+    before, after = (ranktune.load_model(tmp_path / path) for path in ("shop/model.json", "few/refit.json"))
+    judge = day(2, count=400)
+    assert not np.allclose(before.predict(judge), after.predict(judge))
+    alone = ranktune.load_model(tmp_path / "few" / "model.json")
+    assert ranktune.compare(after, alone, judge).difference > 0.0
+    assert done.evidence["means"]["refit"][0] == pytest.approx(
+        np.nanmean(parse_metric("ndcg@10").per_query(after.predict(judge), judge)), abs=0.06
+    ), "validation is honest"

@@ -14,6 +14,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.online import pairs as online_pairs
 from ranktune.solvers.online.base import OnlineRanker
 from ranktune.solvers.online.kernels import Rule, learn, list_pairs, new_state
@@ -261,3 +262,27 @@ def test_drawn_pairs_are_alike() -> None:
         counts[state.weights.argmax(), state.weights.argmin()] += 1
     assert np.array_equal(counts > 0, y[:, None] > y[None, :])
     assert counts[counts > 0].min() >= counts.max() - 2
+
+
+@pytest.mark.parametrize("make", [pairwise_perceptron, solar1])
+def test_a_fit_goes_on_from_the_weights_of_a_model(make: Any, hard_queries: Queries) -> None:
+    """Of learners whose state is the weights: a pass that goes on is what partial_fit does after the first."""
+    half = hard_queries.n_queries // 2
+    parts = hard_queries.select(np.arange(half)), hard_queries.select(np.arange(half, hard_queries.n_queries))
+    ranker = make(passes=1, scaling="none", random_state=None)
+    model = clone(ranker).fit(parts[0]).as_model()
+    further = clone(ranker).fit(parts[0]).partial_fit(parts[1])
+    goes_on = clone(ranker).continue_from(model).fit(parts[1])
+    assert np.allclose(goes_on.coef_, further.coef_, rtol=1e-12, atol=1e-300)
+    for passes, along in clone(ranker).continue_from(model).fit_path(parts[1], [1, 2]):
+        assert passes > 1 or np.array_equal(along.coef_, goes_on.coef_)
+    assert not np.allclose(goes_on.coef_, clone(ranker).fit(parts[1]).coef_)
+    anew = goes_on.continue_from(None).fit(parts[1])
+    assert np.array_equal(anew.coef_, clone(ranker).fit(parts[1]).coef_)
+
+
+def test_what_a_fit_cannot_go_on_from_is_refused(hard_queries: Queries) -> None:
+    with pytest.raises(ParameterError, match="weights of a linear model"):
+        solar1().continue_from(LinearModel(np.ones(3), "RankSVM", list_scaling=True))
+    with pytest.raises(DataError, match="has 3 features"):
+        solar1().continue_from(LinearModel(np.ones(3), "RankSVM")).fit(hard_queries)

@@ -90,8 +90,11 @@ def _moved(movement: JsonView) -> str:
 
 def _decided(found: JsonView) -> str:
     seen = f" {found['seen']} queries that the model was fitted to were left out." if found["seen"] else ""
+    refit = "the configuration of the current model, fitted to the new data,"
+    if found.get("goes_on"):
+        refit = f"the current model, continued by {found['goes_on']} on the new data,"
     return {
         "keep": "Keep: nothing is significantly better than the current model.",
-        "refit": "Refit: the configuration of the current model, fitted to the new data, is significantly better.",
+        "refit": f"Refit: {refit} is significantly better.",
         "replace": "Replace: the model that this study chose is significantly better.",
     }[found["decision"]] + seen
