@@ -6,7 +6,7 @@ Empty text is a missing value.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TypeAlias
@@ -19,6 +19,9 @@ from ranktune.solvers.core.arrays import Array, Floats, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features, microseconds
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
+
+_CELLS = 1 << 20
+"""Cells that are converted at a time: 8 MB."""
 
 Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 Series: TypeAlias = nw.Series[IntoSeries]
@@ -47,13 +50,17 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
     columns = list(dict.fromkeys(sources.values()))
     labels = {str(label): label for label in frame.columns}
     check_features(list(labels), columns, exact=False)
-    plain = [
-        frame.get_column(labels[name]).dtype for name in columns if not isinstance(encoding.columns.get(name), Category)
-    ]
+    schema = frame.schema
+    plain = [schema[labels[name]] for name in columns if not isinstance(encoding.columns.get(name), Category)]
     dtype = np.float32 if plain and all(kind == nw.Float32 for kind in plain) else np.float64
     where = {name: k for k, name in enumerate(feature_names)}
     matrix = np.empty((len(frame), len(feature_names)), dtype=dtype)
+    together = frame.implementation.is_polars()
+    floats = {name: where[name] for name in columns if together and name in where and schema[labels[name]].is_float()}
+    _fill(matrix, floats, frame, missing)
     for name in columns:
+        if name in floats:
+            continue
         if name in where:
             matrix[:, where[name]] = numbers(frame.get_column(labels[name]), "feature", missing)
             continue
@@ -62,6 +69,19 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
             if feature in where:
                 matrix[:, where[feature]] = part
     return matrix
+
+
+def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) -> None:
+    """Copy columns of floating-point numbers to their places in a matrix, as many rows at a time as fit a cache."""
+    if not where:
+        return
+    names, places = list(where), list(where.values())
+    rows, whole = max(_CELLS // len(names), 1), places == list(range(matrix.shape[1]))
+    for first in range(0, len(frame), rows):
+        part = matrix[first : first + rows]
+        part[:, slice(None) if whole else places] = frame[first : first + rows, names].to_numpy()
+    for name, k in where.items() if not np.isfinite(matrix).all() else ():
+        matrix[:, k] = finite(matrix[:, k], name, "feature", missing)
 
 
 def _features(column: Series, kind: Kind, missing: str) -> list[Array]:
