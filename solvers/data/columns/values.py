@@ -15,9 +15,9 @@ import narwhals as nw
 import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
-from ranktune.solvers.core.arrays import Array, Floats, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features, microseconds
+from ranktune.solvers.data.columns.encoding import DAY, Category, Encoding, check_features, microseconds
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
 
 _CELLS = 1 << 20
@@ -64,10 +64,15 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
         if name in where:
             matrix[:, where[name]] = numbers(frame.get_column(labels[name]), "feature", missing)
             continue
-        values = _features(frame.get_column(labels[name]), encoding.columns[name], missing)
-        for feature, part in zip(encoding.features_of(name), values, strict=True):
-            if feature in where:
-                matrix[:, where[feature]] = part
+        column, kind = frame.get_column(labels[name]), encoding.columns[name]
+        places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
+        if isinstance(kind, Category):
+            matrix[:, places[places >= 0]] = 0.0
+            rows, taken = _ones(column, kind, places, missing)
+            matrix[rows, taken] = 1.0
+        elif places[0] >= 0:
+            ages = (kind.microseconds - dates(column)) / DAY
+            matrix[:, places[0]] = finite(ages, column.name, "feature", missing)
     return matrix
 
 
@@ -84,15 +89,16 @@ def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) 
         matrix[:, k] = finite(matrix[:, k], name, "feature", missing)
 
 
-def _features(column: Series, kind: Kind, missing: str) -> list[Array]:
-    """Return the features that a column that is not numeric gives, (n_rows,) each."""
-    if isinstance(kind, Age):
-        return [finite((kind.microseconds - dates(column)) / DAY, column.name, "feature", missing)]
+def _ones(column: Series, kind: Category, places: Ints, missing: str) -> tuple[Ints, Ints]:
+    """Return the cells that are 1 of the features of a category: their rows, and the places of their features."""
     values = np.array(_codes(column, kind.levels))
     if missing == "error":
         finite(np.where(values == _MISSING, np.nan, 0.0), column.name, "feature", missing)
-    wanted = (*range(len(kind.levels)), _MISSING) if kind.has_missing else range(len(kind.levels))
-    return [values == code for code in wanted]
+    if kind.has_missing:
+        values[values == _MISSING] = len(kind.levels)
+    rows = np.flatnonzero(values >= 0)
+    taken = places[values[rows]]
+    return rows[taken >= 0], taken[taken >= 0]
 
 
 _OTHER, _MISSING = -1, -2
@@ -176,6 +182,8 @@ def _values(column: Series) -> list[object]:
 
 def texts(column: Series) -> list[str | None]:
     """Return the values of a column as text, None where one is missing."""
+    if column.dtype == nw.String:
+        return [value or None for value in _values(column)]  # type: ignore[misc]
     return [_text(value) for value in _values(column)]
 
 

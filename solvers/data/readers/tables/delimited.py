@@ -100,7 +100,8 @@ def _counts(mask: Mask, ends: Ints) -> Ints:
     words.view(np.uint8)[: len(packed)] = packed
     before = np.concatenate([[0], np.cumsum(np.bitwise_count(words), dtype=np.int64)])
     lower = (np.uint64(1) << (ends % 64).astype(np.uint64)) - np.uint64(1)
-    return before[ends // 64] + np.bitwise_count(words[ends // 64] & lower)
+    counts: Ints = before[ends // 64] + np.bitwise_count(words[ends // 64] & lower)
+    return counts
 
 
 def _check_quoted(path: Path, separator: str) -> int | None:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})$"
 """What is read as a whole number in ranking text too."""
 FIRST_ROWS, FIRST_CELLS = 10_000, 1 << 19
-"""Rows of a csv file that give the types of its columns, at most, and their cells: it takes longer than to read them."""
+"""Rows of a csv file that give the types of its columns, at most, and their cells: inferring is slow."""
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def read_csv(path: Path, wanted: Wanted, texts: Sequence[str]) -> Table:
 def _read_by_first_rows(path: Path, options: JsonView, first: int) -> polars.DataFrame:
     """Return a csv file as polars reads it, which looks at all rows for their types before it reads any.
 
-    That takes most of the time. So so many first rows give the types, unless a later value does not fit them, or a column
-    has no value there: its type is unknown then.
+    That takes most of the time. So the first rows give the types, unless a later value does not fit, or a column has no
+    value there: its type is unknown then.
     """
     source = _unpacked(path)
     try:
