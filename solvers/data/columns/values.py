@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import repeat
 from typing import TypeAlias
 
 import narwhals as nw
@@ -111,8 +112,8 @@ def _codes(column: Series, levels: Sequence[str]) -> list[int]:
             f"the column {column.name!r} held categories in the training data, such as {levels[0]!r}, and here it "
             f"holds {column.dtype}. Give what the training data had."
         )
-    codes = {level: code for code, level in enumerate(levels)}
-    return [_MISSING if text is None else codes.get(text, _OTHER) for text in texts(column)]
+    codes: dict[str | None, int] = {None: _MISSING, **{level: code for code, level in enumerate(levels)}}
+    return list(map(codes.get, texts(column), repeat(_OTHER)))
 
 
 def _is_countable(column: Series) -> bool:

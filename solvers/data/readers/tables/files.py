@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})$"
 """What is read as a whole number in ranking text too."""
-FIRST_ROWS, FIRST_CELLS = 10_000, 1 << 19
+FIRST_ROWS, FIRST_CELLS = 10_000, 1 << 18
 """Rows of a csv file that give the types of its columns, at most, and their cells: inferring is slow."""
 
 
