@@ -22,7 +22,7 @@ from ranktune.docs.benchmark_pages import (
 )
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import Measurement, Result
-from ranktune.studies.benchmarks.tables import Table
+from ranktune.studies.benchmarks.tables import Row, Table
 
 NAMES = sorted(path.stem for path in (FOLDER / "about").glob("*.md"))
 RESULTS = sorted(path.stem for path in (FOLDER / "results").glob("*.json"))

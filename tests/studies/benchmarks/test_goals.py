@@ -12,14 +12,17 @@ from ranktune.studies.benchmarks.__main__ import GOALS, app
 from ranktune.studies.benchmarks.goals import starting
 from ranktune.studies.benchmarks.goals.lines import Goal, goals_table
 from ranktune.studies.benchmarks.results import Measurement
-from ranktune.studies.benchmarks.tables import Table
+from ranktune.studies.benchmarks.tables import Row, Table
 
 
 def test_a_goal_is_met_not_met_or_missing_by_the_newest_result(tmp_path: Path) -> None:
-    rows = [{"what": "a", "ratio": 0.5, "wanted": "<= 1", "met": True}, {"what": "b", "ours s": 2.0, "ratio": 9.0}]
+    rows: list[Row] = [
+        {"what": "a", "ratio": 0.5, "wanted": "<= 1", "met": True},
+        {"what": "b", "ours s": 2.0, "ratio": 9.0},
+    ]
     new = replace(Measurement().result("solvers", ["solvers"], [Table("T", rows)]), date="2026-02-01 10:00")
     new.write(tmp_path / "solvers.part.json")
-    replace(new, date="2026-01-01 10:00", tables=[Table("T", [rows[1] | {"ours s": 0.1}])]).write(
+    replace(new, date="2026-01-01 10:00", tables=[Table("T", [{**rows[1], "ours s": 0.1}])]).write(
         tmp_path / "solvers.json"
     )
     goals = [Goal(name, "ours s", most, {"what": name}) for name, most in (("b", 1.0), ("b", 2.0), ("c", 1.0))]
