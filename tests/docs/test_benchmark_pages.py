@@ -101,7 +101,7 @@ def test_the_readme_has_the_figures_of_the_newest_results(tmp_path: Path) -> Non
     for name, date in (("objective", "2001-01-01"), ("solvers", "2999-01-01")):
         result = Result.read(FOLDER / "results" / f"{name}.json")
         result.write(tmp_path / "results" / f"{name}.json")
-        row = {
+        row: Row = {
             "method": "liblinear, Newton",
             "times ours, to 0.0001": 77.0,
             "what": "RankSVM C=1, case a",
