@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -32,6 +32,8 @@ from ranktune.studies.benchmarks.boosting.command import main as boosting
 from ranktune.studies.benchmarks.clicks.command import main as clicks
 from ranktune.studies.benchmarks.days import passes, stream
 from ranktune.studies.benchmarks.days.drift import main as drift
+from ranktune.studies.benchmarks.goals import starting
+from ranktune.studies.benchmarks.goals.lines import Goal, goals_table
 from ranktune.studies.benchmarks.results import Measurement
 from ranktune.studies.benchmarks.search import race, samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
@@ -40,7 +42,29 @@ from ranktune.studies.benchmarks.turnkey.command import main as turnkey
 
 Benchmark: TypeAlias = Callable[..., list[Table]]
 
-app = typer.Typer(add_completion=False, no_args_is_help=True, help=__doc__)
+app = typer.Typer(
+    add_completion=False, help=f"{__doc__}\n\nWithout a command: every goal beside the newest stored result."
+)
+
+GOALS: Mapping[str, Sequence[Goal]] = {
+    "one-pass": one_pass.GOALS,
+    "parser": parser.GOALS,
+    "solvers": solvers.GOALS,
+    "starting": starting.GOALS,
+}
+"""The goals that are declared beside a benchmark; some benchmarks say in their rows what is wanted."""
+
+
+@app.callback(invoke_without_command=True)
+def goals(
+    context: typer.Context,
+    results: Annotated[Path, typer.Option(help="Folder of the stored results.")] = Path("docs/benchmarks/results"),
+) -> None:
+    """Without a command: every goal beside the newest stored result, met, not met, or missing."""
+    if context.invoked_subcommand is None:
+        console = Console()
+        names = sorted(command.name or "" for command in app.registered_commands)
+        console.print(drawn(goals_table(results, {name: GOALS.get(name, ()) for name in names}), console.width))
 
 
 def command_of(name: str, benchmark: Benchmark) -> Callable[..., None]:
@@ -101,6 +125,7 @@ for name, main in (
     ("scale", coordinator.scale),
     ("serving", serving.main),
     ("solvers", solvers.main),
+    ("starting", starting.main),
     ("stream", stream.main),
     ("study-cost", study_time.main),
     ("suggestions", samplers.suggestions),

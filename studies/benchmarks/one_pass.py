@@ -20,6 +20,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.studies.benchmarks.cases import many_queries, many_sparse_queries
 from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
+from ranktune.studies.benchmarks.goals.lines import Goal
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
 from ranktune.tuner.one_pass.race import Look
@@ -34,6 +35,11 @@ MIXES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("ElasticRank", ("ElasticRank",)),
     ("SOLAR1", ("SOLAR1",)),
     ("both", ()),
+)
+
+GOALS = tuple(
+    Goal(f"64 beside one alone, {mix}, 136 dense", "all/alone", 3.0, {"features": "136 dense", "solvers": mix})
+    for mix, _ in MIXES
 )
 
 

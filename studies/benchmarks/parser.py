@@ -24,9 +24,11 @@ from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.data.sources.catalogue import read
 from ranktune.studies.benchmarks.cases import many_queries
 from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
+from ranktune.studies.benchmarks.goals.lines import Goal
 from ranktune.studies.benchmarks.tables import Row, Table
 
 OURS = ("RankTune, float32", "RankTune, float64")
+GOALS = (Goal("csv, seconds beside polars", "times faster", 1.5, {"reader": "polars read_csv"}, title="csv"),)
 THEIRS = "scikit-learn load_svmlight_file"
 CSV_QUERIES = 250
 """Queries of csv at most: of larger files RankTune keeps a binary copy, which would be measured in their place."""

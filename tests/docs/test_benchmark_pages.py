@@ -11,18 +11,27 @@ import pytest
 pytest.importorskip("ranktune.docs.pages", reason="wheels do not hold what builds the site: pip install -e .")
 
 from ranktune.docs.benchmark_figures import FIGURES
-from ranktune.docs.benchmark_pages import FOLDER, conditions, page_of, with_results, write_benchmark_pages
+from ranktune.docs.benchmark_pages import (
+    FOLDER,
+    README,
+    conditions,
+    page_of,
+    with_results,
+    with_speed,
+    write_benchmark_pages,
+)
 from ranktune.studies.benchmarks.__main__ import app
 from ranktune.studies.benchmarks.results import Measurement, Result
-from ranktune.studies.benchmarks.tables import Table
+from ranktune.studies.benchmarks.tables import Row, Table
 
 NAMES = sorted(path.stem for path in (FOLDER / "about").glob("*.md"))
 RESULTS = sorted(path.stem for path in (FOLDER / "results").glob("*.json"))
 
 
-def test_every_benchmark_has_an_introduction_a_result_and_a_place_in_the_index() -> None:
+def test_every_benchmark_has_an_introduction_and_a_place_in_the_index_and_results_are_of_one() -> None:
+    """A benchmark without a stored result is named where the goals are printed."""
     commands = {command.name for command in app.registered_commands}
-    assert set(NAMES) == commands == {name.partition(".")[0] for name in RESULTS}
+    assert set(NAMES) == commands >= {name.partition(".")[0] for name in RESULTS}
     index = (FOLDER / "index.md").read_text(encoding="utf-8").splitlines()
     assert all(index.count(name) == 1 for name in NAMES) and set(FIGURES) <= set(RESULTS)
 
@@ -82,3 +91,21 @@ def test_pages_show_the_first_table_of_each_stored_result(tmp_path: Path) -> Non
 def test_explanations_show_the_stored_results(page: Path) -> None:
     """If not: python -m ranktune.docs --no-gallery."""
     assert with_results(page.read_text(encoding="utf-8")) == page.read_text(encoding="utf-8")
+
+
+def test_the_readme_has_the_figures_of_the_newest_results(tmp_path: Path) -> None:
+    """If not: python -m ranktune.docs --no-gallery."""
+    text = README.read_text(encoding="utf-8")
+    assert with_speed(text) == text and "<!-- speed -->" in text
+    (tmp_path / "results").mkdir()
+    for name, date in (("objective", "2001-01-01"), ("solvers", "2999-01-01")):
+        result = Result.read(FOLDER / "results" / f"{name}.json")
+        result.write(tmp_path / "results" / f"{name}.json")
+        row: Row = {
+            "method": "liblinear, Newton",
+            "times ours, to 0.0001": 77.0,
+            "what": "RankSVM C=1, case a",
+            "ours s": 7.5,
+        }
+        replace(result, date=date, tables=[Table("", [row])]).write(tmp_path / "results" / f"{name}.other.json")
+    assert "it takes 7.50 s" in with_speed(text, tmp_path) and "1/77 " not in with_speed(text, tmp_path)

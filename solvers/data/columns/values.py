@@ -6,19 +6,23 @@ Empty text is a missing value.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
+from itertools import repeat
 from typing import TypeAlias
 
 import narwhals as nw
 import numpy as np
 from narwhals.typing import IntoDataFrame, IntoSeries
 
-from ranktune.solvers.core.arrays import Array, Floats, Matrix
+from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features, microseconds
+from ranktune.solvers.data.columns.encoding import DAY, Category, Encoding, check_features, microseconds
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
+
+_CELLS = 1 << 20
+"""Cells that are converted at a time: 8 MB."""
 
 Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 Series: TypeAlias = nw.Series[IntoSeries]
@@ -47,32 +51,55 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
     columns = list(dict.fromkeys(sources.values()))
     labels = {str(label): label for label in frame.columns}
     check_features(list(labels), columns, exact=False)
-    plain = [
-        frame.get_column(labels[name]).dtype for name in columns if not isinstance(encoding.columns.get(name), Category)
-    ]
+    schema = frame.schema
+    plain = [schema[labels[name]] for name in columns if not isinstance(encoding.columns.get(name), Category)]
     dtype = np.float32 if plain and all(kind == nw.Float32 for kind in plain) else np.float64
     where = {name: k for k, name in enumerate(feature_names)}
     matrix = np.empty((len(frame), len(feature_names)), dtype=dtype)
+    together = frame.implementation.is_polars()
+    floats = {name: where[name] for name in columns if together and name in where and schema[labels[name]].is_float()}
+    _fill(matrix, floats, frame, missing)
     for name in columns:
+        if name in floats:
+            continue
         if name in where:
             matrix[:, where[name]] = numbers(frame.get_column(labels[name]), "feature", missing)
             continue
-        values = _features(frame.get_column(labels[name]), encoding.columns[name], missing)
-        for feature, part in zip(encoding.features_of(name), values, strict=True):
-            if feature in where:
-                matrix[:, where[feature]] = part
+        column, kind = frame.get_column(labels[name]), encoding.columns[name]
+        places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
+        if isinstance(kind, Category):
+            matrix[:, places[places >= 0]] = 0.0
+            rows, taken = _ones(column, kind, places, missing)
+            matrix[rows, taken] = 1.0
+        elif places[0] >= 0:
+            ages = (kind.microseconds - dates(column)) / DAY
+            matrix[:, places[0]] = finite(ages, column.name, "feature", missing)
     return matrix
 
 
-def _features(column: Series, kind: Kind, missing: str) -> list[Array]:
-    """Return the features that a column that is not numeric gives, (n_rows,) each."""
-    if isinstance(kind, Age):
-        return [finite((kind.microseconds - dates(column)) / DAY, column.name, "feature", missing)]
+def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) -> None:
+    """Copy columns of floating-point numbers to their places in a matrix, as many rows at a time as fit a cache."""
+    if not where:
+        return
+    names, places = list(where), list(where.values())
+    rows, whole = max(_CELLS // len(names), 1), places == list(range(matrix.shape[1]))
+    for first in range(0, len(frame), rows):
+        part = matrix[first : first + rows]
+        part[:, slice(None) if whole else places] = frame[first : first + rows, names].to_numpy()
+    for name, k in where.items() if not np.isfinite(matrix).all() else ():
+        matrix[:, k] = finite(matrix[:, k], name, "feature", missing)
+
+
+def _ones(column: Series, kind: Category, places: Ints, missing: str) -> tuple[Ints, Ints]:
+    """Return the cells that are 1 of the features of a category: their rows, and the places of their features."""
     values = np.array(_codes(column, kind.levels))
     if missing == "error":
         finite(np.where(values == _MISSING, np.nan, 0.0), column.name, "feature", missing)
-    wanted = (*range(len(kind.levels)), _MISSING) if kind.has_missing else range(len(kind.levels))
-    return [values == code for code in wanted]
+    if kind.has_missing:
+        values[values == _MISSING] = len(kind.levels)
+    rows = np.flatnonzero(values >= 0)
+    taken = places[values[rows]]
+    return rows[taken >= 0], taken[taken >= 0]
 
 
 _OTHER, _MISSING = -1, -2
@@ -85,8 +112,8 @@ def _codes(column: Series, levels: Sequence[str]) -> list[int]:
             f"the column {column.name!r} held categories in the training data, such as {levels[0]!r}, and here it "
             f"holds {column.dtype}. Give what the training data had."
         )
-    codes = {level: code for code, level in enumerate(levels)}
-    return [_MISSING if text is None else codes.get(text, _OTHER) for text in texts(column)]
+    codes: dict[str | None, int] = {None: _MISSING, **{level: code for code, level in enumerate(levels)}}
+    return list(map(codes.get, texts(column), repeat(_OTHER)))
 
 
 def _is_countable(column: Series) -> bool:
@@ -156,6 +183,8 @@ def _values(column: Series) -> list[object]:
 
 def texts(column: Series) -> list[str | None]:
     """Return the values of a column as text, None where one is missing."""
+    if column.dtype == nw.String:
+        return [value or None for value in _values(column)]  # type: ignore[misc]
     return [_text(value) for value in _values(column)]
 
 

@@ -52,7 +52,7 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
             with suppress(FileExistsError), atomic_folder(folder) as draft:  # which another process has written by now
                 write_into(draft, path, read, options, facts, sync=False)
             _make_room(folder)
-            cached = _opened(folder, facts)
+            cached = _opened(folder, facts, check=False)
     except OSError as error:
         warnings.warn(
             f"{path}: its converted form cannot be kept ({error.strerror or error}): it will be read anew each time. "
@@ -64,14 +64,17 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
     return read() if cached is None else cached
 
 
-def _opened(folder: Path, facts: object) -> Queries | None:
-    """Return the queries in a folder of the cache, None where there is none, it is damaged, or of other content."""
+def _opened(folder: Path, facts: object, *, check: bool = True) -> Queries | None:
+    """Return the queries in a folder of the cache, None where there is none, it is damaged, or of other content.
+
+    check: whether checksums are compared, which one that was written just now does not need.
+    """
     if not is_stored(folder):
         return None
     try:
         if source_of(folder) != facts:
             return None
-        queries = read_queries(folder, check=True)
+        queries = read_queries(folder, check=check)
     except DataError:
         return None
     with suppress(OSError):

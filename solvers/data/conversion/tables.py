@@ -1,7 +1,8 @@
 """Tables to a folder of arrays, whose features are read in batches: csv, tsv, Parquet and Arrow files.
 
-Ids, grades, weights, dates and categories are read first, as a whole: what they mean depends on all rows. That takes
-memory for a few columns. The features, which are the most, are then read and written a batch of rows at a time.
+Ids, grades, weights, dates and categories are held as a whole: what they mean depends on all rows. That takes memory
+for a few columns. The features, which are the most, are read and written a batch of rows at a time, while polars parses
+the next one. A csv file without dates and categories is parsed once; of other files the few columns are read first.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 import narwhals as nw
+import numpy as np
 import polars
 
-from ranktune.solvers.core.arrays import Json, JsonView, Matrix
+from ranktune.solvers.core.arrays import Json, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.documents import COLUMNS
-from ranktune.solvers.data.columns.roles import Roles, UnusableColumns, Wanted, roles
+from ranktune.solvers.data.columns.encoding import Encoding
+from ranktune.solvers.data.columns.roles import UnusableColumns, Wanted, roles
 from ranktune.solvers.data.columns.values import encoded
 from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.grouping import Grouping
@@ -28,26 +32,37 @@ from ranktune.solvers.data.readers.formats import COMPRESSED, Reader
 from ranktune.solvers.data.readers.frames import Known, Table, as_eager, queries_of
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
-from ranktune.solvers.data.readers.tables.files import FIRST_ROWS, csv_form, with_whole_ids
+from ranktune.solvers.data.readers.tables.files import csv_form, with_whole_ids
 from ranktune.solvers.data.values import has_missing_values
 
-BATCH = 1 << 22
-"""Cells that are read at a time."""
+BATCH = 1 << 20
+"""Cells that are read at a time: 8 MB, which are still in the processor's cache when they are written."""
 
 
 @dataclass(frozen=True)
 class Scan:
-    """A table file whose columns are read as they are needed; ids are columns of text that may be numbers."""
+    """A table file whose columns are read as they are needed.
+
+    ids      columns of text that may be numbers
+    is_text  whether to read a few columns takes about as long as to read all
+    wider    makes the scan to take where a value does not fit the types of the columns; None where they are certain
+    """
 
     path: Path
     lazy: polars.LazyFrame
     ids: Sequence[str] = ()
+    is_text: bool = False
+    wider: Callable[[], Scan] | None = None
 
     def columns(self, names: Sequence[str]) -> polars.DataFrame:
         """Return columns as a whole."""
         with _reading():
-            frame = self.lazy.select(names).collect(engine="streaming")
-        return with_whole_ids(frame, [name for name in self.ids if name in names])
+            return self.lazy.select(names).collect(engine="streaming")
+
+    def n_rows(self) -> int:
+        """Return the number of rows."""
+        with _reading():
+            return int(self.lazy.select(polars.len()).collect().item())
 
     def batches(self, names: Sequence[str], rows: int) -> Iterator[polars.DataFrame]:
         """Yield columns in batches of rows."""
@@ -85,24 +100,22 @@ def scan_csv(path: Path, wanted: Wanted) -> Scan | None:
     if form.sizes is not None:
         return None
     same = {name: form.options[name] for name in ("separator", "decimal_comma", "null_values")}
-    lazy = polars.scan_csv(path, schema=_types(path, form.options, same), **same)
-    return Scan(path, lazy if form.n_rows is None else lazy.head(form.n_rows), form.ids)
 
+    def typed(first: int | None) -> Scan:
+        """Return the file with the types of so many first rows, or of all: that takes longer than to read them."""
+        inferred = polars.scan_csv(path, infer_schema_length=first, **form.options)
+        with _reading():
+            schema = inferred.collect_schema()
+            texts = [name for name, kind in schema.items() if kind == polars.String and name not in form.ids]
+            if first is not None and texts:
+                begin = inferred.select(texts).head(first).collect()
+                if any(column.is_null().all() for column in begin):  # so that its type is unknown
+                    return typed(None)
+        lazy, wider = polars.scan_csv(path, schema=schema, **same), None if first is None else partial(typed, None)
+        lazy = lazy if form.n_rows is None else lazy.head(form.n_rows)
+        return Scan(path, lazy, form.ids, is_text=True, wider=wider)
 
-def _types(path: Path, options: JsonView, same: JsonView) -> polars.Schema:
-    """Return the types of the columns of a csv file: those of the first rows, where all others fit them too.
-
-    To infer them from all rows takes four times as long as to read all rows with types that are given.
-    """
-    first = polars.scan_csv(path, infer_schema_length=FIRST_ROWS, **options)
-    try:
-        schema = first.collect_schema()
-        if not first.head(FIRST_ROWS).select(polars.all().is_null().all()).collect().transpose().to_series().any():
-            polars.scan_csv(path, schema=schema, **same).select(polars.all().null_count()).collect(engine="streaming")
-            return schema
-    except polars.exceptions.PolarsError:
-        pass
-    return polars.scan_csv(path, infer_schema_length=None, **options).collect_schema()
+    return typed(form.first)
 
 
 def write_table(
@@ -127,15 +140,18 @@ def write_table(
         if scan is None:
             return False
         try:
-            narrow, columns = _narrow(scan, options)
-            _write(scan, narrow, columns, folder, source, options, on_share, sync=sync)
+            try:
+                return _write(scan, folder, source, options, on_share, sync=sync)
+            except _Unreadable:
+                if scan.wider is None:
+                    raise
+                return _write(scan.wider(), folder, source, options, on_share, sync=sync)
         except UnusableColumns:
             return False
         except DataError as error:
             raise DataError(f"{path}: {error}") from None
     except _Unreadable:  # reading it as a whole says why
         return False
-    return True
 
 
 class _Unreadable(Exception):
@@ -153,62 +169,70 @@ def _reading() -> Iterator[None]:
         raise _Unreadable from error
 
 
-def _narrow(scan: Scan, options: ReadOptions) -> tuple[Queries, Roles]:
-    """Return the queries of a table without most of its numeric features, and how its columns are taken."""
-    with _reading():
-        schema: nw.Schema = nw.from_native(scan.lazy).collect_schema()
-    wanted, qrels = Wanted.of(options), options.get("qrels")
-    taken = roles(list(schema), wanted, qrels=qrels is not None)
-    other = [name for name in taken.features if not (schema[name].is_numeric() or schema[name] == nw.Boolean)]
-    chosen = other or list(taken.features[:1])
-    table = Table(scan.columns([*dict.fromkeys([*taken.keys, *chosen])]))
-    judgments = None if qrels is None else read_judgments(qrels)
-    if judgments is not None and judgments.weights is not None:
-        raise _Unreadable  # in batches: rows are left out
-    narrowed = replace(wanted, features=chosen, drop=())
-    return queries_of(table, narrowed, options.get("missing", "keep"), judgments), taken
-
-
 def _write(
     scan: Scan,
-    narrow: Queries,
-    taken: Roles,
     folder: Path,
     source: Json,
     options: ReadOptions,
     on_share: Callable[[float], object] | None,
     *,
     sync: bool,
-) -> None:
-    """Write the queries with all their features, which are read in the order of the file."""
-    encoding, given = narrow.encoding, narrow.in_caller_order
-    assert encoding is not None
+) -> bool:
+    """Write the queries with all their features, in the order of the file; return False where rows are left out."""
+    qrels = options.get("qrels")
+    judgments = None if qrels is None else read_judgments(qrels)
+    if judgments is not None and judgments.weights is not None:
+        return False
+    with _reading():
+        schema: nw.Schema = nw.from_native(scan.lazy).collect_schema()
+    taken = roles(list(schema), Wanted.of(options), qrels=qrels is not None)
+    other = [name for name in taken.features if not (schema[name].is_numeric() or schema[name] == nw.Boolean)]
+    chosen = other or list(taken.features[:1])
+    held = list(dict.fromkeys([*taken.keys, *chosen]))
+
+    def narrowed(frame: polars.DataFrame) -> Queries:
+        """Return the queries of a frame that has only the chosen ones of the features."""
+        table = Table(with_whole_ids(frame, [name for name in scan.ids if name in frame.columns]))
+        wanted = replace(Wanted.of(options), features=chosen, drop=())
+        return queries_of(table, wanted, options.get("missing", "keep"), judgments)
+
+    narrow = None if scan.is_text and not other else narrowed(scan.columns(held))
+    encoding = Encoding() if narrow is None or narrow.encoding is None else narrow.encoding
     names = tuple(name for label in taken.features for name in encoding.features_of(label))
-    blocks = _blocks(scan, Known(names, encoding), options.get("missing", "keep"))
+    parts, n_rows = list[polars.DataFrame](), 0 if on_share is None else scan.n_rows()
+    kept = held if narrow is None else []
+    blocks = _blocks(scan, Known(names, encoding), options.get("missing", "keep"), kept, parts)
     first = next(blocks)
-    grades = given(narrow.grades)
-    ids = None if narrow.document_ids is None else given(narrow.document_ids)
-    columns = {name: given(values) for name in COLUMNS if (values := getattr(narrow, name)) is not None}
     done, has_missing = 0, False
     with Segments(folder, first.dtype, sync=sync) as segments:
         for block in chain([first], blocks):
-            rows = slice(done, done + len(block))
-            of_rows = {name: values[rows] for name, values in columns.items()}
-            segments.add(block, grades[rows], None if ids is None else ids[rows], of_rows)
-            done, has_missing = rows.stop, has_missing or has_missing_values(block)
+            segments.add(block, np.empty(0))
+            done, has_missing = done + len(block), has_missing or has_missing_values(block)
             if on_share is not None:
-                on_share(done / narrow.n_documents)
+                on_share(done / n_rows)
+        narrow = narrow or narrowed(polars.concat(parts))
+        given = narrow.in_caller_order
+        ids = None if narrow.document_ids is None else given(narrow.document_ids)
+        columns = {name: given(values) for name in COLUMNS if (values := getattr(narrow, name)) is not None}
+        segments.add(first[:0], given(narrow.grades), ids, columns)  # all but the features, of all documents
         segments.finish(
             Grouping(narrow.starts, narrow.query_ids, narrow.rows), len(names), is_sparse=False,
             has_missing=has_missing, dated=narrow.dated, query_weights=narrow.query_weights, feature_names=names,
-            encoding=encoding, source=source,
+            encoding=narrow.encoding, source=source,
         )  # fmt: skip
+    return True
 
 
-def _blocks(scan: Scan, known: Known, missing: str) -> Iterator[Matrix]:
-    """Yield the features of a table in batches of rows, in the order of the file, (n_rows, n_features) each."""
-    done = 0
-    for batch in scan.batches(known.columns, max(BATCH // len(known.feature_names), 1)):
+def _blocks(
+    scan: Scan, known: Known, missing: str, held: Sequence[str], parts: list[polars.DataFrame]
+) -> Iterator[Matrix]:
+    """Yield the features of a table in batches of rows, in the order of the file, (n_rows, n_features) each.
+
+    The columns of held are added to parts.
+    """
+    done, names = 0, list(dict.fromkeys([*known.columns, *held]))
+    for batch in scan.batches(names, max(BATCH // len(known.feature_names), 1)):
+        parts.append(batch.select(held))
         try:
             yield encoded(as_eager(batch), known.feature_names, known.encoding, missing)
         except DataError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -25,8 +26,8 @@ T = TypeVar("T")
 
 _WHOLE = r"^(?:0|-?[1-9][0-9]{0,17})$"
 """What is read as a whole number in ranking text too."""
-FIRST_ROWS = 10_000
-"""Rows of a csv file that give the types of its columns."""
+FIRST_ROWS, FIRST_CELLS = 10_000, 1 << 18
+"""Rows of a csv file that give the types of its columns, at most, and their cells: inferring is slow."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,14 @@ class CsvForm:
 
     options  those of polars           ids   columns of ids, which are read as text
     n_rows   documents in the file, None where polars finds as many
+    first    rows that give the types of the columns
     sizes    numbers of documents of the queries where a file beside it gives them
     """
 
     options: JsonView
     ids: Sequence[str]
     n_rows: int | None
+    first: int
     sizes: Sequence[int] | None
 
 
@@ -73,30 +76,31 @@ def csv_form(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> CsvForm:
         "new_columns": ["grade", *(f"f{number}" for number in range(1, cells))] if cells else None,
         "schema_overrides": dict.fromkeys((*ids, *texts), polars.String),
     }
-    return CsvForm(options, ids, None if rows is None else rows - (not cells), sizes)
+    head = min(FIRST_ROWS, FIRST_CELLS // (first.count(dialect.separator) + 1) + 1)
+    return CsvForm(options, ids, None if rows is None else rows - (not cells), head, sizes)
 
 
 def read_csv(path: Path, wanted: Wanted, texts: Sequence[str]) -> Table:
     """Return a csv or tsv file as a table."""
     form = csv_form(path, wanted, texts)
-    frame = _read_by_first_rows(path, form.options)
+    frame = _read_by_first_rows(path, form.options, form.first)
     if form.n_rows is not None:  # polars makes rows of the empty lines at the end
         frame = frame.head(form.n_rows)
     return Table(with_whole_ids(frame, form.ids), sizes=form.sizes)
 
 
-def _read_by_first_rows(path: Path, options: JsonView) -> polars.DataFrame:
+def _read_by_first_rows(path: Path, options: JsonView, first: int) -> polars.DataFrame:
     """Return a csv file as polars reads it, which looks at all rows for their types before it reads any.
 
-    That takes most of the time. So the first rows give the types, unless a later value does not fit them, or a column
-    has no value there: its type is unknown then.
+    That takes most of the time. So the first rows give the types, unless a later value does not fit, or a column has no
+    value there: its type is unknown then.
     """
     source = _unpacked(path)
     try:
-        frame = _called(path, polars.read_csv, source, infer_schema_length=FIRST_ROWS, **options)
+        frame = _called(path, polars.read_csv, source, infer_schema_length=first, **options)
     except DataError:
         return _called(path, polars.read_csv, source, infer_schema_length=None, **options)
-    known = frame.height <= FIRST_ROWS or not any(column.head(FIRST_ROWS).is_null().all() for column in frame)
+    known = frame.height <= first or not any(column.head(first).is_null().all() for column in frame)
     return frame if known else _called(path, polars.read_csv, source, infer_schema_length=None, **options)
 
 
@@ -109,7 +113,8 @@ def _unpacked(path: Path) -> Path | bytes:
 def _titles(path: Path, separator: str) -> list[str]:
     """Return the titles of the columns as they are in the file: polars renames repeated ones."""
     options = {"separator": separator, "has_header": False, "n_rows": 1, "infer_schema": False}
-    first = _called(path, polars.read_csv, _unpacked(path), **options)
+    begin = b"".join(bytes(block) for block in islice(line_blocks(Position(path)), 1))
+    first = _called(path, polars.read_csv, begin, **options)
     if first.is_empty():
         raise DataError(f"{path}: no titles can be read in its first line. Is there a quote that is not closed?")
     titles = ["" if title is None else str(title) for title in first.row(0)]

@@ -13,6 +13,7 @@ import pytest
 import ranktune
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.conversion import tables
+from ranktune.solvers.data.readers.tables import files
 from tests.solvers.data.conversion.test_convert import assert_same
 
 
@@ -141,6 +142,19 @@ def test_an_invalid_value_is_detected_in_any_batch(ending: str, tmp_path: Path) 
     with pytest.raises(DataError, match=r"of the rows from \d+ on, .* column 'clicks' is inf in row"):
         ranktune.convert(path, tmp_path / "made")
     assert not (tmp_path / "made").exists()
+
+
+def test_a_fraction_after_the_first_rows(tmp_path: Path, as_a_whole: list[object], monkeypatch: Any) -> None:
+    monkeypatch.setattr(files, "FIRST_ROWS", 7)
+    table = frame().with_columns(clicks=pl.when(pl.col("docid") < "090").then("clicks").otherwise(pl.lit(0.5)))
+    whole = table.with_columns(pl.col("clicks").round().alias("clicks"))
+    path = written(whole, "csv", tmp_path)
+    path.write_text(path.read_text().replace(".0,", ","))  # whole numbers first, fractions later
+    assert_same(ranktune.convert(path, tmp_path / "whole"), ranktune.read(whole))
+    path = written(table, "csv", tmp_path)
+    path.write_text(path.read_text().replace(".0,", ","))
+    assert_same(ranktune.convert(path, tmp_path / "made"), ranktune.read(table))
+    assert as_a_whole == []
 
 
 def test_columns_that_are_no_features_are_named(tmp_path: Path) -> None:

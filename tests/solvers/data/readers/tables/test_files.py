@@ -289,6 +289,10 @@ def test_types_of_first_rows_are_those_of_all(
     monkeypatch.setattr(files, "FIRST_ROWS", 3)
     result = frame_of(path)
     assert result.schema == whole.schema and result.equals(whole)
-    monkeypatch.setattr(tables, "FIRST_ROWS", 3)
     scan = tables.scan_csv(path, Wanted())
-    assert scan is not None and scan.columns(list(whole.columns)).equals(whole)
+    assert scan is not None
+    if scan.wider is not None:  # the types of the first rows may not fit
+        with contextlib.suppress(tables._Unreadable):
+            assert scan.columns(list(whole.columns)).equals(whole)
+        scan = scan.wider()
+    assert scan.columns(list(whole.columns)).equals(whole)

@@ -1,0 +1,1 @@
+"""What the project promises of its speed, and how to see whether it is kept."""
