@@ -21,21 +21,8 @@ MOMENTS = (1.0, 9.0)
 
 def retuned(home: Path, data: Path, wait: float | None = None) -> dict[str, Any] | None:
     """Return what the command prints, None where it is killed after so many seconds."""
-    command = [
-        sys.executable,
-        "-m",
-        "ranktune",
-        "retune",
-        "shop",
-        data,
-        "--as",
-        "new",
-        "--home",
-        home,
-        "--jobs",
-        "1",
-        "--json",
-    ]
+    command = [sys.executable, "-m", "ranktune", "retune", "shop", str(data), "--as", "new", "--home", str(home)]
+    command += ["--jobs", "1", "--json"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, errors = process.communicate(timeout=wait)
