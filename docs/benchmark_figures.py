@@ -131,9 +131,7 @@ def days(figure: Any, tables: Sequence[Table]) -> None:
     moves = list(dict.fromkeys(str(row["truth"]) for row in rows))
     for axes, move in zip(figure.subplots(1, len(moves), squeeze=False, sharey=True)[0], moves, strict=True):
         some = [row for row in rows if row["truth"] == move]
-        for way, colour in zip(
-            ("retuned daily", "full study daily", "refit only", "tuned once"), COLOURS, strict=False
-        ):
+        for way, colour in zip(("retuned", "full", "refit", "once"), COLOURS, strict=False):
             points = [(number(row["day"]), number(row[way])) for row in some]
             axes.plot(*zip(*points, strict=True), marker="o", markersize=3, color=colour, label=way)
         axes.set_title(move, fontsize=9)

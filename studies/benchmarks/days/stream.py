@@ -34,7 +34,7 @@ from ranktune.tuner.retuning.versions import make_current
 from ranktune.tuner.runner.retuning_stage import REFITTED
 from ranktune.tuner.workers.executor import InProcess
 
-ONCE, REFIT, FULL, DAILY = "tuned once", "refit only", "full study daily", "retuned daily"
+ONCE, REFIT, FULL, DAILY = "once", "refit", "full", "retuned"
 WAYS = (ONCE, REFIT, FULL, DAILY)
 METRIC, NAME = "ndcg@10", "stream"
 SOLVERS = "RidgeRanker", "RankSVM", "LambdaMART"
@@ -114,12 +114,11 @@ def tables_of(streams: Mapping[tuple[str, str], Sequence[Stream]]) -> list[Table
         error = float(np.std(gaps, ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else None
         rows.append({
             "data": data, "truth": move, "streams": len(several), **means, "less full": float(np.mean(gaps)),
-            "se": error, "less refit": means[DAILY] - means[REFIT],
-            **{name: f"{counts[name] / counts.total():.0%}" for name in ("keep", "refit", "replace")},
+            "se": error, "kept": f"{counts['keep'] / counts.total():.0%}",
         })  # fmt: skip
     note = (
-        f"Mean {METRIC} on further queries of the days that are judged. less full, less refit: what retuning is above "
-        "them; se: the standard error of the former over streams. The last columns are the decisions of all days."
+        f"Mean {METRIC} on further queries of the days that are judged: tuned once, refitted, a daily full study, "
+        "retuned daily. less full: retuned less full; se: its standard error over streams. kept: days without a change."
     )
     by_day: list[Row] = []
     for move in dict.fromkeys(move for _, move in streams):
