@@ -183,7 +183,7 @@ def maximum_a_posteriori(evidence: HyperparameterDensity) -> Floats:
     for start in starts:
         optimum = scipy.optimize.minimize(
             negative, start, jac=True, method="L-BFGS-B", bounds=bounds,
-            options={"maxiter": 40, "ftol": 1e-4, "gtol": 1e-2},
+            options={"maxiter": 40, "ftol": 1e-5, "gtol": 1e-3},
         )  # fmt: skip
         if -optimum.fun > highest:
             best, highest = np.clip(optimum.x, bounds[:, 0], bounds[:, 1]), -optimum.fun
