@@ -6,11 +6,13 @@ import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from functools import partial
 
 import numpy as np
 from optuna.trial import TrialState
 
 from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import or_left_out
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.policy.blends import scale
@@ -50,35 +52,36 @@ def _decided(state: State) -> Verdict:
         (anew, *_), _, _ = refit_all(state.study, problem, [former], session.executor, state.deadline)
         anew = replace(anew, candidate=replace(anew.candidate, vali=_values(state, former)))
         contenders |= {REFIT: (anew, None)}
-    goes_on = _going_on(state, earlier, former, contenders)
-    if goes_on is not None:
-        anew = goes_on
+    further = _continued(state, earlier, former, contenders)
+    if further is not None:
+        anew = further
         contenders |= {REFIT: (anew, None)}
     generator = np.random.default_rng([state.study.seed, 10])
     verdict = session.executor.call(
         verdict_of, problem, state.study.metric, incumbent, contenders, earlier.fitted, generator
     )
-    _write(state, earlier, verdict, anew, None if goes_on is None else goes_on.candidate.solver)
+    _write(state, earlier, verdict, anew, None if further is None else further.candidate.solver)
     return verdict
 
 
-def _going_on(
+def _continued(
     state: State, earlier: Earlier, former: Candidate, contenders: Mapping[str, tuple[Entry, Interval | None]]
 ) -> Entry | None:
-    """Return the incumbent that has learned on from its state, None where validation does not prefer that."""
+    """Return the incumbent that has learned on, None where validation does not prefer that."""
     study, problem, executor = state.study, state[LOOK].problem, state.session.executor
     model = state.session.folder.path.parent / earlier.study / earlier.model
-    found = continued(study, problem, former, str(model), executor)
+    found = continued(study, problem, former, model, executor, state.deadline)
     if found is None:
         return None
     candidate, task = found
     fresh = unseen(problem, earlier.fitted)[-len(problem.validation) :]
     if REFIT in contenders and not is_preferred(candidate, contenders[REFIT][0].candidate, fresh):
         return None
-    return entry_of_continued(study, problem, candidate, task, executor)
+    make = partial(entry_of_continued, study, problem, candidate, task, executor)
+    return or_left_out("the current model that learns on", make, None, into=state.left_out)
 
 
-def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, goes_on: str | None) -> None:
+def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, continued_by: str | None) -> None:
     """Write the decision, and let the model that it delivers be the current one."""
     folder, record, metric = state.session.folder.path, state.record, state.study.metric
     chosen = state[SAVE].entries[0].candidate
@@ -94,7 +97,7 @@ def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, goes_o
         "contenders": {name: each.as_dict() for name, each in verdict.contenders.items()},
         "means": {name: _json(mean) for name, mean in verdict.means.items()},
         "seen": verdict.seen,
-        "goes_on": goes_on,
+        "continued_by": continued_by,
         "movement": earlier.movement(finished).as_dict(),
         "configuration": asdict(Configuration.of(ordered) if verdict.decision == REPLACE else earlier.delivered),
         "delivered": {

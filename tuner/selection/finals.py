@@ -265,15 +265,17 @@ def _entries(
     return [entry for entry in entries if entry is not None], left_out
 
 
+def is_within(study: Study, entry: Entry) -> bool:
+    """Return whether the model of an entry keeps the limits of a study."""
+    (_, value), model = entry.candidate.merit, entry.model
+    solver, timed = entry.candidate.solver, entry.microseconds
+    option = Option(solver, value, model.nonzeros, model.bytes, timed, entry.seconds, entry.cost)
+    return best_within([option], study.limits) is not None
+
+
 def keep_within(study: Study, entries: list[Entry]) -> list[Entry]:
     """Return the entries whose refitted models keep the limits; all, with a warning, if none does."""
-
-    def option_of(entry: Entry) -> Option:
-        (_, value), model = entry.candidate.merit, entry.model
-        solver, timed = entry.candidate.solver, entry.microseconds
-        return Option(solver, value, model.nonzeros, model.bytes, timed, entry.seconds, entry.cost)
-
-    kept = [entry for entry in entries if best_within([option_of(entry)], study.limits) is not None]
+    kept = [entry for entry in entries if is_within(study, entry)]
     if not kept:
         warnings.warn(
             "refitted on more queries, no model keeps within the limits, which all of them kept in their trials. "

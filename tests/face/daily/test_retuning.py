@@ -169,7 +169,7 @@ def test_a_model_of_many_queries_learns_on_from_a_few(solver: str, tmp_path: Pat
     """Of 30 new queries alone a model is worse than the current one that learns on from them."""
     ranktune.tune(day(0, count=400), name="shop", solvers=solver, trials=1, executor=InProcess(), home=tmp_path)
     done = again(tmp_path, day(1, count=30), version="few")
-    assert done.evidence["goes_on"] == solver
+    assert done.evidence["continued_by"] == solver
     before, after = (ranktune.load_model(tmp_path / path) for path in ("shop/model.json", "few/refit.json"))
     judge = day(2, count=400)
     assert not np.allclose(before.predict(judge), after.predict(judge))

@@ -91,8 +91,8 @@ def _moved(movement: JsonView) -> str:
 def _decided(found: JsonView) -> str:
     seen = f" {found['seen']} queries that the model was fitted to were left out." if found["seen"] else ""
     refit = "the configuration of the current model, fitted to the new data,"
-    if found.get("goes_on"):
-        refit = f"the current model, continued by {found['goes_on']} on the new data,"
+    if found.get("continued_by"):
+        refit = f"the current model, continued by {found['continued_by']} on the new data,"
     return {
         "keep": "Keep: nothing is significantly better than the current model.",
         "refit": f"Refit: {refit} is significantly better.",
