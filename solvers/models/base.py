@@ -132,7 +132,7 @@ class Model(ABC):
     def on_columns(self, columns: Ints, n_features: int, feature_names: tuple[str, ...] | None) -> Self:
         """Return the model of data with more features: it reads the given columns, the others have no effect.
 
-        columns are (self.n_features,) places among the n_features, ascending.
+        columns are (self.n_features,) different places among the n_features, in any order.
         """
         signs, known = np.zeros(n_features, dtype=np.int64), self._signs
         if known is not None:

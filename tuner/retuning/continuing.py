@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
-from ranktune.solvers.models.base import load_model
+from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.registry import make
 from ranktune.tuner.evaluation.evaluate import attempt, evaluate
 from ranktune.tuner.evaluation.fitting import Continuing
@@ -24,9 +25,13 @@ from ranktune.tuner.selection.finals import Entry, entry_of, is_within
 from ranktune.tuner.study.abilities import can_load
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
+from ranktune.tuner.study.home import writing
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import Executor
+
+START = "continued.json"
+"""The incumbent on the columns of the new data, in the folder of the problem."""
 
 
 def continued(
@@ -34,7 +39,7 @@ def continued(
 ) -> tuple[Candidate, Task] | None:
     """Return the incumbent that goes on, with what it scores by validation and the task of its final fit.
 
-    None where no part of its configuration can go on from its model, where the data have other features than that,
+    None where no part of its configuration can go on from its model, where the data lack one of its features,
     where a system that must load the model could not, and where the fits fail or the time is over.
     """
     parts = former.members or (former,)
@@ -43,19 +48,35 @@ def continued(
     if not able or study.plan == "progressive" or study.budget is not None:
         return None
     part = parts[max(able, key=lambda k: shares[k])]
-    known, queries = load_model(model), problem.development
-    same = (known.feature_names, known.encoding) == (queries.feature_names, queries.encoding)
-    if not same or not can_load(study.serve, former.parts | part.parts):
+    placed = placed_on(load_model(model), problem.development)
+    if placed is None or not can_load(study.serve, former.parts | part.parts):
         return None
+    start = str(problem.folder / START)
+    with writing(problem.folder):
+        placed.save(start)
     task = Tasks(study, problem.folder)(part.solver, part.params)
-    task = replace(task, keep=False, after=str(model), limit=deadline.left)
+    task = replace(task, keep=False, after=start, limit=deadline.left)
     outcome = executor.submit(attempt, task).result()
     if outcome.error or outcome.stopped:
         return None
     values, weights = outcome.per_query[study.metric], problem.validation_queries.query_weights
     found = chosen_parameters(task, outcome)
     best = Candidate(part.solver, found, mean_of(values, weights), values, 1, vali_weights=weights)
-    return best, replace(task_of(study, problem, best, study.seed), after=str(model), limit=deadline.left)
+    return best, replace(task_of(study, problem, best, study.seed), after=start, limit=deadline.left)
+
+
+def placed_on(model: Model, queries: Queries) -> Model | None:
+    """Return a model that reads its features by name from the columns of queries, None where one is not there.
+
+    The levels of a category may come in another order on another day. Without names the columns are the features.
+    """
+    names = queries.feature_names
+    if model.feature_names is None or names is None:
+        return model if model.feature_names == names and model.n_features == queries.n_features else None
+    if not set(model.feature_names) <= set(names):
+        return None
+    columns = np.array([names.index(name) for name in model.feature_names], dtype=np.int64)
+    return model.on_columns(columns, len(names), names).replaced(encoding=queries.encoding)
 
 
 def entry_of_continued(
