@@ -141,13 +141,12 @@ def best(s: Matrix, codes: Codes, top: Ints) -> None:
     Among equal scores the lower grade comes first, then the given order: a tie counts as a mistake, and the value of
     a loss does not depend on the order of the documents.
     """
-    filled, K = 0, len(top)
-    lowest = -np.inf
+    filled, lowest = 0, -np.inf
     for i in range(len(s)):
         if s[i] < lowest:
             continue
-        if filled == K:
-            last = top[K - 1]
+        if filled == len(top):
+            last = top[filled - 1]
             if not (s[i] > s[last] or (s[i] == s[last] and codes[i] < codes[last])):
                 continue
             filled -= 1
@@ -157,8 +156,7 @@ def best(s: Matrix, codes: Codes, top: Ints) -> None:
             at -= 1
         top[at] = i
         filled += 1
-        if filled == K:
-            lowest = s[top[K - 1]]
+        lowest = s[top[filled - 1]] if filled == len(top) else lowest
 
 
 @compiled
