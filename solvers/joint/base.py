@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Floats
+from ranktune.solvers.core.arrays import Array, Floats, Matrix
 from ranktune.solvers.data.queries import Queries
 
 R = TypeVar("R", bound=Any)
@@ -20,12 +20,18 @@ class Learners(Generic[R]):
     rankers  the configurations in the same order
     scales   (n_features,) the factor of each feature, by the name of a scaling
     state    arrays by name: those of two dimensions have a column per configuration, the others are of all of them
+    dtype    of scores, steps and gradients; the state is double
     """
 
     def __init__(
-        self, numbers: Sequence[int], rankers: Sequence[R], queries: Queries, scales: Mapping[str, Floats]
+        self,
+        numbers: Sequence[int],
+        rankers: Sequence[R],
+        queries: Queries,
+        scales: Mapping[str, Floats],
+        dtype: type[np.floating[Any]],
     ) -> None:
-        self.scales = scales
+        self.scales, self.dtype = scales, dtype
         self.numbers, self.rankers = list[int](), list[R]()
         self.state: dict[str, Array] = self._zeros(queries.n_features)
         self.join(numbers, rankers)
@@ -59,10 +65,10 @@ class Learners(Generic[R]):
         """Prepare what depends on the configurations; there is at least one."""
         raise NotImplementedError
 
-    def learn(self, queries: Queries) -> Floats:
+    def learn(self, queries: Queries) -> Matrix:
         """Learn from queries; return the scores of each document before its query was learned from, (n_documents, m).
 
-        Columns are in the order of numbers.
+        Those of a query are up to a number. Columns are in the order of numbers.
         """
         raise NotImplementedError
 

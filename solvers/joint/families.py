@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Floats, as_ints
+from ranktune.solvers.core.arrays import Array, Floats, Matrix, as_ints
 from ranktune.solvers.data.grades import number_grades
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import rows_of
@@ -59,9 +59,9 @@ class ListLearners(Learners[ElasticRank]):
         self._multiplier = np.column_stack([self.scales[ranker.scaling] for ranker in self.rankers])
         self._losses = [cast(PairwiseLoss, part.loss) for part in parts]
 
-    def learn(self, queries: Queries) -> Floats:
+    def learn(self, queries: Queries) -> Matrix:
         """Learn from queries; return the scores before each list was learned from, (n_documents, m)."""
-        before = np.empty((queries.n_documents, len(self.rankers)))
+        before = np.empty((queries.n_documents, len(self.rankers)), self.dtype)
         codes, n_grades = number_grades(queries.grades, queries.starts)
         grades = Grades(as_ints(queries.starts), codes, as_ints(n_grades))
         losses, state = losses_of(self._losses, queries), State(**self.state)
@@ -101,9 +101,9 @@ class PairLearners(Learners[SOLAR1]):
         self._extra = np.array([0.5 / ranker.C for ranker in self.rankers])
         self._stretch = self.scales[self.rankers[0].scaling] ** 2
 
-    def learn(self, queries: Queries) -> Floats:
+    def learn(self, queries: Queries) -> Matrix:
         """Learn from queries; return the scores before each list was learned from, (n_documents, m)."""
-        before = np.empty((queries.n_documents, len(self.rankers)))
+        before = np.empty((queries.n_documents, len(self.rankers)), self.dtype)
         given = (as_ints(queries.starts), self._pairs(queries), self._extra, self._stretch, self.state["weights"])
         pair_kernels.learn(rows_of(queries.features), *given, before)
         return before

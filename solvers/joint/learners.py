@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ranktune.solvers.base.passes import PassRanker
-from ranktune.solvers.core.arrays import Array, Floats
+from ranktune.solvers.core.arrays import Array, Floats, Matrix
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.joint.base import Learners
@@ -18,14 +18,17 @@ from ranktune.solvers.joint.families import FAMILIES
 class JointLearners:
     """Rankers that learn from the same queries, a block after the other, and share what they can.
 
-    Each ends with the weights that it has after progressive, or partial_fit, on the same blocks alone, to rounding:
-    the features have the scale of the sample, which a ranker alone takes from its first block. One that joins later
-    begins with the next block; of pairs that are sampled, it gets those that the others of its group get.
+    Each ends with the weights that it has after progressive, or partial_fit, on the same blocks alone, to the rounding
+    of dtype, in which scores and gradients are computed: the features have the scale of the sample, which a ranker
+    alone takes from its first block. One that joins later begins with the next block; of pairs that are sampled, it
+    gets those that the others of its group get.
 
     numbers names the rankers that take part, ascending; rankers holds them by number.
     """
 
-    def __init__(self, sample: Queries, scales: Mapping[str, Floats] | None = None) -> None:
+    def __init__(
+        self, sample: Queries, scales: Mapping[str, Floats] | None = None, dtype: type[np.floating[Any]] = np.float32
+    ) -> None:
         """Take the scales of features from sample, or as arrays returned them."""
         self.rankers: dict[int, PassRanker] = {}
         self._groups: dict[tuple[object, ...], Learners[Any]] = {}
@@ -34,7 +37,7 @@ class JointLearners:
             for family in FAMILIES
             for scaling, scale in family.scales_of(sample).items()
         }
-        self._sample = sample
+        self._sample, self._dtype = sample, dtype
 
     @property
     def numbers(self) -> list[int]:
@@ -59,7 +62,7 @@ class JointLearners:
                 self._groups[key].join(numbers, joining)
             else:
                 scales = _beginning_with(f"{key[0].__name__}-", self._scales)
-                self._groups[key] = key[0](numbers, joining, self._sample, scales)
+                self._groups[key] = key[0](numbers, joining, self._sample, scales, self._dtype)
         self.rankers.update(rankers)
 
     def keep(self, numbers: Sequence[int]) -> None:
@@ -71,9 +74,9 @@ class JointLearners:
         self.rankers = {number: self.rankers[number] for number in numbers}
 
     def learn(self, queries: Queries) -> Floats:
-        """Learn from queries; return the scores of each document before its query was learned from.
+        """Learn from queries; return the scores of each document before its query was learned from, up to a number.
 
-        They are (n_rankers, n_documents), rows in the order of numbers.
+        They are (n_rankers, n_documents), rows in the order of numbers; the number is one of each ranker and query.
         """
         return self._by_number([group.learn(queries) for group in self._groups.values()])
 
@@ -81,11 +84,12 @@ class JointLearners:
         """Return the weights of the raw features as they are now, (n_rankers, n_features), rows as numbers."""
         return self._by_number([group.weights() for group in self._groups.values()])
 
-    def _by_number(self, parts: Sequence[Floats]) -> Floats:
+    def _by_number(self, parts: Sequence[Matrix]) -> Floats:
         """Return the columns of the groups as rows in the order of numbers."""
-        numbers = [number for group in self._groups.values() for number in group.numbers]
-        rows = np.empty((len(numbers), len(parts[0])))
-        rows[np.argsort(np.argsort(numbers))] = np.hstack(parts).T
+        place = {number: row for row, number in enumerate(self.numbers)}
+        rows = np.empty((len(place), len(parts[0])))
+        for group, part in zip(self._groups.values(), parts, strict=True):
+            rows[[place[number] for number in group.numbers]] = part.T
         return rows
 
     def arrays(self) -> dict[str, Array]:
@@ -97,9 +101,15 @@ class JointLearners:
         return arrays
 
     @classmethod
-    def restored(cls, sample: Queries, rankers: Mapping[int, PassRanker], arrays: Mapping[str, Array]) -> JointLearners:
+    def restored(
+        cls,
+        sample: Queries,
+        rankers: Mapping[int, PassRanker],
+        arrays: Mapping[str, Array],
+        dtype: type[np.floating[Any]] = np.float32,
+    ) -> JointLearners:
         """Return the learners whose state arrays are; sample says how many features there are."""
-        learners = cls(sample, _beginning_with("scales-", arrays))
+        learners = cls(sample, _beginning_with("scales-", arrays), dtype)
         while state := _beginning_with(f"{len(learners._groups)}-", arrays):
             learners.join({number: rankers[number] for number in state["numbers"].tolist()})
             list(learners._groups.values())[-1].restore(state)

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list
 from ranktune.solvers.data.scaling import factor_of
 from ranktune.solvers.joint.list_slopes import Losses, slopes
-from ranktune.solvers.joint.products import longest_list, scores, transposed
+from ranktune.solvers.joint.products import dense_room, longest_list, scores, transposed
 from ranktune.solvers.optimizers.one_pass_kernels import adaptive_rate, fobos_step, shrunk
 
 
@@ -75,25 +75,29 @@ def catch_up(rules: Rules, state: State, j: int, scratch: Floats) -> None:
 
 
 @compiled
-def step(rules: Rules, state: State, j: int, gradient: Floats) -> None:
-    """Move the weights of feature j, which are up to date but for this list, by their gradient, (m,)."""
+def step(rules: Rules, state: State, j: int, slope: Matrix, factor: Floats) -> None:
+    """Move the weights of feature j, which are up to date but for this list, by their gradient, slope factor, (m,)."""
     w, squares = state.vector[j], state.squares[j]
     state.seen[j] = state.lists[0]
     for c in range(len(w)):
-        squares[c] += gradient[c] * gradient[c]
-        w[c] = fobos_step(w[c], gradient[c], adaptive_rate(rules.eta0[c], squares[c]), rules.l1[c], rules.l2[c])
+        gradient = slope[c] * factor[c]
+        squares[c] += gradient * gradient
+        w[c] = fobos_step(w[c], gradient, adaptive_rate(rules.eta0[c], squares[c]), rules.l1[c], rules.l2[c])
 
 
 @compiled
 def learn(
-    rows: Rows, grades: Grades, losses: Losses, rules: Rules, multiplier: Floats, state: State, before: Floats
+    rows: Rows, grades: Grades, losses: Losses, rules: Rules, multiplier: Floats, state: State, before: Matrix
 ) -> None:
-    """Learn from the lists; overwrite before, (n_documents, m), with the scores of each list before its step."""
+    """Learn from the lists; overwrite before, (n_documents, m), with the scores of each list before its step.
+
+    All but the state is of the type of before, single or double. The scores of a list are up to a number.
+    """
     d, m = state.vector.shape
-    at, W, gradient, scratch = no_columns(rows, d), np.empty((d, m)), np.empty((d, m)), np.empty((4, m))
+    at, W, gradient = no_columns(rows, d), np.empty((d, m), before.dtype), np.empty((d, m), before.dtype)
     vector, _, seen, lists = state
-    longest = longest_list(grades.starts)
-    room, slopes_of_list = np.empty((longest, d if not rows.is_sparse else 0)), np.empty((longest, m))
+    longest, scratch = longest_list(grades.starts), np.empty((4, m))
+    room, slopes_of_list = dense_room(rows, longest, before), np.empty((longest, m), before.dtype)
     _, columns, low, high, _ = at
     for q in range(len(grades.n_grades)):
         a, b = grades.starts[q], grades.starts[q + 1]
@@ -105,7 +109,7 @@ def learn(
             effective, factor, weight = W[r], multiplier[j], vector[j]
             for c in range(m):
                 effective[c] = factor[c] * weight[c]
-        scores(rows, a, b, at, W[:k], before[a:b])
+        scores(rows, a, b, at, W[:k], room, before[a:b])
         if grades.n_grades[q] > 1:
             by_document = slopes_of_list[: b - a]
             slopes(losses, before[a:b], grades.codes[a:b], grades.n_grades[q], a, by_document)
@@ -115,9 +119,7 @@ def learn(
                 slope, factor = gradient[r], multiplier[columns[r]]
                 if factor_of(low[r], high[r], False) == 0.0:
                     slope[:] = 0.0
-                for c in range(m):
-                    slope[c] *= factor[c]
-                step(rules, state, columns[r], slope)
+                step(rules, state, columns[r], slope, factor)
         close_list(rows, k, at)
 
 

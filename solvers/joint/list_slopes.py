@@ -2,7 +2,8 @@
 
 They are those of losses.pair_kernels.list_loss, which computes them where columns are few, scores far apart, or lists
 so long that sorting pays. Else loops over pairs run over adjacent columns in the inside: hinges of sixteen columns then
-take a third of the time that they take one by one, and are equal to rounding. Columns of a group are adjacent.
+take a third of the time that they take one by one, and are equal to rounding, that of the type of S, which is single or
+double. Columns of a group are adjacent.
 
 S, slope  (n, m) scores, and the derivatives      codes  (n,) numbers of the grades, k how many
 bounds    (G + 1,) the first column of each of G groups, and m: a group has one weight, and is logistic or has hinges
@@ -21,11 +22,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.pair_kernels import WIDE, PairRule, best, list_loss, spread
+from ranktune.solvers.losses.pair_kernels import PairRule, best, list_loss
 from ranktune.solvers.losses.pairwise import PairwiseLoss
 from ranktune.solvers.losses.smoothed.phi import HINGE, LOGISTIC
 
@@ -34,6 +35,10 @@ FEW = 5
 
 LONG = 600
 """With more documents than this, hinges with uniform weights are summed by sorting, a column after the other."""
+
+FAR = 80.0
+"""exp(-80) is nothing beside 1, and exp(80) is finite in single precision: logistic losses are exact where the first K
+scores are no further apart."""
 
 LANES = 16
 """Columns are looked at in whole vectors: more of them cost less than a rest."""
@@ -55,9 +60,9 @@ class Losses(NamedTuple):
 class Hinges(NamedTuple):
     """The slopes of hinges: their margins, and flat and steep, (width,) each."""
 
-    margin: Floats
-    flat: Floats
-    steep: Floats
+    margin: Matrix
+    flat: Matrix
+    steep: Matrix
 
 
 def group_of(loss: PairwiseLoss) -> tuple[bool, str]:
@@ -86,7 +91,7 @@ def losses_of(losses: Sequence[PairwiseLoss], queries: Queries) -> Losses:
 
 
 @compiled
-def slopes(losses: Losses, S: Floats, codes: Codes, k: int, first: int, slope: Floats) -> None:
+def slopes(losses: Losses, S: Matrix, codes: Codes, k: int, first: int, slope: Matrix) -> None:
     """Overwrite slope with the derivatives of a list whose documents are those from number first on."""
     n = len(codes)
     for g in range(len(losses.cuts)):
@@ -94,21 +99,23 @@ def slopes(losses: Losses, S: Floats, codes: Codes, k: int, first: int, slope: F
         cut = losses.cuts[g]
         gains, ranks = losses.gains[g, first : first + n], losses.ranks[g, :cut]
         logistic = losses.phis[a] == LOGISTIC
-        alone = (cut == 0 and (logistic or n > LONG)) or len(losses.copies) > 0
-        for c in range(a, b if logistic else a):
-            alone = alone or not spread(S[:, c]) < WIDE
-        if alone or b - a < FEW:
-            one_by_one(losses, ranks, S, codes, k, gains, losses.copies[first : first + n], a, b, slope)
+        copies = losses.copies[first : first + n]
+        if (cut == 0 and (logistic or n > LONG)) or len(losses.copies) > 0 or b - a < FEW:
+            one_by_one(losses, ranks, S, codes, k, gains, copies, a, b, slope)
         elif cut == 0:
             all_pairs(losses, S, codes, k, a, b, slope)
         else:
-            swaps(logistic, losses, ranks, S, codes, gains, a, b, slope)
+            apart = swaps(logistic, losses, ranks, S, codes, gains, a, b, slope)
+            for c in range(a, b if logistic else a):
+                if not apart[c - a] < FAR:
+                    one_by_one(losses, ranks, S, codes, k, gains, copies, c, c + 1, slope)
 
 
 @compiled
-def hinges_of(losses: Losses, a: int, b: int, width: int) -> Hinges:
-    """Return the slopes of the columns a to b, with room for width columns."""
-    hinges = Hinges(np.ones(width), np.ones(width), np.zeros(width))
+def hinges_of(losses: Losses, a: int, b: int, T: Matrix) -> Hinges:
+    """Return the slopes of the columns a to b, as many and of the type of the columns of T."""
+    width = T.shape[1]
+    hinges = Hinges(np.ones(width, T.dtype), np.ones(width, T.dtype), np.zeros(width, T.dtype))
     for c in range(b - a):
         hinges.margin[c] = losses.margins[a + c]
         if losses.phis[a + c] != HINGE:
@@ -129,14 +136,14 @@ def width_of(m: int, logistic: bool) -> int:
 def one_by_one(
     losses: Losses,
     ranks: Floats,
-    S: Floats,
+    S: Matrix,
     codes: Codes,
     k: int,
     gains: Floats,
     copies: Floats,
     a: int,
     b: int,
-    slope: Floats,
+    slope: Matrix,
 ) -> None:
     """Overwrite the columns a to b of slope, a column after the other."""
     n = len(codes)
@@ -151,7 +158,7 @@ def one_by_one(
 
 
 @compiled
-def all_pairs(losses: Losses, S: Floats, codes: Codes, k: int, a: int, b: int, slope: Floats) -> None:
+def all_pairs(losses: Losses, S: Matrix, codes: Codes, k: int, a: int, b: int, slope: Matrix) -> None:
     """Overwrite the columns a to b of slope, of hinges over all pairs, by one visit to each pair."""
     n, m = len(codes), width_of(b - a, False)
     ends = np.zeros(k + 1, dtype=np.int64)  # documents in the order of their grades
@@ -164,8 +171,8 @@ def all_pairs(losses: Losses, S: Floats, codes: Codes, k: int, a: int, b: int, s
         order[at[codes[i]]] = i
         at[codes[i]] += 1
         pairs += ends[codes[i]]
-    T, D, hinges = np.zeros((n, m)), np.zeros((n, m)), hinges_of(losses, a, b, m)
-    margin, flat, steep = hinges.margin, hinges.flat, hinges.steep
+    T, D, zero = np.zeros((n, m), S.dtype), np.zeros((n, m), S.dtype), S.dtype.type(0)
+    margin, flat, steep = hinges_of(losses, a, b, T)
     for p in range(n):
         for c in range(b - a):
             T[p, c] = S[order[p], a + c]
@@ -176,7 +183,7 @@ def all_pairs(losses: Losses, S: Floats, codes: Codes, k: int, a: int, b: int, s
             for c in range(m):
                 short = margin[c] - (better[c] - worse[c])
                 x = flat[c] + steep[c] * short
-                x = x if short > 0.0 else 0.0
+                x = x if short > zero else zero
                 by_better[c] -= x
                 by_worse[c] += x
     for c in range(b - a):
@@ -186,14 +193,17 @@ def all_pairs(losses: Losses, S: Floats, codes: Codes, k: int, a: int, b: int, s
 
 
 @compiled
-def exponentials(T: Floats) -> None:
-    """Overwrite scores with exp(score - highest score of the column)."""
-    for c in range(T.shape[1]):
-        high = T[0, c]
+def exponentials(T: Matrix, tops: Ints, apart: Matrix) -> None:
+    """Overwrite scores with exp(score - last of the first K of the column), (m, K) tops; those far apart are clipped.
+
+    apart, (m,), is overwritten with how far the first of them is from the last.
+    """
+    far = T.dtype.type(FAR)
+    for c in range(len(apart)):
+        last = T[tops[c, -1], c]
+        apart[c] = T[tops[c, 0], c] - last
         for i in range(len(T)):
-            high = T[i, c] if T[i, c] > high else high
-        for i in range(len(T)):
-            T[i, c] = np.exp(T[i, c] - high)
+            T[i, c] = np.exp(min(max(T[i, c] - last, -far), far))
 
 
 @compiled
@@ -201,22 +211,24 @@ def swaps(
     logistic: bool,
     losses: Losses,
     v: Floats,
-    S: Floats,
+    S: Matrix,
     codes: Codes,
     u: Floats,
     a: int,
     b: int,
-    slope: Floats,
-) -> None:
+    slope: Matrix,
+) -> Matrix:
     """Overwrite the columns a to b of slope, of losses over the pairs that touch the first K ranks.
 
     A document of rank r and another one, behind it, weigh |u - u'| (v_r - v_r'), which is 0 for those before it.
+    Return how far the scores of the first K are apart, which says whether a logistic column is exact.
     """
     n, m = len(codes), width_of(b - a, logistic)
-    K = min(len(v), n)
-    T, column, top, hinges = np.zeros((n, m)), np.empty(n), np.empty(K, dtype=np.int64), hinges_of(losses, a, b, m)
-    margin, flat, steep = hinges.margin, hinges.flat, hinges.steep
-    tops, counts = np.zeros((m, K), dtype=np.int64), np.zeros((n, m))
+    K, dtype = min(len(v), n), S.dtype
+    zero = dtype.type(0)
+    T, column, top = np.zeros((n, m), dtype), np.empty(n, dtype), np.empty(K, dtype=np.int64)
+    margin, flat, steep = hinges_of(losses, a, b, T)
+    tops, counts, apart = np.zeros((m, K), dtype=np.int64), np.zeros((n, m), dtype), np.zeros(b - a, dtype)
     for c in range(b - a):
         for i in range(n):
             T[i, c] = column[i] = S[i, a + c]
@@ -225,19 +237,20 @@ def swaps(
             tops[c, r] = top[r]
             counts[top[r], c] = v[r]
     if logistic:
-        exponentials(T)
-    D, total = np.zeros((n, m)), np.zeros(m)
-    top_scores, top_gains, by_top = np.empty(m), np.empty(m), np.empty(m)
+        exponentials(T, tops, apart)
+    D, total, by_top = np.zeros((n, m), dtype), np.zeros(m, dtype), np.empty(m, dtype)
+    top_scores, top_gains = np.empty(m, dtype), np.empty(m, dtype)
     for r in range(K):
+        vr = dtype.type(v[r])
         for c in range(m):
-            top_scores[c], top_gains[c], by_top[c] = T[tops[c, r], c], u[tops[c, r]], 0.0
+            top_scores[c], top_gains[c], by_top[c] = T[tops[c, r], c], u[tops[c, r]], zero
         for j in range(n):
-            scores, counted, by_other, uj, vr = T[j], counts[j], D[j], u[j], v[r]
+            scores, counted, by_other, uj = T[j], counts[j], D[j], dtype.type(u[j])
             if logistic:
                 for c in range(m):
                     gap, rest = top_gains[c] - uj, vr - counted[c]
-                    weight = gap * (rest if rest > 0.0 else 0.0)
-                    worse = scores[c] if gap > 0.0 else top_scores[c]
+                    weight = gap * (rest if rest > zero else zero)
+                    worse = scores[c] if gap > zero else top_scores[c]
                     x = weight * (worse / (top_scores[c] + scores[c]))
                     by_top[c] -= x
                     by_other[c] += x
@@ -245,11 +258,11 @@ def swaps(
             else:
                 for c in range(m):
                     gap, rest = top_gains[c] - uj, vr - counted[c]
-                    weight = gap * (rest if rest > 0.0 else 0.0)
+                    weight = gap * (rest if rest > zero else zero)
                     lead = top_scores[c] - scores[c]
-                    short = margin[c] - (lead if gap > 0.0 else -lead)
+                    short = margin[c] - (lead if gap > zero else -lead)
                     x = flat[c] + steep[c] * short
-                    x = weight * (x if short > 0.0 else 0.0)
+                    x = weight * (x if short > zero else zero)
                     by_top[c] -= x
                     by_other[c] += x
                     total[c] += abs(weight)
@@ -259,3 +272,4 @@ def swaps(
         scale = 1.0 / total[c] if losses.means[a + c] == 1 and total[c] > 0.0 else 1.0
         for i in range(n):
             slope[i, a + c] = D[i, c] * scale
+    return apart

@@ -17,7 +17,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.rows import ListColumns, Rows, close_list, no_columns, open_list
-from ranktune.solvers.joint.products import longest_list, scores, transposed
+from ranktune.solvers.joint.products import dense_room, longest_list, scores, transposed
 
 BLOCK = 32
 """Pairs whose steps are added to all scores at once."""
@@ -37,17 +37,19 @@ class Pairs(NamedTuple):
 
 @compiled
 def learn_pairs(
-    K: Floats, better: Ints, worse: Ints, weights: Floats, first: int, extra: Floats, s: Floats, taken: Floats
+    K: Floats, better: Ints, worse: Ints, weights: Floats, first: int, extra: Floats, s: Matrix, taken: Matrix
 ) -> None:
     """Take the steps on the pairs of a query whose first row is number first.
 
     s, (n, m), holds the scores before, and is changed; the sums of the steps are added to taken, (n, m). extra is
     1/(2C), (m,). Pairs are taken BLOCK at a time: within a block each margin is put right for the steps before it, and
-    after it all scores are, by one product of matrices.
+    after it all scores are, by one product of matrices. These are of the type of s, single or double; distances of
+    documents, which may be next to nothing, are taken from K in double.
     """
     n, m = s.shape
-    steps, moves, change = np.empty((BLOCK, m)), np.empty((BLOCK, n)), np.empty((n, m))
-    of_weight = np.empty(m)
+    dtype, zero, one = s.dtype, s.dtype.type(0), s.dtype.type(1)
+    steps, moves, change = np.empty((BLOCK, m), dtype), np.empty((BLOCK, n), dtype), np.empty((n, m), dtype)
+    usual, of_weight = extra.astype(dtype), np.empty(m, dtype)
     for begin in range(0, len(better), BLOCK):
         size = min(BLOCK, len(better) - begin)
         for t in range(size):
@@ -57,21 +59,21 @@ def learn_pairs(
             for r in range(n):
                 move[r] = K[i, r] - K[j, r]
             for c in range(m):
-                step[c] = 1.0 - (above[c] - below[c])
+                step[c] = one - (above[c] - below[c])
             for u in range(t):
                 by, earlier = moves[u, i] - moves[u, j], steps[u]
                 for c in range(m):
                     step[c] -= by * earlier[c]
-            inside = 1.0 if 0.0 < square < np.inf else 0.0
-            more = extra
-            if len(weights) > 0 and weights[begin + t] != 1.0 and inside == 1.0:
+            inside = one if 0.0 < square < np.inf else zero
+            more, length = usual, dtype.type(square)
+            if len(weights) > 0 and weights[begin + t] != 1.0 and inside == one:
                 more = of_weight
                 for c in range(m):
                     more[c] = extra_of(square, extra[c], weights[begin + t])
             up, down = taken[i], taken[j]
             for c in range(m):
-                loss = step[c] if step[c] > 0.0 else 0.0
-                step[c] = inside * (loss / (square + more[c]))
+                loss = step[c] if step[c] > zero else zero
+                step[c] = inside * (loss / (length + more[c]))
                 up[c] += step[c]
                 down[c] -= step[c]
         if begin + size < len(better):
@@ -92,25 +94,25 @@ def extra_of(square: float, extra: float, weight: float) -> float:
 
 
 @compiled
-def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats, W: Floats, before: Floats) -> None:
+def learn(rows: Rows, starts: Ints, pairs: Pairs, extra: Floats, stretch: Floats, W: Floats, before: Matrix) -> None:
     """Learn from the queries; overwrite before, (n_documents, m), with the scores of each query before its steps.
 
     Cost beside the pairs: the stored values, and for the Gram matrix the pairs of those in a column.
     """
     d, m = W.shape
-    at, of_list, roots = no_columns(rows, d), np.empty((d, m)), np.sqrt(stretch)
-    room = np.empty((longest_list(starts), d if not rows.is_sparse else 0))
+    at, of_list, roots = no_columns(rows, d), np.empty((d, m), before.dtype), np.sqrt(stretch)
+    room = dense_room(rows, longest_list(starts), before)
     for q in range(len(starts) - 1):
         a, b = starts[q], starts[q + 1]
         k = open_list(rows, a, b, at)
         for r in range(k):
             for c in range(m):
                 of_list[r, c] = W[at.columns[r], c]
-        scores(rows, a, b, at, of_list[:k], before[a:b])
+        scores(rows, a, b, at, of_list[:k], room, before[a:b])
         first, last = pairs.ends[q], pairs.ends[q + 1]
         if first < last:
-            gram = sparse_gram(rows, a, b, at, k, stretch) if rows.is_sparse else dense_gram(rows.dense[a:b] * roots)
-            s, taken = before[a:b].copy(), np.zeros((b - a, m))
+            gram = sparse_gram(rows, a, b, at, k, stretch) if rows.is_sparse else dense_gram(room[: b - a] * roots)
+            s, taken = before[a:b].copy(), np.zeros((b - a, m), before.dtype)
             better, worse, weights = pairs.better[first:last], pairs.worse[first:last], pairs.weights[first:last]
             learn_pairs(gram, better, worse, weights, a, extra, s, taken)
             transposed(rows, a, b, at, taken, room, of_list[:k])

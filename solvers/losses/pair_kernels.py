@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Codes, Floats, Ints
+from ranktune.solvers.core.arrays import Codes, Floats, Ints, Matrix
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.grades import sort_with_order
 from ranktune.solvers.losses.smoothed import kernels as noisy
@@ -135,14 +135,16 @@ def noisy_pairs(
 
 
 @compiled
-def best(s: Floats, codes: Codes, top: Ints) -> None:
+def best(s: Matrix, codes: Codes, top: Ints) -> None:
     """Overwrite top with the documents of the highest scores, highest first.
 
     Among equal scores the lower grade comes first, then the given order: a tie counts as a mistake, and the value of
     a loss does not depend on the order of the documents.
     """
-    filled = 0
+    filled, lowest = 0, -np.inf
     for i in range(len(s)):
+        if s[i] < lowest:
+            continue
         if filled == len(top):
             last = top[filled - 1]
             if not (s[i] > s[last] or (s[i] == s[last] and codes[i] < codes[last])):
@@ -154,6 +156,7 @@ def best(s: Floats, codes: Codes, top: Ints) -> None:
             at -= 1
         top[at] = i
         filled += 1
+        lowest = s[top[filled - 1]] if filled == len(top) else lowest
 
 
 @compiled

@@ -12,6 +12,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.joint.learners import JointLearners
 from ranktune.solvers.linear.presets import ElasticRank
+from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.online.perceptrons import PairwisePerceptron
 from ranktune.solvers.online.solar import SOLAR1
 from tests.support.copies import with_copies
@@ -62,7 +63,7 @@ def test_ends_as_each_alone(is_sparse: bool, is_weighted: bool) -> None:
     weights = np.random.default_rng(2).uniform(0.3, 3.0, queries.n_documents).round(1) if is_weighted else None
     parts = parts_of(queries.with_documents({"document_weights": weights}), 150)
     rankers = several(("none", "minmax", "standard"))
-    learners = JointLearners(parts[0])
+    learners = JointLearners(parts[0], dtype=np.float64)
     learners.join(rankers)
     scores = [learners.learn(part) for part in parts]
     weights = learners.weights()
@@ -80,7 +81,7 @@ def test_weighted_documents_of_lists_are_their_copies() -> None:
     uniform = {k: ranker for k, ranker in rankers.items() if ranker.get_params()["pair_weight"] == "uniform"}
     weights = []
     for queries in (weighted, copied):
-        learners = JointLearners(queries)
+        learners = JointLearners(queries, dtype=np.float64)
         learners.join(uniform)
         learners.learn(queries)
         weights.append(learners.weights())
@@ -105,7 +106,7 @@ def test_long_lists_and_wide_scores_take_the_ways_of_one_alone() -> None:
             ]
         )
     )
-    learners = JointLearners(queries)
+    learners = JointLearners(queries, dtype=np.float64)
     learners.join(rankers)
     scores = [learners.learn(part) for part in parts]
     assert (np.ptp(scores[-1][5:], axis=1) > 250.0).all()
@@ -118,14 +119,14 @@ def test_joining_leaving_and_restoring_change_nothing_for_the_others(is_sparse: 
     parts = parts_of(linear_queries(150, 2, is_sparse=is_sparse), 120)
     first, later = several(("none",)), {number + 100: learner for number, learner in several(("none",)).items()}
     later = {number: learner for number, learner in later.items() if getattr(learner, "pairs_per_query", None) is None}
-    learners = JointLearners(parts[0])
+    learners = JointLearners(parts[0], dtype=np.float64)
     learners.join(first)
     for part in parts[:3]:
         learners.learn(part)
     kept = list(first)[1::2]
     learners.keep(kept)
     learners.join(later)
-    learners = JointLearners.restored(parts[0], {**{k: first[k] for k in kept}, **later}, learners.arrays())
+    learners = JointLearners.restored(parts[0], {**{k: first[k] for k in kept}, **later}, learners.arrays(), np.float64)
     for part in parts[3:]:
         learners.learn(part)
     numbers, weights = learners.numbers, learners.weights()
@@ -151,3 +152,19 @@ def test_joining_leaving_and_restoring_change_nothing_for_the_others(is_sparse: 
 def test_others_are_refused(ranker: PassRanker) -> None:
     with pytest.raises(ParameterError, match="cannot learn together with others"):
         JointLearners(linear_queries(5, 0)).join({0: ranker})
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_single_precision_ranks_as_double_does_and_is_restored_to_the_bit(is_sparse: bool) -> None:
+    parts = parts_of(linear_queries(300, 3, is_sparse=is_sparse), 400)
+    metric, means = parse_metric("ndcg@10"), []
+    for dtype in (np.float32, np.float64):
+        rankers = several(("none",) if is_sparse else ("minmax", "standard"))
+        learners = JointLearners(parts[0], dtype=dtype)
+        learners.join(rankers)
+        means.append([[metric.mean(row, part) for row in learners.learn(part)] for part in parts[:-1]])
+        saved = {name: array.copy() for name, array in learners.arrays().items()}
+        again = JointLearners.restored(parts[0], rankers, saved, dtype)
+        np.testing.assert_array_equal(learners.learn(parts[-1]), again.learn(parts[-1]))
+        np.testing.assert_array_equal(learners.weights(), again.weights())
+    np.testing.assert_allclose(np.mean(means[0], axis=0), np.mean(means[1], axis=0), rtol=0, atol=1e-4)

@@ -48,7 +48,7 @@ def test_the_model_is_the_best_configuration_fitted_once() -> None:
     result = OnePassTuning(queries, METRIC, ("ElasticRank",), 4, 4, 0).run()
     assert result.best.joined == 0, "the sample's best is one of the first, for this seed"
     alone = clone(result.best.configuration.ranker()).partial_fit(queries)
-    np.testing.assert_allclose(result.best_model.weights, alone.coef_, rtol=1e-8, atol=1e-11)
+    np.testing.assert_allclose(result.best_model.weights, alone.coef_, rtol=1e-5, atol=1e-6)
     assert result.best_model.solver == "ElasticRank" and result.best_model.metric == "ndcg@5"
 
 
