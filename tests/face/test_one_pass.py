@@ -92,7 +92,7 @@ def test_a_document_counts_as_often_as_its_weight(tmp_path: Path) -> None:
     weighted = ranktune.one_pass(frame.drop(columns="unit"), document_weight="weight", **given)
     copies = frame.loc[frame.index.repeat(weight)].drop(columns=["unit", "weight"])
     copied, plain = (ranktune.one_pass(data, **given) for data in (copies, copies.drop_duplicates()))
-    np.testing.assert_allclose(weights_of(weighted), weights_of(copied), rtol=1e-7)
+    np.testing.assert_allclose(weights_of(weighted), weights_of(copied), rtol=1e-5)
     assert [entry.mean for entry in weighted.entries] == pytest.approx([entry.mean for entry in copied.entries])
     assert np.abs(weights_of(weighted) - weights_of(plain)).max() > 1e-3
     unit = ranktune.one_pass(frame.drop(columns="weight"), document_weight="unit", **given)

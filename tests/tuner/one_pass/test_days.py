@@ -46,8 +46,8 @@ def test_configurations_learn_on_as_they_would_alone(tmp_path: Path) -> None:
             alone = entry.configuration.ranker()
             scores = [alone.progressive(day_of(day)) for day in range(3)]
             weights = passes[-1].learners.weights()[passes[-1].learners.numbers.index(entry.number)]
-            np.testing.assert_allclose(weights, alone.coef_, rtol=1e-8, atol=1e-11)
-            assert entry.mean == pytest.approx(np.nanmean(METRIC.per_query(scores[-1], day_of(2))), abs=1e-9)
+            np.testing.assert_allclose(weights, alone.coef_, rtol=1e-4, atol=1e-6)
+            assert entry.mean == pytest.approx(np.nanmean(METRIC.per_query(scores[-1], day_of(2))), abs=1e-4)
 
 
 def test_nothing_grows_from_day_to_day(tmp_path: Path) -> None:
