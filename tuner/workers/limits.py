@@ -149,6 +149,7 @@ def _clock(limits: Limits) -> Iterator[None]:
         _send(BEGUN)
         yield
         return
+    load_types()
     from numba.core.event import Listener, install_listener
 
     class Compiling(Listener):
