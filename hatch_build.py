@@ -4,12 +4,18 @@ A wheel gets the files under these names; of docs/ the pages that docs/llms.txt 
 and from. An editable installation gets one link for each file or subpackage of a
 folder, so that mypy, pyright and editors see what Python sees, and a new module needs no new installation; a new
 subpackage does.
+
+With RANKTUNE_KERNELS=1 a wheel also holds the machine code of the kernels, for the Python that builds it and the least
+processor that it is used on (solvers/core/machine_code). The build then needs the dependencies of the package.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +30,8 @@ PACKAGES = {
     "docs": "ranktune/docs",
 }
 LINKS = "build/editable"
+KERNELS = "build/kernels"
+BUILD = "import sys; from ranktune.command_line.warming import build; build(sys.argv[1])"
 
 
 def shipped_pages(root: Path) -> list[str]:
@@ -35,6 +43,10 @@ def shipped_pages(root: Path) -> list[str]:
 class Layout(BuildHookInterface):
     """Map the folders onto the package ranktune."""
 
+    def dependencies(self) -> list[str]:
+        """Return what compiling kernels needs, where a wheel with them is wanted."""
+        return list(self.metadata.core.dependencies) if _with_kernels() else []
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files to a wheel, or the links to an editable installation."""
         root = Path(self.root)
@@ -44,14 +56,38 @@ class Layout(BuildHookInterface):
             for entry in sorted((root / folder).iterdir())
             if entry.name != "__pycache__" and entry.relative_to(root).as_posix() not in PACKAGES
         }
-        if version != "editable":
-            places = {entry: place for entry, place in places.items() if entry.parent.name != "docs"}
-            places |= {root / "docs" / name: f"ranktune/docs/{name}" for name in shipped_pages(root)}
-            build_data["force_include"] = {str(entry): place for entry, place in places.items()}
+        if version == "editable":
+            _link(places, root / LINKS)
             return
-        links = root / LINKS
-        shutil.rmtree(links, ignore_errors=True)
-        for entry, place in places.items():
-            link = links / place
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(entry, target_is_directory=entry.is_dir())
+        shipped = {entry: place for entry, place in places.items() if entry.parent.name != "docs"}
+        shipped |= {root / "docs" / name: f"ranktune/docs/{name}" for name in shipped_pages(root)}
+        if _with_kernels():
+            shipped[_compiled(places, root / KERNELS)] = "ranktune/solvers/core/machine_code/built"
+        build_data["force_include"] = {str(entry): place for entry, place in shipped.items()}
+
+
+def _with_kernels() -> bool:
+    return os.environ.get("RANKTUNE_KERNELS", "0") != "0"
+
+
+def _compiled(places: dict[Path, str], folder: Path) -> Path:
+    """Compile the kernels into a folder, anew, and return the one below it that holds them by what they are for."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _link(places, folder / "package")
+    paths = [str(folder / "package"), os.environ.get("PYTHONPATH", "")]  # pip's isolated environment is such a path
+    subprocess.run(
+        [sys.executable, "-c", BUILD, str(folder)],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    (release,) = (folder / "kernels").iterdir()
+    return release
+
+
+def _link(places: dict[Path, str], folder: Path) -> None:
+    shutil.rmtree(folder, ignore_errors=True)
+    for entry, place in places.items():
+        link = folder / place
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(entry, target_is_directory=entry.is_dir())

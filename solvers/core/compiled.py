@@ -1,7 +1,8 @@
 """Compiling of kernels by numba: at the first call, with IEEE arithmetic, cached on disk.
 
-The machine code is kept in the user's cache folder (`ranktune.solvers.core.files`), by version and processor, or where
-NUMBA_CACHE_DIR says. Where that cannot be written, each process compiles what it needs.
+The machine code is kept in the user's cache folder, by version and processor, or where NUMBA_CACHE_DIR says. It begins
+as a copy of what the package holds (`ranktune.solvers.core.machine_code`). Where that cannot be written, each process
+compiles what it needs.
 
 fastmath stays off: it would let the compiler assume that no NaN or infinity exists and reorder sums, so that
 results would differ between machines. Kernels are serial, because joblib already fills the cores with trials.
@@ -46,8 +47,10 @@ class Kernel:
         """Numba's dispatcher: it loads or compiles the machine code of a signature when called with it."""
         numba = loaded()
         _kernels.append(self)
-        if _ignores_cache or code_folder() is None:
-            if not _ignores_cache and (line := remark_on_cache()):
+        if _ignores_cache:
+            return numba.njit(nogil=True)(self.function)
+        if code_folder() is None:
+            if line := remark_on_cache():
                 warnings.warn(line, RankTuneWarning, stacklevel=3)
             return numba.njit(nogil=True)(self.function)
         with _CONFIGURATION:  # numba takes the locator from its configuration when it makes the dispatcher

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from ranktune.solvers.core.compiled import code_folder
+from ranktune.solvers.core.machine_code.folders import code_folder
 from tests.support.commands import SOLVERS, letor
 from tests.support.postgres_server import USER, Server
 

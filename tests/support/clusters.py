@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.solvers.core.compiled import code_folder
+from ranktune.solvers.core.machine_code.folders import code_folder
 from tests.support.paths import ROOT
 from tests.support.process_samples import SOON
 

@@ -11,6 +11,7 @@ import hashlib
 from functools import cache
 from pathlib import Path
 from types import FunctionType
+from typing import Any, cast
 
 from numba.core.caching import UserProvidedCacheLocator
 
@@ -22,7 +23,7 @@ class KernelLocator(UserProvidedCacheLocator):
     """The place and the stamp of a kernel."""
 
     def __init__(self, function: FunctionType, file: str) -> None:
-        super().__init__(function, file)
+        cast(Any, super()).__init__(function, file)
         self.stamp = _stamp(files_of(function))
         self.folder = kept(f"{function.__module__}-{self.stamp[:16]}")
 

@@ -59,7 +59,7 @@ def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_pa
     ],
 )
 def test_kernels_know_the_files_they_come_from(kernel: module.Kernel, files: set[str]) -> None:
-    assert {Path(name).stem for name in module.files_of(kernel)} == files
+    assert {Path(name).stem for name in module.files_of(kernel.function)} == files
 
 
 def test_compiling_is_timed_and_running_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 import warnings
@@ -17,7 +18,8 @@ from scipy import sparse
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.compiled import code_folder, compiling
+from ranktune.solvers.core.compiled import compiling
+from ranktune.solvers.core.machine_code.folders import code_folder, level
 from ranktune.solvers.core.space import Choice, Parameter, Params, Value, defaults, is_active
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.text import read_text
@@ -55,6 +57,13 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
         "seconds": round(time.monotonic() - begun, 3),
         "cache": code_folder(),
     }
+
+
+def build(folder: str) -> None:
+    """Compile what the solvers use that compete by default into a folder, for the least processor it is used on."""
+    cpu, _ = level()
+    os.environ |= {"RANKTUNE_CACHE": folder, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}  # of the workers
+    warm(())
 
 
 def compile_solver(name: str) -> float:
