@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,8 @@ class Layout(BuildHookInterface):
         shipped = {entry: place for entry, place in places.items() if entry.parent.name != "docs"}
         shipped |= {root / "docs" / name: f"ranktune/docs/{name}" for name in shipped_pages(root)}
         if _with_kernels():
-            shipped[_compiled(places, root / KERNELS)] = "ranktune/solvers/core/machine_code/built"
+            _compile(places, root / KERNELS)
+            shipped[root / KERNELS] = "ranktune/solvers/core/machine_code/built"
         build_data["force_include"] = {str(entry): place for entry, place in shipped.items()}
 
 
@@ -70,22 +72,17 @@ def _with_kernels() -> bool:
     return os.environ.get("RANKTUNE_KERNELS", "0") != "0"
 
 
-def _compiled(places: dict[Path, str], folder: Path) -> Path:
-    """Compile the kernels into a folder, anew, and return the one below it that holds them by what they are for."""
-    shutil.rmtree(folder, ignore_errors=True)
-    _link(places, folder / "package")
-    paths = [str(folder / "package"), os.environ.get("PYTHONPATH", "")]  # pip's isolated environment is such a path
-    subprocess.run(
-        [sys.executable, "-c", BUILD, str(folder)],
-        env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    (release,) = (folder / "kernels").iterdir()
-    return release
+def _compile(places: dict[Path, str], folder: Path) -> None:
+    """Compile the kernels of the package that places describe, beside what other Pythons compiled there."""
+    with tempfile.TemporaryDirectory() as package:
+        _link(places, Path(package))
+        paths = filter(None, (package, os.environ.get("PYTHONPATH")))  # pip's isolated environment is such a path
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        subprocess.run([sys.executable, "-c", BUILD, str(folder)], env=environment, stdout=sys.stderr, check=True)
 
 
 def _link(places: dict[Path, str], folder: Path) -> None:
+    """Make a folder of links to the files and subpackages, by their places."""
     shutil.rmtree(folder, ignore_errors=True)
     for entry, place in places.items():
         link = folder / place

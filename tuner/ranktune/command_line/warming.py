@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
 import warnings
@@ -60,9 +61,9 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
 
 
 def build(folder: str) -> None:
-    """Compile what the solvers use that compete by default into a folder, for the least processor it is used on."""
-    cpu, _ = level()
-    os.environ |= {"RANKTUNE_CACHE": folder, "NUMBA_CPU_NAME": cpu, "NUMBA_CPU_FEATURES": ""}  # of the workers
+    """Compile below a folder what solvers use that compete by default, for the processor that wheels are made for."""
+    os.environ |= {"NUMBA_CACHE_DIR": folder, "NUMBA_CPU_NAME": level()[0], "NUMBA_CPU_FEATURES": ""}  # of workers too
+    shutil.rmtree(str(code_folder()))  # what other sources left
     warm(())
 
 
