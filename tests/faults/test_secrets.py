@@ -49,7 +49,7 @@ def test_nothing_holds_the_password(form: str, postgres: Server, tmp_path: Path)
     url = FORMS[form].format(**place)
     letor(tmp_path / "train.txt", 20, 1)
     home, cache = tmp_path / "home", tmp_path / "cache"
-    environment = os.environ | {"RANKTUNE_CACHE": str(cache), "NUMBA_CACHE_DIR": code_folder() or ""}
+    environment = os.environ | {"RANKTUNE_CACHE": str(cache), "NUMBA_CACHE_DIR": os.path.dirname(code_folder() or "")}
     if form == "in the environment":
         environment["PGPASSWORD"] = postgres.password
     seen = []

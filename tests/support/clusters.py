@@ -29,7 +29,9 @@ class Processes:
         paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))  # functions of tests are there
         params = {"RANKTUNE_CACHE": str(folder / "cache"), "PYTHONWARNINGS": "ignore", "PYTHONPATH": paths}
         compiled = code_folder()  # so that workers need not compile what is compiled here
-        self.environment = os.environ | params | ({} if compiled is None else {"NUMBA_CACHE_DIR": str(compiled)})
+        self.environment = (
+            os.environ | params | ({} if compiled is None else {"NUMBA_CACHE_DIR": str(Path(compiled).parent)})
+        )
 
     def run(self, *command: str) -> int:
         """Start a process and return its number."""
