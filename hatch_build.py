@@ -4,12 +4,19 @@ A wheel gets the files under these names; of docs/ the pages that docs/llms.txt 
 and from. An editable installation gets one link for each file or subpackage of a
 folder, so that mypy, pyright and editors see what Python sees, and a new module needs no new installation; a new
 subpackage does.
+
+With RANKTUNE_KERNELS=1 a wheel also holds the machine code of the kernels, for the Python that builds it and the least
+processor that it is used on (solvers/core/machine_code). The build then needs the dependencies of the package.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +31,8 @@ PACKAGES = {
     "docs": "ranktune/docs",
 }
 LINKS = "build/editable"
+KERNELS = "build/kernels"
+BUILD = "import sys; from ranktune.command_line.warming import build; build(sys.argv[1])"
 
 
 def shipped_pages(root: Path) -> list[str]:
@@ -35,6 +44,10 @@ def shipped_pages(root: Path) -> list[str]:
 class Layout(BuildHookInterface):
     """Map the folders onto the package ranktune."""
 
+    def dependencies(self) -> list[str]:
+        """Return what compiling kernels needs, where a wheel with them is wanted."""
+        return list(self.metadata.core.dependencies) if _with_kernels() else []
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Add the files to a wheel, or the links to an editable installation."""
         root = Path(self.root)
@@ -44,14 +57,34 @@ class Layout(BuildHookInterface):
             for entry in sorted((root / folder).iterdir())
             if entry.name != "__pycache__" and entry.relative_to(root).as_posix() not in PACKAGES
         }
-        if version != "editable":
-            places = {entry: place for entry, place in places.items() if entry.parent.name != "docs"}
-            places |= {root / "docs" / name: f"ranktune/docs/{name}" for name in shipped_pages(root)}
-            build_data["force_include"] = {str(entry): place for entry, place in places.items()}
+        if version == "editable":
+            _link(places, root / LINKS)
             return
-        links = root / LINKS
-        shutil.rmtree(links, ignore_errors=True)
-        for entry, place in places.items():
-            link = links / place
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(entry, target_is_directory=entry.is_dir())
+        shipped = {entry: place for entry, place in places.items() if entry.parent.name != "docs"}
+        shipped |= {root / "docs" / name: f"ranktune/docs/{name}" for name in shipped_pages(root)}
+        if _with_kernels():
+            _compile(places, root / KERNELS)
+            shipped[root / KERNELS] = "ranktune/solvers/core/machine_code/built"
+        build_data["force_include"] = {str(entry): place for entry, place in shipped.items()}
+
+
+def _with_kernels() -> bool:
+    return os.environ.get("RANKTUNE_KERNELS", "0") != "0"
+
+
+def _compile(places: dict[Path, str], folder: Path) -> None:
+    """Compile the kernels of the package that places describe, beside what other Pythons compiled there."""
+    with tempfile.TemporaryDirectory() as package:
+        _link(places, Path(package))
+        paths = filter(None, (package, os.environ.get("PYTHONPATH")))  # pip's isolated environment is such a path
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+        subprocess.run([sys.executable, "-c", BUILD, str(folder)], env=environment, stdout=sys.stderr, check=True)
+
+
+def _link(places: dict[Path, str], folder: Path) -> None:
+    """Make a folder of links to the files and subpackages, by their places."""
+    shutil.rmtree(folder, ignore_errors=True)
+    for entry, place in places.items():
+        link = folder / place
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(entry, target_is_directory=entry.is_dir())

@@ -3,7 +3,6 @@
 Dispatcher._numba_type_                       the type of a function that kernels call
 registry.cpu_target.typing_context            the types of intrinsics; refresh makes it take notice of new ones
 registry.cpu_target.target_context            the code of intrinsics, likewise
-Dispatcher._cache._cache_file._source_stamp   what cached machine code depends on
 
 A test checks that they exist in the installed numba, and do what they are used for.
 """
@@ -12,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+from ranktune.solvers.core.machine_code.folders import loaded
 
 
 def type_of_dispatcher(dispatcher: Any) -> Any:
@@ -31,14 +32,8 @@ def type_of_intrinsic(code: Callable[..., object]) -> Any:
 
 def load_types() -> None:
     """Load what numba loads before it compiles or calls its first function."""
+    loaded()
     from numba.core.registry import cpu_target
 
     cpu_target.typing_context.refresh()
     cpu_target.target_context.refresh()
-
-
-def stamp(dispatcher: Any, source: tuple[object, ...]) -> None:
-    """Use the cached machine code of a compiled function only where it has this stamp."""
-    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = source

@@ -117,12 +117,40 @@ def test_every_module_imports_from_a_fresh_environment(wheel: Path, tmp_path: Pa
     assert int(done.stdout) == len(modules) > 200
 
 
-def test_an_editable_installation_sees_a_new_module_at_once(tmp_path: Path) -> None:
-    source, built = tmp_path / "source", tmp_path / "built"
-    for name in (*FOLDERS, "docs", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A copy of the sources."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for name in (*FOLDERS, "docs", ".gitignore", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        source.mkdir(exist_ok=True)
         copy(ROOT / name, source / name)
+    return source
+
+
+def test_a_wheel_holds_machine_code_if_it_is_asked_for_and_the_sources_never(source: Path, tmp_path: Path) -> None:
+    warming = source / "tuner" / "ranktune" / "command_line" / "warming.py"
+    warming.write_text(warming.read_text().replace("    warm(())", '    compile_solver("BestFeature")'))  # for brevity
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    program = "from ranktune.command_line.warming import compile_solver; print(compile_solver('BestFeature') == 0.0)"
+    for kernels in ("1", "0"):
+        built, installed = tmp_path / f"built-{kernels}", tmp_path / f"installed-{kernels}"
+        built.mkdir()
+        command = [sys.executable, "-c", BUILD, str(built)]
+        subprocess.run(command, cwd=source, env=environment | {"RANKTUNE_KERNELS": kernels}, check=True)
+        (sources,), (wheel,) = built.glob("*.tar.gz"), built.glob("*.whl")
+        shutil.unpack_archive(sources, tmp_path / f"unpacked-{kernels}", filter="data")
+        zipfile.ZipFile(wheel).extractall(installed)
+        assert list((tmp_path / f"unpacked-{kernels}").rglob("*.nb?")) == []
+        paths = {"PYTHONPATH": str(installed), "RANKTUNE_CACHE": str(tmp_path / f"cache-{kernels}")}
+        command = [sys.executable, "-c", program]
+        done = subprocess.run(command, env=environment | paths, capture_output=True, text=True, check=True)
+        assert done.stdout == f"{kernels == '1'}\n"
+        assert any(installed.rglob("*.nb?")) == (kernels == "1")
+
+
+def test_an_editable_installation_sees_a_new_module_at_once(source: Path, tmp_path: Path) -> None:
+    built = tmp_path / "built"
     built.mkdir()
     subprocess.run([sys.executable, "-c", EDITABLE, str(built)], cwd=source, check=True, capture_output=True)
     (path,) = [

@@ -33,7 +33,7 @@ def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
     assert list(first["compiled"]) == ["reading text", "explanations", "RidgeRanker", "BestFeature"]
     assert first["compiled"]["reading text"] > 0.0
     assert sum(first["compiled"].values()) < first["seconds"]
-    assert first["cache"] == str(tmp_path)
+    assert Path(first["cache"]).parent == tmp_path
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")}
     assert len(kept) > 5
     second = warm(tmp_path, "--solver", "RidgeRanker", "--solver", "BestFeature", "--jobs", "1")

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from ranktune.solvers.core.compiled import code_folder
+from ranktune.solvers.core.machine_code.folders import code_folder
 from tests.support.commands import SOLVERS, letor
 from tests.support.postgres_server import USER, Server
 
@@ -49,7 +49,7 @@ def test_nothing_holds_the_password(form: str, postgres: Server, tmp_path: Path)
     url = FORMS[form].format(**place)
     letor(tmp_path / "train.txt", 20, 1)
     home, cache = tmp_path / "home", tmp_path / "cache"
-    environment = os.environ | {"RANKTUNE_CACHE": str(cache), "NUMBA_CACHE_DIR": code_folder() or ""}
+    environment = os.environ | {"RANKTUNE_CACHE": str(cache), "NUMBA_CACHE_DIR": os.path.dirname(code_folder() or "")}
     if form == "in the environment":
         environment["PGPASSWORD"] = postgres.password
     seen = []

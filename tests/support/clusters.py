@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ranktune.solvers.core.compiled import code_folder
+from ranktune.solvers.core.machine_code.folders import code_folder
 from tests.support.paths import ROOT
 from tests.support.process_samples import SOON
 
@@ -29,7 +29,9 @@ class Processes:
         paths = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))  # functions of tests are there
         params = {"RANKTUNE_CACHE": str(folder / "cache"), "PYTHONWARNINGS": "ignore", "PYTHONPATH": paths}
         compiled = code_folder()  # so that workers need not compile what is compiled here
-        self.environment = os.environ | params | ({} if compiled is None else {"NUMBA_CACHE_DIR": str(compiled)})
+        self.environment = (
+            os.environ | params | ({} if compiled is None else {"NUMBA_CACHE_DIR": str(Path(compiled).parent)})
+        )
 
     def run(self, *command: str) -> int:
         """Start a process and return its number."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.files import cache_folder
 from ranktune.solvers.core.libraries import this_version
+from ranktune.solvers.core.machine_code.folders import is_built, remark_on_cache
 from ranktune.tuner.runner.final_stages import REPORTED, STAGES
 from ranktune.tuner.runner.report import report
 from ranktune.tuner.runner.retuning_stage import DECIDE
@@ -43,7 +43,7 @@ class StudyRun(Session):
         self.events.write(
             Event.STUDY_STARTED, splits=len(problems), trials=self.study.n_trials, jobs=self.executor.jobs
         )
-        if _is_first_use(this_version()):
+        if not is_built() and _is_first_use(this_version()):
             self.progress.stage("compiling, once: the first study on a machine takes about half a minute longer")
         if line := remark_on_cache():
             self.progress.stage(line)

@@ -18,8 +18,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import IO
 
-from ranktune.solvers.core.compiled import remark_on_cache
 from ranktune.solvers.core.errors import ParameterError, ResultRefused
+from ranktune.solvers.core.machine_code.folders import remark_on_cache
 from ranktune.solvers.core.numba_internals import load_types
 from ranktune.tuner.splits.memory import allow, own_memory
 
@@ -149,6 +149,7 @@ def _clock(limits: Limits) -> Iterator[None]:
         _send(BEGUN)
         yield
         return
+    load_types()
     from numba.core.event import Listener, install_listener
 
     class Compiling(Listener):

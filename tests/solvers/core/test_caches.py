@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,9 +11,10 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from llvmlite import binding
 
-from ranktune.solvers.core.compiled import code_folder
 from ranktune.solvers.core.files import is_writable, private_folder
+from ranktune.solvers.core.machine_code.folders import code_folder, level
 
 
 def test_a_private_folder_is_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +41,7 @@ PROGRAM = """
 import warnings
 warnings.simplefilter("always")
 from ranktune.solvers.core.grade_tree import offsets
-from ranktune.solvers.core.compiled import code_folder
+from ranktune.solvers.core.machine_code.folders import code_folder
 offsets(4)
 print(code_folder())
 """
@@ -98,3 +100,76 @@ def test_without_any_cache_one_line_says_so(package: Path, tmp_path: Path) -> No
     assert out == "None"
     assert errors.count("Warning: compiled code cannot be kept") == 1
     assert "RANKTUNE_CACHE" in errors
+
+
+COUNTED = """
+import json, sys
+{first}
+import numpy as np
+from ranktune.solvers.core.compiled import compiling
+from ranktune.solvers.core.machine_code.folders import code_folder
+from ranktune.solvers.data.products import dense_times
+out, X = np.empty(64), np.random.default_rng(0).normal(size=(64, 37)).astype(np.float32)
+with compiling() as spent:
+    dense_times(X, np.linspace(-1.0, 1.0, 37), out)
+print(json.dumps([out.tobytes().hex(), len(spent), code_folder()]))
+"""
+BUILT = Path("ranktune", "solvers", "core", "machine_code", "built")
+
+
+def counted(site: Path, cache: Path, first: str = "", **environment: str) -> tuple[str, int, Path]:
+    """Return the bits of a product, how many kernels were compiled for it, and where machine code is kept."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED.format(first=first)],
+        env=kept | {"PYTHONPATH": str(site), "RANKTUNE_CACHE": str(cache)} | environment,
+        cwd=site, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    bits, compiles, folder = json.loads(done.stdout)
+    return bits, compiles, Path(folder)
+
+
+@pytest.fixture
+def built(package: Path, tmp_path: Path) -> Path:
+    """The package, with the machine code of one kernel as a wheel holds it."""
+    environment = {"NUMBA_CPU_NAME": level()[0], "NUMBA_CPU_FEATURES": ""}
+    _, compiles, folder = counted(package, tmp_path / "at-build", **environment)
+    assert compiles > 0
+    shutil.move(folder.parent, package / BUILT)
+    return package
+
+
+def test_machine_code_of_the_package_gives_the_bits_of_the_hosts_in_another_place(built: Path, tmp_path: Path) -> None:
+    host = counted(built, tmp_path / "host", NUMBA_CPU_NAME=binding.get_host_cpu_name())
+    elsewhere = built.rename(tmp_path / "elsewhere")
+    for file in (elsewhere / BUILT).rglob("*"):
+        file.chmod(file.stat().st_mode & 0o555)
+    for cache in (
+        tmp_path / "cache",
+        tmp_path / "cache",
+        elsewhere / "ranktune" / "__init__.py",
+    ):  # a file is no folder
+        bits, compiles, folder = counted(elsewhere, cache)
+        assert (bits, compiles) == (host[0], 0)
+        assert not folder.is_relative_to(elsewhere)
+    assert not folder.exists()  # it was a temporary one
+    assert counted(elsewhere, tmp_path / "cache", "import numba.typed; numba.njit(lambda x: x + 1)(1)")[0] == host[0]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import importlib.metadata as m; real = m.version; m.version = lambda name: real(name) + '.post1'",
+        "import platform; platform.machine = lambda: 'riscv64'",
+        "from ranktune.solvers.core.machine_code import folders; folders._V3 = ('amx-of-the-future',)",
+        "import sys; sys.implementation.cache_tag = 'cpython-399'",
+        "from pathlib import Path; Path('ranktune/solvers/data/products.py').open('a').write('# changed')",
+        "import numba",
+    ],
+)
+def test_machine_code_that_does_not_fit_is_left_alone(built: Path, tmp_path: Path, first: str) -> None:
+    expected = counted(built, tmp_path / "fits")
+    assert expected[1] == 0
+    bits, compiles, _ = counted(built, tmp_path / "other", first)
+    assert (bits, compiles > 0) == (expected[0], True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -36,7 +38,8 @@ print(by_name(1), by_module(1), twice_removed(1), sum(k.machine.stats.cache_hits
 def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_path: Path) -> None:
     def run() -> list[int]:
         command = [sys.executable, "-c", "import outer_kernels"]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
         return [int(word) for word in done.stdout.split()]
 
     (tmp_path / "outer_kernels.py").write_text(OUTER)
@@ -59,11 +62,11 @@ def test_a_change_of_a_kernel_reaches_those_that_call_it_from_other_files(tmp_pa
     ],
 )
 def test_kernels_know_the_files_they_come_from(kernel: module.Kernel, files: set[str]) -> None:
-    assert {Path(name).stem for name in module.files_of(kernel)} == files
+    assert {Path(name).stem for name in module.files_of(kernel.function)} == files
 
 
 def test_compiling_is_timed_and_running_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "kernels_of_a_new_file.py").write_text(INNER.format("1"))  # no machine code can be cached of it
+    (tmp_path / "kernels_of_a_new_file.py").write_text(INNER.format(f"1  # {uuid4()}"))  # no machine code is kept of it
     monkeypatch.syspath_prepend(tmp_path)
     kernel = importlib.import_module("kernels_of_a_new_file").inner
     with module.compiling() as first:

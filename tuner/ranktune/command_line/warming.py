@@ -1,7 +1,9 @@
-"""The command warm: compile before the first study, as in the image of a container, what studies use."""
+"""The command warm: compile before the first study what studies use, or for a wheel when it is built."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 import time
 import warnings
@@ -17,7 +19,8 @@ from scipy import sparse
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.compiled import code_folder, compiling
+from ranktune.solvers.core.compiled import compiling
+from ranktune.solvers.core.machine_code.folders import code_folder, level
 from ranktune.solvers.core.space import Choice, Parameter, Params, Value, defaults, is_active
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.text import read_text
@@ -55,6 +58,13 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
         "seconds": round(time.monotonic() - begun, 3),
         "cache": code_folder(),
     }
+
+
+def build(folder: str) -> None:
+    """Compile below a folder what solvers use that compete by default, for the processor that wheels are made for."""
+    os.environ |= {"NUMBA_CACHE_DIR": folder, "NUMBA_CPU_NAME": level()[0], "NUMBA_CPU_FEATURES": ""}  # of workers too
+    shutil.rmtree(str(code_folder()))  # what other sources left
+    warm(())
 
 
 def compile_solver(name: str) -> float:
