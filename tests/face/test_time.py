@@ -15,6 +15,7 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import queries as view
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.runner.preparation import reopen
+from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.splits.plans import Progressive
 from ranktune.tuner.study.home import StudyFolder
@@ -37,6 +38,14 @@ def days(*, leak: bool) -> pd.DataFrame:
     for k in range(DAYS) if leak else ():
         frame[f"of_day_{k}"] = np.where(day == k, signs[k] * grade, 0.0)
     return frame.sample(frac=1.0, random_state=0)
+
+
+class Told(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def stage(self, text: str) -> None:
+        self.lines.append(text)
 
 
 def validated(frame: pd.DataFrame, home: Path, **more: Any) -> float:
@@ -104,12 +113,16 @@ def test_data_in_memory_carry_times_and_what_does_not_fit_is_refused(tmp_path: P
     queries = ranktune.Queries.from_arrays(
         *arrays, qid=frame["qid"].to_numpy(), times=frame["day"].to_numpy().astype("datetime64[D]")
     )
-    by_arrays = validated(queries, tmp_path / "arrays", gap="1d")
+    told = Told()
+    by_arrays = validated(queries, tmp_path / "arrays", gap="1d", progress=told)
+    assert "8 queries lie in the gap before the test queries, and are left out" in told.lines, "those of a day"
     assert by_arrays == validated(frame, tmp_path / "frame", time="day", gap="1d")
     with pytest.raises(ParameterError, match="the times are dates: give a length of time"):
         validated(frame, tmp_path / "a", time="day", gap="1")
     with pytest.raises(ParameterError, match="the data have none: name their column"):
         validated(frame, tmp_path / "b", drop="day", gap="1d")
+    with pytest.raises(ParameterError, match="is no gap"):
+        ranktune.tune(tmp_path / "not there.csv", time="day", gap="1 day")  # before anything is read
     with pytest.raises(DataError, match="'day' has no value in row"):
         validated(frame.assign(day=frame["day"].where(frame["qid"] > 0)), tmp_path / "c", time="day")
     for other in ({"repeats": 2}, {"group_by_time": "day"}):

@@ -39,6 +39,7 @@ from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, check_first, listed
+from ranktune.tuner.splits.forward import check_gap
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.abilities import (
     able_of,
@@ -103,6 +104,7 @@ class Study(Settings):
         parse_limits(self.within)
         FeatureCosts.parse(self.costs)
         _check_plan(self)
+        check_gap(self.gap)
         check_name(self.name)
         _check_known("sampler", self.sampler, SAMPLERS.names)
         if self.acquisition not in (None, MIXED) and self.sampler != "thompson":

@@ -13,6 +13,8 @@ from ranktune.tuner.evaluation.names import PLANS
 from ranktune.tuner.samplers.presets import PRESETS
 
 NO_TEST, NO_GAP = "none", "0"
+TIMED = "<Queries with times in memory>"
+"""The data of a study, where these are queries in memory that have times."""
 MIXED = "mixed"
 """The acquisition where none is given."""
 
