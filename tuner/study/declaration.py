@@ -198,7 +198,8 @@ class Study(Settings):
     @property
     def read_options(self) -> dict[str, Any]:
         """The options of readers: columns, and those of reading."""
-        return given_columns(asdict(self)) | dict(self.reading)
+        sessions = {} if self.group is None else {"session": self.group}
+        return given_columns(asdict(self)) | sessions | dict(self.reading)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -277,6 +278,15 @@ def _check_plan(study: Study) -> None:
         raise ParameterError(
             f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
             f"{' and '.join(others) or 'the plan'} out, or group_by_time."
+        )
+    if study.group is not None and study.time is None:
+        raise ParameterError(
+            f"group='{study.group}' keeps sessions together in time. Name the column of times (time=). The column "
+            "of query ids is another one (qid=)."
+        )
+    if study.group is not None and study.plan == "progressive":
+        raise ParameterError(
+            "plan='progressive' learns each query before it ranks the next one, also in a session. Leave group out."
         )
     if study.plan == "progressive" and study.monotone:
         raise ParameterError(

@@ -233,6 +233,13 @@ class Settings(ColumnSettings, ClickSettings):
     folds: Annotated[
         int | None, Setting("Folds of cross-validation. (default: 5; above 2 GB of features one of 5)", minimum=2)
     ] = None
+    group: Annotated[
+        str | None,
+        Setting(
+            "Column of sessions, or of users who come for a short while: with --time, the queries of a group stay "
+            "together, at its latest time."
+        ),
+    ] = None
     gap: Annotated[
         str,
         Setting(
