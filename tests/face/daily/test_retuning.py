@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import ranktune
 from ranktune.command_line.production.retune import EXIT_CODES
 from ranktune.daily.retuning import Retuned, retune
 from ranktune.earlier import record
-from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.retuning.earlier import load_earlier
@@ -132,11 +134,15 @@ def test_an_interrupted_version_goes_on(home: Path, monkeypatch: pytest.MonkeyPa
     assert done.evidence["contenders"] == whole.evidence["contenders"]
 
 
-def test_what_cannot_be_retuned_is_refused(home: Path) -> None:
+def test_what_cannot_be_retuned_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(StudyError, match=r"no study 'shoe'.*shop"):
         retune("shoe", day(1), home=home)
     with pytest.raises(StudyError, match="already"):
         again(home, day(1), version="shop")
+    for data, test in (("gone.csv", None), (day(1), "gone.csv")):
+        with pytest.raises(DataError, match=r"gone.csv: there is no such file"):
+            retune("shop", data, test=test, verbose=True, home=home)
+    assert capsys.readouterr().err == "", "nothing is begun"
     with pytest.raises(ParameterError, match="trials"):
         again(home, day(1), trials=-1)
     (home / "shop" / "model.json").unlink()
@@ -155,11 +161,17 @@ def test_exit_codes_and_names_of_models(tmp_path: Path, monkeypatch: pytest.Monk
     succeeded("tune", files["old"], "--name", "shop", "--solver", "RidgeRanker", "--trials", 3, "--jobs", 1)
     kept = json.loads(succeeded("retune", "shop", files["same"], "--jobs", 1, "--json"))
     assert kept["decision"] == "keep" and kept["study"].startswith("shop@2")
-    done = called("retune", "shop", files["new"], "--jobs", 1)
+    done = called("retune", "shop", files["new"], "--jobs", 1, "--as", "new")
     assert done.exit_code == EXIT_CODES["refit"] == 10 and "Refit:" in done.output
+    repeated = called("retune", "shop", files["new"], "--jobs", 1, "--as", "new")
+    assert (repeated.exit_code, repeated.stdout) == (10, done.stdout), "as after a kill before its exit"
+    other = called("retune", "shop", files["same"], "--as", "new")
+    os.utime(files["new"], (time.time() + 9,) * 2)
+    later = called("retune", "shop", files["new"], "--as", "new")
+    assert "there is a study 'new' already" in str(later.exception) and "already" in str(other.exception)
     by_name, by_file = (
         json.loads(succeeded("evaluate", model, files["new"], "--json"))["metrics"]
-        for model in ("shop", f"ranktune-runs/{kept['study']}-2/refit.json")
+        for model in ("shop", "ranktune-runs/new/refit.json")
     )
     assert by_name == by_file
 

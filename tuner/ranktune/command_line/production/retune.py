@@ -49,14 +49,19 @@ def retune(
     """See HELP."""
     from ranktune.daily import retuning
 
-    with watched(as_json, verbose) as progress:
-        done = retuning.retune(**given, progress=progress)
-    found = {"study": done.result.study, "model": str(done.model), **done.evidence}
+    ended = retuning.ended(*(given[name] for name in ("name", "data", "version", "home")))
+    if ended is not None:
+        typer.echo(f"{given['version']} has ended before, on these data: its decision again", err=True)
+    else:
+        with watched(as_json, verbose) as progress:
+            done = retuning.retune(**given, progress=progress)
+        ended = {"study": done.result.study, "model": str(done.model), **done.evidence}, done.result.metric
+    found, metric = ended
     if as_json:
         print_json(found)
     else:
-        console().print(summary(found, done.result.metric))
-    raise typer.Exit(EXIT_CODES[done.decision])
+        console().print(summary(found, metric))
+    raise typer.Exit(EXIT_CODES[found["decision"]])
 
 
 def summary(found: JsonView, metric: str) -> RenderableType:
