@@ -11,17 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ranktune
 from ranktune.command_line.production.retune import EXIT_CODES
+from ranktune.daily.portfolio import _fitted
 from ranktune.daily.retuning import Retuned, retune
 from ranktune.earlier import record
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.retuning.earlier import load_earlier
+from ranktune.tuner.retuning.portfolio import load_fitted
 from ranktune.tuner.retuning.versions import CURRENT, current, model_file, versions
+from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called, succeeded, write_letor
@@ -174,6 +178,34 @@ def test_exit_codes_and_names_of_models(tmp_path: Path, monkeypatch: pytest.Monk
         for model in ("shop", "ranktune-runs/new/refit.json")
     )
     assert by_name == by_file
+
+
+def test_with_times_the_current_model_is_judged_on_later_queries_than_its_own(tmp_path: Path) -> None:
+    """It knows days 10 to 20 of 30; on days before these its ranking is poor, which is no reason to replace it."""
+    generator = np.random.default_rng(0)
+    X, days = generator.normal(size=(3000, 2)), np.repeat(np.sort(generator.integers(0, 30, 300)), 10)
+    grades = np.where(days < 10, X[:, 1], X[:, 0]) + 0.5 * generator.normal(size=3000) > 0.5
+    frame = pl.DataFrame(
+        {"qid": np.arange(3000) // 10, "day": days, "grade": grades.astype(int), "a": X[:, 0], "b": X[:, 1]}
+    )
+    begun = frame.filter(pl.col("day").is_between(10, 20))
+    given: dict[str, Any] = {"executor": InProcess(), "home": tmp_path}
+    ranktune.tune(begun, time="day", solvers="RidgeRanker", trials=2, name="shop", **given)
+    fitted = load_fitted(tmp_path / "shop")
+    assert 16 <= fitted.latest <= 18, "without the test queries"
+    rest = frame.filter(pl.col("day") < 28)
+    done = retune("shop", rest, test=frame.filter(pl.col("day") >= 28), **given)
+    (contender,) = {each["queries"] for each in done.evidence["contenders"].values()}
+    assert done.decision == "keep" and 0 < contender <= frame.filter(pl.col("day") > fitted.latest)["qid"].n_unique()
+
+
+def test_a_model_that_goes_on_knows_the_queries_of_that_too(home: Path) -> None:
+    version = again(home, day(6, AFTER), version="moved").model.parent
+    (version / "decision.json").unlink()
+    decided = {"decision": "refit", "continued_by": "SOLAR1"}
+    write_sealed(version / "decision.json", json.dumps(decided))
+    both = _fitted(StudyFolder(version)).digests
+    assert set(both) == {*load_fitted(version).digests, *load_fitted(home / "shop").digests} > set(both[:1])
 
 
 @pytest.mark.parametrize("solver", ["LambdaMART", "SOLAR1"])

@@ -94,7 +94,8 @@ def _moved(movement: JsonView) -> str:
 
 
 def _decided(found: JsonView) -> str:
-    seen = f" {found['seen']} queries that the model was fitted to were left out." if found["seen"] else ""
+    left_out = f" {found['seen']} queries were left out: the current model was fitted to them, or to later ones."
+    seen = left_out if found["seen"] else ""
     refit = "the configuration of the current model, fitted to the new data,"
     if found.get("continued_by"):
         refit = f"the current model, continued by {found['continued_by']} on the new data,"
