@@ -74,7 +74,8 @@ def forward_folds(queries: Queries, folds: int, gap: float = 0.0, *, exactly: bo
         times = len(np.unique(queries.time_of_query))
         raise DataError(
             f"{queries.n_queries} queries of {times} different times give {len(made)} of {folds} folds forward in "
-            "time that have queries to learn from before the gap. Give fewer folds, a smaller gap, or more queries."
+            "time that have queries to learn from before the gap. Give queries of a longer time, fewer folds or a "
+            "smaller gap."
         )
     return made
 
