@@ -22,6 +22,7 @@ from ranktune.earlier import record
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.drift import watch
 from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.retuning.portfolio import load_fitted
 from ranktune.tuner.retuning.versions import CURRENT, current, model_file, versions
@@ -86,11 +87,16 @@ def test_where_the_truth_moves_the_model_changes_and_a_version_comes_back(home: 
     other = ranktune.compare(new, old, day(2, AFTER))
     assert contender["interval"][0] > 0.0 and other.low > 0.0, "on queries of another day too"
     assert done.evidence["seen"] == 0 and contender["queries"] >= 55, "on all queries of the day"
+    watched = watch("shop", day(2, AFTER), home=home, save=False)
+    assert not watched.alarm and watched.quality is not None and "version 'moved'" in watched.notes[0]
+    values = parse_metric("ndcg@10").per_query(new.predict(day(2, AFTER)), day(2, AFTER))
+    assert watched.quality.mean == pytest.approx(np.nanmean(values))
     third = again(home, day(3, AFTER), version="third")
     assert third.decision == "keep" and third.model == done.model
     assert [folder.path.name for folder in versions(home, "third")] == ["shop", "moved", "third"]
     succeeded("rollback", "shop", "shop", "--home", home)
     assert current(home, "shop").path(home) == home / "shop" / "model.json" == model_file(home, "shop")
+    assert watch("shop", day(2, AFTER), home=home, save=False).alarm
     assert model_file(home, "third") == done.model, "what that version delivered"
     found = json.loads(succeeded("history", "shop", "--home", home, "--json", "--page", home / "page.html"))
     lines = found["versions"]

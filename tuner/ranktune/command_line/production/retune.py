@@ -33,8 +33,9 @@ exit code 10   refit: its configuration, fitted to the new data, is better
 exit code 11   replace: another configuration, or a blend, is better
 
 \b
-`ranktune export NAME`, evaluate, predict, explain and ship take the current
-model of a study by its name. `ranktune history NAME` shows all versions.
+`ranktune export NAME`, evaluate, predict, explain, ship and watch take the
+current model of a study by its name. `ranktune history NAME` shows all
+versions.
 """
 
 
