@@ -15,6 +15,7 @@ from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views import queries as view
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.tuner.runner.preparation import reopen
+from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.splits.plans import Progressive
 from ranktune.tuner.study.home import StudyFolder
@@ -39,6 +40,20 @@ def days(*, leak: bool) -> pd.DataFrame:
     return frame.sample(frac=1.0, random_state=0)
 
 
+class Told(Silent):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def stage(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@pytest.fixture
+def keeping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a finished study keep its data."""
+    monkeypatch.setattr(StudyFolder, "remove_data", lambda folder: None)
+
+
 def validated(frame: pd.DataFrame, home: Path, **more: Any) -> float:
     vali = ranktune.tune(frame, **STUDY, **more, home=home).best.vali
     assert vali is not None
@@ -54,11 +69,13 @@ def test_folds_forward_in_time_do_not_reward_a_feature_that_knows_their_position
 
 
 @pytest.mark.parametrize("plan", ["auto", "progressive", "nested", "split"])
-def test_every_plan_goes_forward(plan: str, tmp_path: Path) -> None:
+def test_every_plan_goes_forward(plan: str, tmp_path: Path, keeping: None) -> None:
     solver = "PairwisePerceptron" if plan == "progressive" else "RidgeRanker"
     study = STUDY | {"solvers": solver, "gap": "2d", "outer": 2}
     result = ranktune.tune(days(leak=False), time="day", plan=plan, **study, name="days", home=tmp_path)
-    for problem in reopen(StudyFolder(tmp_path / "days")):
+    problems = reopen(StudyFolder(tmp_path / "days"))
+    assert problems
+    for problem in problems:
         times = problem.development.time_of_query / 86_400e6
         if problem.test is not None:
             assert times.max() < problem.test.time_of_query.min() / 86_400e6 - 2
@@ -104,14 +121,42 @@ def test_data_in_memory_carry_times_and_what_does_not_fit_is_refused(tmp_path: P
     queries = ranktune.Queries.from_arrays(
         *arrays, qid=frame["qid"].to_numpy(), times=frame["day"].to_numpy().astype("datetime64[D]")
     )
-    by_arrays = validated(queries, tmp_path / "arrays", gap="1d")
+    told = Told()
+    by_arrays = validated(queries, tmp_path / "arrays", gap="1d", progress=told)
+    assert "8 queries lie in the gap before the test queries, and are left out" in told.lines, "those of a day"
     assert by_arrays == validated(frame, tmp_path / "frame", time="day", gap="1d")
     with pytest.raises(ParameterError, match="the times are dates: give a length of time"):
         validated(frame, tmp_path / "a", time="day", gap="1")
     with pytest.raises(ParameterError, match="the data have none: name their column"):
         validated(frame, tmp_path / "b", drop="day", gap="1d")
+    with pytest.raises(ParameterError, match="is no gap"):
+        ranktune.tune(tmp_path / "not there.csv", time="day", gap="1 day")  # before anything is read
     with pytest.raises(DataError, match="'day' has no value in row"):
         validated(frame.assign(day=frame["day"].where(frame["qid"] > 0)), tmp_path / "c", time="day")
     for other in ({"repeats": 2}, {"group_by_time": "day"}):
         with pytest.raises(ParameterError, match=r"there is one order of time|Leave time='day' out, or group_by_time"):
             validated(frame, tmp_path / "d", time="day", **other)
+
+
+@pytest.mark.parametrize("plan", ["auto", "split"])
+def test_a_group_is_on_one_side_of_every_division(plan: str, tmp_path: Path, keeping: None) -> None:
+    """Sessions of three queries, some of which last over two days, in rows that are dealt."""
+    frame = days(leak=False)
+    frame["session"] = "s" + (frame["qid"] // 3).astype(str)
+    day, number = (frame.groupby("qid")[name].first() for name in ("day", "session"))
+    last = day.groupby(number).max()
+    assert (day.groupby(number).nunique() > 1).any(), "or there is nothing to see"
+    ranktune.tune(frame, time="day", group="session", plan=plan, **STUDY, name="days", home=tmp_path)
+    (problem,) = reopen(StudyFolder(tmp_path / "days"))
+    assert problem.test is not None and isinstance(problem.plan, tuple)
+    development, test = (number[list(queries.query_ids)].to_numpy() for queries in (problem.development, problem.test))
+    for earlier, later in [(development, test)] + [(development[f.train], development[f.vali]) for f in problem.plan]:
+        assert last[earlier].max() < last[later].min() and not set(earlier) & set(later)
+    assert problem.development.feature_names == ("honest",)
+    with pytest.raises(ParameterError, match="Name the column of times"):
+        ranktune.tune(frame, group="session", **STUDY, home=tmp_path)
+    with pytest.raises(ParameterError, match="Leave group out"):
+        ranktune.tune(frame, time="day", group="session", **STUDY | {"plan": "progressive"}, home=tmp_path)
+    with pytest.raises(DataError, match="'session' has no id in row"):
+        holes = frame.assign(session=frame["session"].where(frame["qid"] > 0))
+        ranktune.tune(holes, time="day", group="session", **STUDY, home=tmp_path)

@@ -30,9 +30,6 @@ def retuned(home: Path, data: Path, wait: float | None = None) -> dict[str, Any]
         process.kill()
         process.communicate()
         return None
-    if process.returncode == 2 and "there is a study 'new' already" in errors:  # killed after its end
-        ended: dict[str, Any] = json.loads((home / "new" / "decision.json").read_text())
-        return ended
     assert process.returncode in (0, 10, 11), errors
     found: dict[str, Any] = json.loads(out)
     return found

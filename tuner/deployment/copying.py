@@ -21,7 +21,7 @@ from ranktune.solvers.models.base import LINEAR, TREES, Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.evaluation.models import microseconds_a_document, score_on
-from ranktune.tuner.splits.plans import query_folds
+from ranktune.tuner.splits.forward import forward_or_dealt
 from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 from ranktune.tuner.study.abilities import can_load
 
@@ -70,10 +70,12 @@ def copy_loss(
 ) -> Floats:
     """Return the metric of a model less that of copies of it, (n_queries,), each made from the other half of queries.
 
+    Where times are known, each later third is scored by a copy made from all before it; the others are NaN.
+
     Raises DataError where a half has no two documents with different scores.
     """
     lost = np.full(queries.n_queries, np.nan)
-    for fold in query_folds(queries, 2, seed, stream=7):
+    for fold in forward_or_dealt(queries, 2, seed, stream=7):
         part = queries.select(fold.vali)
         copy = copy_of(model, queries.select(fold.train), serve, trees)
         before, after = (score_on(each, part, (metric,))[metric] for each in (model, copy))

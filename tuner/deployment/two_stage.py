@@ -28,7 +28,7 @@ from ranktune.tuner.evaluation.feature_costs import GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import ordered
 from ranktune.tuner.evaluation.feature_sets import FeatureBudget
 from ranktune.tuner.evaluation.models import microseconds_a_document
-from ranktune.tuner.splits.plans import query_folds
+from ranktune.tuner.splits.forward import forward_or_dealt
 from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 
 MAX_LOSS = 0.001
@@ -101,8 +101,9 @@ def two_stages(
         )
     targets = replace(queries, grades=full / spread, query_weights=None)
     candidates = _candidates(model, queries, complete=complete)
-    first = np.empty(queries.n_documents)
-    for fold in query_folds(queries, min(FOLDS, queries.n_queries), 0, stream=8):
+    first, scored = np.zeros(queries.n_documents), np.zeros(queries.n_queries, dtype=bool)
+    for fold in forward_or_dealt(queries, min(FOLDS, queries.n_queries), 0, stream=8):
+        scored[fold.vali] = True
         part = _learnt(targets.select(fold.train), candidates, budget, complete)
         first[queries.documents_of(fold.vali)] = part.scores(queries.select(fold.vali))
     learnt = _learnt(targets, candidates, budget, complete)
@@ -112,7 +113,7 @@ def two_stages(
     sizes = sorted({*(size for size in WINDOWS if size < longest), longest, *([] if window is None else [window])})
     tried = []
     for size in sizes:
-        loss = whole - metric.per_query(staged(first, full, queries, size), queries)
+        loss = np.where(scored, whole - metric.per_query(staged(first, full, queries, size), queries), np.nan)
         rescored = float(np.minimum(queries.lengths, size).mean())
         interval = bootstrap_interval(loss, np.random.default_rng(0), weights=queries.query_weights)
         tried.append(Window(size, interval, a * documents + b * rescored))

@@ -26,13 +26,15 @@ from ranktune.tuner.drift.days import checked_day, write_day
 from ranktune.tuner.drift.features import Moved, largest_difference, moved
 from ranktune.tuner.drift.quality import NORMAL, Known, Quality, quality
 from ranktune.tuner.drift.reference import REFERENCE, Reference
+from ranktune.tuner.retuning.decision import REFIT
+from ranktune.tuner.retuning.versions import decision_of, delivery_of
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.sealing import check_sealed, is_written
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.home import find_folder, home_folder
+from ranktune.tuner.study.home import StudyFolder, find_folder, home_folder
 
 FALSE = 0.05
 """False discovery rate of the features that are called moved."""
@@ -158,15 +160,18 @@ def watch(
     """
     if not LEAST <= alarm <= 1.0 - LEAST:
         raise ParameterError(f"alarm={alarm!r}: it must be a share from {LEAST} to {1.0 - LEAST}, such as 0.05.")
-    day, folder = checked_day(day), find_folder(home_folder(home), name)
+    day, where = checked_day(day), home_folder(home)
+    folder = find_folder(where, name)
     if not folder.has_result:
         raise StudyError(f"study '{name}' is not finished: it has no model yet. `ranktune resume {name}` goes on.")
-    study, result = folder.study(), load_result(folder.result)
-    split = Path(result["model"]).parent.name if len(folder.split_names()) > 1 else ""
-    place, notes = folder.split(split), list[str]()
+    delivery, notes = delivery_of(where, name), list[str]()
+    holder, file = StudyFolder(where / delivery.study), delivery.path(where)
+    study, result, place = holder.study(), load_result(holder.result), file.parent
+    if delivery.study != name:
+        notes.append(f"This is the current model of '{name}', of version '{delivery.study}'.")
     restore_custom(name, study.custom)
-    check_sealed(place / "model.json")
-    model = load_model(place / "model.json")
+    check_sealed(file)
+    model = load_model(file)
     columns = cast(ReadOptions, {**study.read_options, **options})
     queries, graded = _read(model, data, columns, notes)
     if is_of_clicks(study.metric):
@@ -178,7 +183,7 @@ def watch(
         before = Reference.read(place / REFERENCE)
     else:
         notes.append("The study kept nothing of its training data. Give them (reference=) to test the features.")
-    fold = next((each for each in result.get("folds", ()) if each["name"] == split), result)
+    fold = next((each for each in result.get("folds", ()) if each["name"] == place.name), result)
     values = _values(model, queries, study.metric, notes) if graded else None
     rate = rate_of(alarm, (before is not None) + (values is not None))
     generator = np.random.default_rng([study.seed, 11])
@@ -187,9 +192,11 @@ def watch(
     measured = None
     if values is not None:
         ids = [str(query) for query in queries.query_ids]
-        measured = quality(
-            study.metric, ids, values, queries.query_weights, _known(place, study.metric, fold), _estimate(fold), rate
-        )
+        decided = decision_of(holder) or {"decision": "", "means": {}}
+        refitted = decided["decision"] == REFIT
+        promised = Interval(*decided["means"][REFIT]) if refitted else _estimate(fold)
+        known = _promised(promised) if refitted else _known(place, study.metric, promised)
+        measured = quality(study.metric, ids, values, queries.query_weights, known, promised, rate)
     drift = Drift(
         study=name,
         day=day,
@@ -250,13 +257,17 @@ def _values(model: Model, queries: Queries, metric: str, notes: list[str]) -> Fl
     return None
 
 
-def _known(place: Path, metric: str, fold: Json) -> Known:
+def _known(place: Path, metric: str, estimate: Interval) -> Known:
     """Return what a split of the study found of its chosen model."""
-    estimate = _estimate(fold)
     if is_written(place / EVIDENCE):
         evidence = read_evidence(place / EVIDENCE)
         if metric in evidence.values and not np.isnan(values := evidence.values[metric][0]).all():
             return Known.of(evidence.part, evidence.queries, values, evidence.weights, estimate)
+    return _promised(estimate)
+
+
+def _promised(estimate: Interval) -> Known:
+    """Return what is known of a model by its estimate alone."""
     return Known("vali", (), np.zeros(0), estimate.mean, (estimate.high - estimate.low) / (2 * NORMAL), 1e6)
 
 

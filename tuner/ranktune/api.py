@@ -26,6 +26,7 @@ from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import DataError, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
+from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.storage.locations import Locations
@@ -33,7 +34,7 @@ from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import find_folder, free_name, home_folder, make_folder
-from ranktune.tuner.study.settings import Settings
+from ranktune.tuner.study.settings import TIMED, Settings
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.interrupts import Interrupted
 from ranktune.tuner.workers.workforce import Workforce
@@ -271,7 +272,8 @@ def name_of(source: object) -> str:
     """Return the absolute path of a source, its name, or what kind of object it is."""
     if isinstance(source, str | Path):
         return str(Path(source).resolve()) if str(source) and os.path.exists(source) else str(source)
-    return f"<{type(source).__name__} in memory>"
+    timed = isinstance(source, Queries) and source.times is not None
+    return TIMED if timed else f"<{type(source).__name__} in memory>"
 
 
 def _stem(data: str) -> str:

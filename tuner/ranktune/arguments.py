@@ -216,7 +216,7 @@ def takes(
 
 ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("label", "labels", "target", "relevance", "judgment", "rating", "y"), "grade"),
-    **dict.fromkeys(("query", "query_id", "group", "groups", "session", "session_id", "search_id"), "qid"),
+    **dict.fromkeys(("query", "query_id", "groups", "session", "session_id", "search_id"), "qid"),
     **dict.fromkeys(("doc", "docid", "doc_id", "product_id", "id"), "document"),
     **dict.fromkeys(("n_trials", "n_iter", "max_trials", "budget"), "trials"),
     **dict.fromkeys(("scoring", "eval_metric", "objective"), "metric"),

@@ -14,7 +14,7 @@ from ranktune.reading import Sources, read_and_prepare
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
-from ranktune.tuner.runner.preparation import reopen
+from ranktune.tuner.runner.preparation import IN_GAP, reopen
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.search.progress import Progress, Silent
 from ranktune.tuner.selection.finals import load_ending
@@ -64,9 +64,11 @@ class Session:
         by_worker = all(map(_is_file, sources))
         for _ in range(self.workers.jobs - by_worker):
             self.workers.submit(load_ending, limits=Limits())  # meanwhile
-        if by_worker:
-            return self.workers.call(read_and_prepare, study, sources, self.folder, extend, self.memory)
-        return read_and_prepare(study, sources, self.folder, extend, self.memory)
+        given = study, sources, self.folder, extend, self.memory
+        problems = self.workers.call(read_and_prepare, *given) if by_worker else read_and_prepare(*given)
+        if left_out := sum(facts.get(IN_GAP, 0) for facts in self.folder.facts().values()):
+            self.progress.stage(f"{left_out} queries lie in the gap before the test queries, and are left out")
+        return problems
 
     def run(
         self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None

@@ -1,9 +1,10 @@
 """Keep, refit or replace: the incumbent against its configuration fitted anew and against the chosen model.
 
 All are compared by query on queries that none was fitted to: test queries, and validation queries with the values of
-models of the other folds. The values of the chosen model, which is the best of many there, are lowered to its estimate.
-The two comparisons with the incumbent are one-sided, since it is kept unless one is better, and corrected by Holm's
-method. Without a significant gain the incumbent is kept.
+models of the other folds. Where times are known, they are later than those that the incumbent was fitted to. The
+values of the chosen model, which is the best of many there, are lowered to its estimate. The two comparisons with the
+incumbent are one-sided, since it is kept unless one is better, and corrected by Holm's method. Without a significant
+gain the incumbent is kept.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.metrics.means import mean_of
+from ranktune.tuner.retuning.portfolio import Fitted
 from ranktune.tuner.selection.finals import Scored
-from ranktune.tuner.splits.digests import Bits, query_digests
 from ranktune.tuner.statistics.comparisons import Comparison, compare, holm
 from ranktune.tuner.statistics.intervals import Interval, bootstrap_interval
 from ranktune.tuner.study.problem import Problem
@@ -50,7 +51,7 @@ class Verdict:
     """The decision, and what it rests on.
 
     means has the mean of the incumbent (keep) and of each contender with its interval; seen are the queries left out
-    because the incumbent may know them.
+    because the incumbent may know them, or later ones.
     """
 
     decision: str
@@ -108,11 +109,10 @@ def judged_values(scored: Scored, problem: Problem, metric: str, estimate: Inter
     return np.concatenate([tests, np.full(len(numbers), np.nan) if missing else validated])
 
 
-def unseen(problem: Problem, fitted: Bits) -> NDArray[np.bool_]:
-    """Return which of the test and validation queries the incumbent was not fitted to, (n_test + n_vali,)."""
+def unseen(problem: Problem, fitted: Fitted) -> NDArray[np.bool_]:
+    """Return which of the test and validation queries may judge the incumbent, (n_test + n_vali,)."""
     parts = [problem.validation_queries] if problem.test is None else [problem.test, problem.validation_queries]
-    digests = np.concatenate([np.array(query_digests(part), dtype=np.uint64) for part in parts])
-    return ~np.isin(digests, fitted)
+    return np.concatenate([fitted.judge(part) for part in parts])
 
 
 def judged_weights(problem: Problem) -> Floats | None:
@@ -127,9 +127,9 @@ def judged_weights(problem: Problem) -> Floats | None:
 
 def verdict_of(
     problem: Problem, metric: str, incumbent: Scored, contenders: Mapping[str, tuple[Scored, Interval | None]],
-    fitted: Bits, generator: np.random.Generator,
+    fitted: Fitted, generator: np.random.Generator,
 ) -> Verdict:  # fmt: skip
-    """Return the decision on a problem, by the queries that the incumbent was not fitted to."""
+    """Return the decision on a problem, by the queries that may judge the incumbent."""
     fresh = unseen(problem, fitted)
     values = np.where(fresh, judged_values(incumbent, problem, metric), np.nan)
     others = {name: judged_values(scored, problem, metric, mean) for name, (scored, mean) in contenders.items()}

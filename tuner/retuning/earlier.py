@@ -18,11 +18,10 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
-from ranktune.tuner.retuning.portfolio import Configuration
+from ranktune.tuner.retuning.portfolio import Configuration, Fitted
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.digests import Bits
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.splits.sealing import check_sealed, is_written, write_sealed
 from ranktune.tuner.statistics.movement import LEAST, Movement, movement, sampling_variance
@@ -87,8 +86,8 @@ class Earlier:
         The trials.
     per_query : mapping of int to array of shape (n_queries,)
         By place among the trials, what those scored that are evaluated again: the measured ones.
-    fitted : array of uint64 of shape (n,)
-        Digests of the queries that the incumbent may have been fitted to.
+    fitted : Fitted
+        The queries that the incumbent may have been fitted to.
     """
 
     study: str
@@ -97,7 +96,7 @@ class Earlier:
     delivered: Configuration
     observed: Sequence[Observed]
     per_query: Mapping[int, Floats] = field(default_factory=dict)
-    fitted: Bits = field(default_factory=lambda: np.zeros(0, np.uint64))
+    fitted: Fitted = field(default_factory=Fitted)
 
     def place(self, params: Mapping[str, Value]) -> int | None:
         """Return the place of the measured trial of this configuration, None if it is none of them."""
@@ -130,8 +129,9 @@ class Earlier:
         }
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         arrays = {f"values{place}": values for place, values in self.per_query.items()}
+        known = {"fitted": self.fitted.digests, "latest": self.fitted.latest}
         packed = io.BytesIO()
-        np.savez_compressed(packed, header=text, fitted=self.fitted, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(packed, header=text, **known, **arrays)  # type: ignore[arg-type]
         write_sealed(folder / FILE, packed.getvalue())
 
 
@@ -143,10 +143,8 @@ def load_earlier(folder: Path) -> Earlier | None:
     try:
         check_sealed(path)
         arrays = dict(read_archive(path))
-        header, fitted = (
-            json.loads(arrays.pop("header").tobytes().decode()),
-            np.asarray(arrays.pop("fitted"), np.uint64),
-        )
+        header = json.loads(arrays.pop("header").tobytes().decode())
+        fitted = Fitted(np.asarray(arrays.pop("fitted"), np.uint64), float(arrays.pop("latest", -np.inf)))
         values = {int(name.removeprefix("values")): np.asarray(kept, np.float64) for name, kept in arrays.items()}
         observed = [typed(Observed, one) for one in header["observed"]]
         delivered = typed(Configuration, header["delivered"])

@@ -1,19 +1,21 @@
 """What is kept of a study beside its models for the study that retunes it.
 
 portfolio.json   the configurations that it ends with, which that study tries first
-fitted.npz       digests of the development queries, on which its models are not judged again
+fitted.npz       digests of the development queries, on which its models are not judged again, and their latest time
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import JsonView
+from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.typed import typed
@@ -61,6 +63,37 @@ class Configuration:
         return cls(candidate.solver, parts, tuple(float(str(share)) for share in candidate.params.values()))
 
 
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """The queries that a model may have been fitted to.
+
+    Attributes
+    ----------
+    digests : array of uint64 of shape (n,)
+        Theirs.
+    latest : float
+        The time of the latest of them, minus infinity where it is not known.
+    """
+
+    digests: Bits = field(default_factory=lambda: np.zeros(0, np.uint64))
+    latest: float = -np.inf
+
+    @classmethod
+    def of(cls, queries: Queries) -> Fitted:
+        """Return these queries."""
+        digests = np.array(query_digests(queries), dtype=np.uint64)
+        return cls(digests[digests != NOTHING], -np.inf if queries.times is None else queries.time_of_query.max())
+
+    def judge(self, queries: Queries) -> NDArray[np.bool_]:
+        """Return which queries may judge the model, (n_queries,): those that it does not know, and that are later."""
+        unknown = ~np.isin(np.array(query_digests(queries), dtype=np.uint64), self.digests)
+        return unknown if queries.times is None else unknown & (queries.time_of_query > self.latest)
+
+    def with_more(self, more: Fitted) -> Fitted:
+        """Return these and more queries."""
+        return Fitted(np.union1d(self.digests, more.digests), max(self.latest, more.latest))
+
+
 def save_portfolio(ordered: Sequence[Candidate], chosen: Entry, folder: Path) -> None:
     """Write the configurations of the candidates, that of the chosen entry first."""
     final = chosen.candidate
@@ -71,16 +104,19 @@ def save_portfolio(ordered: Sequence[Candidate], chosen: Entry, folder: Path) ->
 
 
 def save_fitted(problem: Problem, folder: Path) -> None:
-    """Write the digests of the development queries."""
-    digests = np.array(query_digests(problem.development), dtype=np.uint64)
+    """Write what models of a problem are fitted to."""
+    found = Fitted.of(problem.development)
     with writing(folder):
-        write_sealed(folder / FITTED, lambda file: np.savez(file, fitted=digests[digests != NOTHING]))
+        write_sealed(folder / FITTED, lambda file: np.savez(file, fitted=found.digests, latest=found.latest))
 
 
-def load_fitted(folder: Path) -> Bits:
-    """Return what save_fitted wrote, (n,), nothing of a study of an older release. Raises Damaged."""
+def load_fitted(folder: Path) -> Fitted:
+    """Return what save_fitted wrote, nothing of a study of an older release. Raises Damaged."""
     check_sealed(folder / FITTED)
-    return np.asarray(read_archive(folder / FITTED)["fitted"]) if (folder / FITTED).exists() else np.zeros(0, np.uint64)
+    if not (folder / FITTED).exists():
+        return Fitted()
+    arrays = read_archive(folder / FITTED)
+    return Fitted(np.asarray(arrays["fitted"]), float(arrays.get("latest", -np.inf)))
 
 
 def load_portfolio(folder: Path) -> list[Configuration]:

@@ -106,8 +106,12 @@ def make_current(home: Path, name: str, version: str) -> Delivery:
     return delivery
 
 
-def model_file(home: Path, name: str) -> Path:
-    """Return the file of a model by name: of a first study the current one, of a later version what it delivers."""
+def delivery_of(home: Path, name: str) -> Delivery:
+    """Return the model of a name: of a first study the current one, of a later version what it delivers."""
     folder = find_folder(home, name)
-    delivery = delivered(folder) if folder.study().after else current(home, name)
-    return delivery.path(home)
+    return delivered(folder) if folder.study().after else current(home, name)
+
+
+def model_file(home: Path, name: str) -> Path:
+    """Return the file of a model by name."""
+    return delivery_of(home, name).path(home)

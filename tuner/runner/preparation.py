@@ -23,6 +23,9 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem, assemble, folder_name, write_split
 
+IN_GAP = "queries_in_gap"
+"""Of the facts of a split: queries that are used for nothing, since they lie in the gap before the test queries."""
+
 
 def prepare(
     study: Study,
@@ -40,13 +43,15 @@ def prepare(
     """
     study = _checked(study, splits, folder, extend=extend)
     digests: dict[str, str] = {}
+    left_out: dict[str, dict[str, int]] = {}
     with folder.replace_data() as fresh:
         while splits:
             assembled = assemble(splits.pop(0), study, gathering)
+            left_out[assembled.name] = {IN_GAP: assembled.n_in_gap} if assembled.n_in_gap else {}
             digests[assembled.name] = write_split(assembled, study, fresh)
         folder.declare(study, digests, extend=extend)
     problems = _opened(folder)
-    folder.save_facts({problem.name: problem.facts for problem in problems})
+    folder.save_facts({problem.name: problem.facts | left_out[problem.name] for problem in problems})
     return problems
 
 

@@ -101,8 +101,10 @@ def _loss_and_copy(study: Study, problem: Problem, best: Entry) -> tuple[Floats 
     model = replace(copy_of(best.model, development, study.serve), solver=DISTILLED)
     if not can_load(study.serve, needs_of(model)):
         return loss, None
-    vali = old.vali - loss[problem.validation] if len(old.vali) == len(problem.validation) else old.vali
-    rescored = None if old.rescored is None else old.rescored - loss
+    # where times are known, no copy scores the earliest queries: they count with the mean loss
+    lost = np.where(np.isnan(loss), mean_or_zero(loss, development.query_weights), loss)
+    vali = old.vali - lost[problem.validation] if len(old.vali) == len(problem.validation) else old.vali
+    rescored = None if old.rescored is None else old.rescored - lost
     candidate = replace(old, solver=DISTILLED, vali=vali, rescored=rescored, value=mean_or_zero(vali, old.vali_weights))
     return loss, entry_of(study, problem, candidate, Delivered(model=model, seconds=best.seconds))
 

@@ -17,7 +17,7 @@ from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.digests import distinct
-from ranktune.tuner.splits.plans import Fold
+from ranktune.tuner.splits.plans import Fold, query_folds
 
 _LENGTH = re.compile(r"(\d+\.?\d*)(s|m|h|d|w)")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -74,9 +74,19 @@ def forward_folds(queries: Queries, folds: int, gap: float = 0.0, *, exactly: bo
         times = len(np.unique(queries.time_of_query))
         raise DataError(
             f"{queries.n_queries} queries of {times} different times give {len(made)} of {folds} folds forward in "
-            "time that have queries to learn from before the gap. Give fewer folds, a smaller gap, or more queries."
+            "time that have queries to learn from before the gap. Give queries of a longer time, fewer folds or a "
+            "smaller gap."
         )
     return made
+
+
+def forward_or_dealt(queries: Queries, folds: int, seed: int, stream: int) -> tuple[Fold, ...]:
+    """Return folds without a gap: forward in time, and at random where no times are known, or a single one.
+
+    Forward, no fold scores the earliest queries.
+    """
+    forward = () if queries.times is None else blocks(queries, folds + 1)[1:]
+    return forward or query_folds(queries, folds, seed, stream=stream)
 
 
 def before(queries: Queries, fold: Fold, gap: float) -> Fold:

@@ -20,7 +20,7 @@ from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.models.base import IN_WORDS, LINEAR, TREES
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.feature_sets import with_half_life
-from ranktune.tuner.study.settings import Settings
+from ranktune.tuner.study.settings import TIMED, Settings
 
 _REMEDIES = {
     QUERY_WEIGHTS: "the weights of queries",
@@ -35,7 +35,7 @@ TIMES = "times"
 
 def needs_of(settings: Settings) -> frozenset[str]:
     """Return what the settings of a study demand of its solvers."""
-    timed = settings.time is not None and settings.plan != "progressive"
+    timed = (settings.time is not None or settings.data == TIMED) and settings.plan != "progressive"
     given = {QUERY_WEIGHTS: settings.weight, DOCUMENT_WEIGHTS: settings.document_weight, MONOTONE: settings.monotone}
     return frozenset(n for n, value in {**given, POSITIONS: settings.position, TIMES: timed}.items() if value)
 

@@ -39,6 +39,7 @@ from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, check_first, listed
+from ranktune.tuner.splits.forward import check_gap
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.abilities import (
     able_of,
@@ -103,6 +104,7 @@ class Study(Settings):
         parse_limits(self.within)
         FeatureCosts.parse(self.costs)
         _check_plan(self)
+        check_gap(self.gap)
         check_name(self.name)
         _check_known("sampler", self.sampler, SAMPLERS.names)
         if self.acquisition not in (None, MIXED) and self.sampler != "thompson":
@@ -196,7 +198,8 @@ class Study(Settings):
     @property
     def read_options(self) -> dict[str, Any]:
         """The options of readers: columns, and those of reading."""
-        return given_columns(asdict(self)) | dict(self.reading)
+        sessions = {} if self.group is None else {"session": self.group}
+        return given_columns(asdict(self)) | sessions | dict(self.reading)
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -275,6 +278,15 @@ def _check_plan(study: Study) -> None:
         raise ParameterError(
             f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
             f"{' and '.join(others) or 'the plan'} out, or group_by_time."
+        )
+    if study.group is not None and study.time is None:
+        raise ParameterError(
+            f"group='{study.group}' keeps sessions together in time. Name the column of times (time=). The column "
+            "of query ids is another one (qid=)."
+        )
+    if study.group is not None and study.plan == "progressive":
+        raise ParameterError(
+            "plan='progressive' learns each query before it ranks the next one, also in a session. Leave group out."
         )
     if study.plan == "progressive" and study.monotone:
         raise ParameterError(

@@ -130,19 +130,22 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """The development queries of a split, and its test queries."""
+    """The development queries of a split, its test queries, and how many lie in the gap between them."""
 
     name: str
     development: Development
     test: Queries | None
+    n_in_gap: int
 
 
 def assemble(split: Split, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
     """Return the queries of a split, each in one part, with a test set."""
     untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
+    given = 0 if split.test is not None else split.train.n_queries
     split = split if untested else with_test(split, study.seed, gathering, study.gap)
+    n_in_gap = given - split.train.n_queries - split.test.n_queries if given and split.test is not None else 0
     split = without_shared(split, gathering).allowing_missing()
-    return Assembled(split.name, Development.of(split, gathering), split.test)
+    return Assembled(split.name, Development.of(split, gathering), split.test, n_in_gap)
 
 
 def write_split(split: Assembled, study: Study, parent: Path) -> str:

@@ -43,10 +43,10 @@ def without_secrets(text: str) -> str:
 
 SHOWN = frozenset(
     "--acquisition --also --click-column --clicks --count --data --dataset --document --drop --executor --features "
-    "--figures --folds --format --grade --group-by-time --home --host --jobs --like --metric --missing --model --name "
-    "--outer --output --permutations --plan --port --preset --propensities --qid --qrels --repeats --sampler --seed "
-    "--serve --solver --test --timeout --trees --trial-memory --trial-timeout --trials --until --vali --wait --weight "
-    "--within -f -o".split()
+    "--figures --folds --format --grade --group --group-by-time --home --host --jobs --like --metric --missing --model "
+    "--name --outer --output --permutations --plan --port --preset --propensities --qid --qrels --repeats --sampler "
+    "--seed --serve --solver --test --timeout --trees --trial-memory --trial-timeout --trials --until --vali --wait "
+    "--weight --within -f -o".split()
 )
 """Options whose values are written down."""
 FLAGS = frozenset(

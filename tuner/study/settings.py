@@ -13,6 +13,8 @@ from ranktune.tuner.evaluation.names import PLANS
 from ranktune.tuner.samplers.presets import PRESETS
 
 NO_TEST, NO_GAP = "none", "0"
+TIMED = "<Queries with times in memory>"
+"""The data of a study, where these are queries in memory that have times."""
 MIXED = "mixed"
 """The acquisition where none is given."""
 
@@ -230,6 +232,13 @@ class Settings(ColumnSettings, ClickSettings):
     permutations: Annotated[int, Setting("Orders of all queries for a progressive plan.", minimum=1)] = 10
     folds: Annotated[
         int | None, Setting("Folds of cross-validation. (default: 5; above 2 GB of features one of 5)", minimum=2)
+    ] = None
+    group: Annotated[
+        str | None,
+        Setting(
+            "Column of sessions, or of users who come for a short while: with --time, the queries of a group stay "
+            "together, at its latest time."
+        ),
     ] = None
     gap: Annotated[
         str,

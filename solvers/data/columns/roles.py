@@ -40,6 +40,7 @@ ROLES: Mapping[str, Role] = {
     "weight": Role("weight", "query weight", ("weight", "weights", "query_weight")),  # only where it is named
     **{column.option: Role(column.option, column.what) for column in DATA_COLUMNS.values()},
     "order": Role("group_by_time", "time"),
+    "session": Role("session", "group"),
 }
 
 RESERVED = frozenset(name for role in ROLES.values() for name in role.names)
@@ -63,6 +64,7 @@ class Wanted:
     position: str | None = None
     time: str | None = None
     group_by_time: str | None = None
+    session: str | None = None
     features: Sequence[str] | str | None = None
     drop: Sequence[str] | str = ()
     levels: int = 64

@@ -98,7 +98,8 @@ def from_frame(
         errors, or with "zero" read as 0.
     **times
         time="COLUMN", of numbers, dates or ISO 8601 text: when a document was shown or judged. group_by_time="COLUMN":
-        the queries are put in the order of their latest document.
+        the queries are put in the order of their latest document. session="COLUMN", of ids: every row has the latest
+        time of its session, so that divisions by time keep sessions together.
 
     Returns
     -------
@@ -222,6 +223,8 @@ def queries_of(
     of_documents = {name: label and _of_documents(frame.get_column(label), name) for name, label in given.items()}
     if given["document_weights"] is None and judged is not None:
         of_documents["document_weights"] = judged.weights
+    if (name := columns["session"]) is not None and isinstance(times := of_documents["times"], np.ndarray):
+        of_documents["times"] = _latest_of_sessions(_ids(frame, name), times)
     queries = queries.with_documents(of_documents)
     if (name := columns["order"]) is not None:
         queries = _by_time(queries, _times(frame.get_column(name), name))
@@ -338,6 +341,14 @@ def _times(column: Series, name: str) -> Array:
     if column.dtype.is_numeric():
         return numbers(column, "time")
     return values.astype(np.int64).astype("datetime64[us]")
+
+
+def _latest_of_sessions(sessions: Ids, times: Array) -> Array:
+    """Return the latest time of the session of each row, (n_rows,)."""
+    numbers = _query_of_row(len(times), sessions, None)
+    latest = np.full(numbers.max() + 1, times.min())
+    np.maximum.at(latest, numbers, times)
+    return latest[numbers]
 
 
 def _by_time(queries: Queries, times: Array) -> Queries:

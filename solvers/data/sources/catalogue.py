@@ -118,8 +118,8 @@ def read(
     **options
         Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
         text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, position,
-        time, group_by_time, missing) for tables and frames, and qrels, a file of judgments that gives the grades; of
-        `read_npz` (max_expansion) for .npz.
+        time, group_by_time, session, missing) for tables and frames, and qrels, a file of judgments that gives the
+        grades; of `read_npz` (max_expansion) for .npz.
 
     Returns
     -------
@@ -243,7 +243,7 @@ def _fit_to_model(
         options.pop("group_by_time", None)
     if not graded:
         options["grade"] = None
-        for name in ("qrels", "weight", *(column.option for column in DATA_COLUMNS.values())):
+        for name in ("qrels", "weight", "session", *(column.option for column in DATA_COLUMNS.values())):
             options.pop(name, None)  # type: ignore[misc]
 
 
@@ -296,7 +296,7 @@ def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadO
     present = set(as_eager(table.frame).columns)
     columns = {role.option: getattr(encoding, name) for name, role in ROLES.items() if hasattr(encoding, name)}
     taken = {option: name for option, name in columns.items() if name in present}
-    fitting = [column.option for column in DATA_COLUMNS.values()]  # what is for fitting alone, other tables may lack
+    fitting = ["session", *(column.option for column in DATA_COLUMNS.values())]  # for fitting alone: others may lack it
     given = {name: value for name, value in options.items() if name not in fitting or value in present}
     return cast(ReadOptions, {"missing": encoding.missing, **taken, **given})
 

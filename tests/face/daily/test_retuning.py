@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import ranktune
 from ranktune.command_line.production.retune import EXIT_CODES
+from ranktune.daily.portfolio import _fitted
 from ranktune.daily.retuning import Retuned, retune
 from ranktune.earlier import record
-from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.tuner.drift import watch
 from ranktune.tuner.retuning.earlier import load_earlier
+from ranktune.tuner.retuning.portfolio import load_fitted
 from ranktune.tuner.retuning.versions import CURRENT, current, model_file, versions
+from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called, succeeded, write_letor
@@ -80,11 +87,16 @@ def test_where_the_truth_moves_the_model_changes_and_a_version_comes_back(home: 
     other = ranktune.compare(new, old, day(2, AFTER))
     assert contender["interval"][0] > 0.0 and other.low > 0.0, "on queries of another day too"
     assert done.evidence["seen"] == 0 and contender["queries"] >= 55, "on all queries of the day"
+    watched = watch("shop", day(2, AFTER), home=home, save=False)
+    assert not watched.alarm and watched.quality is not None and "version 'moved'" in watched.notes[0]
+    values = parse_metric("ndcg@10").per_query(new.predict(day(2, AFTER)), day(2, AFTER))
+    assert watched.quality.mean == pytest.approx(np.nanmean(values))
     third = again(home, day(3, AFTER), version="third")
     assert third.decision == "keep" and third.model == done.model
     assert [folder.path.name for folder in versions(home, "third")] == ["shop", "moved", "third"]
     succeeded("rollback", "shop", "shop", "--home", home)
     assert current(home, "shop").path(home) == home / "shop" / "model.json" == model_file(home, "shop")
+    assert watch("shop", day(2, AFTER), home=home, save=False).alarm
     assert model_file(home, "third") == done.model, "what that version delivered"
     found = json.loads(succeeded("history", "shop", "--home", home, "--json", "--page", home / "page.html"))
     lines = found["versions"]
@@ -132,11 +144,15 @@ def test_an_interrupted_version_goes_on(home: Path, monkeypatch: pytest.MonkeyPa
     assert done.evidence["contenders"] == whole.evidence["contenders"]
 
 
-def test_what_cannot_be_retuned_is_refused(home: Path) -> None:
+def test_what_cannot_be_retuned_is_refused(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(StudyError, match=r"no study 'shoe'.*shop"):
         retune("shoe", day(1), home=home)
     with pytest.raises(StudyError, match="already"):
         again(home, day(1), version="shop")
+    for data, test in (("gone.csv", None), (day(1), "gone.csv")):
+        with pytest.raises(DataError, match=r"gone.csv: there is no such file"):
+            retune("shop", data, test=test, verbose=True, home=home)
+    assert capsys.readouterr().err == "", "nothing is begun"
     with pytest.raises(ParameterError, match="trials"):
         again(home, day(1), trials=-1)
     (home / "shop" / "model.json").unlink()
@@ -155,13 +171,47 @@ def test_exit_codes_and_names_of_models(tmp_path: Path, monkeypatch: pytest.Monk
     succeeded("tune", files["old"], "--name", "shop", "--solver", "RidgeRanker", "--trials", 3, "--jobs", 1)
     kept = json.loads(succeeded("retune", "shop", files["same"], "--jobs", 1, "--json"))
     assert kept["decision"] == "keep" and kept["study"].startswith("shop@2")
-    done = called("retune", "shop", files["new"], "--jobs", 1)
+    done = called("retune", "shop", files["new"], "--jobs", 1, "--as", "new")
     assert done.exit_code == EXIT_CODES["refit"] == 10 and "Refit:" in done.output
+    repeated = called("retune", "shop", files["new"], "--jobs", 1, "--as", "new")
+    assert (repeated.exit_code, repeated.stdout) == (10, done.stdout), "as after a kill before its exit"
+    other = called("retune", "shop", files["same"], "--as", "new")
+    os.utime(files["new"], (time.time() + 9,) * 2)
+    later = called("retune", "shop", files["new"], "--as", "new")
+    assert "there is a study 'new' already" in str(later.exception) and "already" in str(other.exception)
     by_name, by_file = (
         json.loads(succeeded("evaluate", model, files["new"], "--json"))["metrics"]
-        for model in ("shop", f"ranktune-runs/{kept['study']}-2/refit.json")
+        for model in ("shop", "ranktune-runs/new/refit.json")
     )
     assert by_name == by_file
+
+
+def test_with_times_the_current_model_is_judged_on_later_queries_than_its_own(tmp_path: Path) -> None:
+    """It knows days 10 to 20 of 30; on days before these its ranking is poor, which is no reason to replace it."""
+    generator = np.random.default_rng(0)
+    X, days = generator.normal(size=(3000, 2)), np.repeat(np.sort(generator.integers(0, 30, 300)), 10)
+    grades = np.where(days < 10, X[:, 1], X[:, 0]) + 0.5 * generator.normal(size=3000) > 0.5
+    frame = pl.DataFrame(
+        {"qid": np.arange(3000) // 10, "day": days, "grade": grades.astype(int), "a": X[:, 0], "b": X[:, 1]}
+    )
+    begun = frame.filter(pl.col("day").is_between(10, 20))
+    given: dict[str, Any] = {"executor": InProcess(), "home": tmp_path}
+    ranktune.tune(begun, time="day", solvers="RidgeRanker", trials=2, name="shop", **given)
+    fitted = load_fitted(tmp_path / "shop")
+    assert 16 <= fitted.latest <= 18, "without the test queries"
+    rest = frame.filter(pl.col("day") < 28)
+    done = retune("shop", rest, test=frame.filter(pl.col("day") >= 28), **given)
+    (contender,) = {each["queries"] for each in done.evidence["contenders"].values()}
+    assert done.decision == "keep" and 0 < contender <= frame.filter(pl.col("day") > fitted.latest)["qid"].n_unique()
+
+
+def test_a_model_that_goes_on_knows_the_queries_of_that_too(home: Path) -> None:
+    version = again(home, day(6, AFTER), version="moved").model.parent
+    (version / "decision.json").unlink()
+    decided = {"decision": "refit", "continued_by": "SOLAR1"}
+    write_sealed(version / "decision.json", json.dumps(decided))
+    both = _fitted(StudyFolder(version)).digests
+    assert set(both) == {*load_fitted(version).digests, *load_fitted(home / "shop").digests} > set(both[:1])
 
 
 @pytest.mark.parametrize("solver", ["LambdaMART", "SOLAR1"])

@@ -11,6 +11,7 @@ import pytest
 
 import ranktune
 from ranktune import Study
+from ranktune.api import name_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.evaluation.feature_sets import HALF_LIFE, SHARES
 from ranktune.tuner.evaluation.fitting import weighed
@@ -45,6 +46,7 @@ def test_solvers_that_weigh_queries_have_it_where_times_are_known() -> None:
     space = Study(time="day", solvers=solvers).union_space()
     assert {"RidgeRanker.half_life", "Ranker.half_life"} == {n for n in space.distributions if n.endswith(HALF_LIFE)}
     assert all(params.get(f"{params['solver']}.half_life", "inf") == "inf" for params in space.defaults())
+    assert Study(data=name_of(queries()), solvers=solvers).union_space().distributions == space.distributions
     for other in (Study(solvers=solvers), Study(time="day", plan="progressive", solvers=["PAMIR"])):
         assert not any(name.endswith(HALF_LIFE) for name in other.union_space().distributions)
 

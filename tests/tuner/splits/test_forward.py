@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.model_selection import TimeSeriesSplit
 
+from ranktune import LambdaMART
 from ranktune.solvers.boosting.early_stopping import held_out_numbers
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
+from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
+from ranktune.tuner.deployment import copying, two_stage
+from ranktune.tuner.evaluation.feature_costs import FeatureCosts
+from ranktune.tuner.evaluation.feature_order import FeatureLimits
+from ranktune.tuner.evaluation.feature_sets import FeatureBudget
 from ranktune.tuner.splits.forward import blocks, check_gap, forward_folds, gap_of
 from ranktune.tuner.splits.plans import Progressive, fresh_plan
 from ranktune.tuner.splits.split import Development, nested_splits, validation_plan, with_test
@@ -65,6 +73,35 @@ def test_the_last_part_is_the_test(seed: int) -> None:
     assert split.train.time_of_query.max() < start - 2
     assert split.test.n_queries == np.count_nonzero(times >= start) >= int(0.2 * len(times))
     assert split.train.n_queries == np.count_nonzero(times < start - 2)
+
+
+def test_copies_and_first_stages_are_judged_on_later_queries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is made from earlier queries than those that it is scored on, and no time is both."""
+    generator = np.random.default_rng(0)
+    X, times = generator.normal(size=(240, 3)), generator.integers(0, 12, 40).astype(float)
+    X[:, 2] = np.maximum(X[:, 0], X[:, 1])
+    queries = Queries.from_arrays(X, X[:, 2] > 0.5, group=[6] * 40, times=np.repeat(times, 6))
+    model = LambdaMART(trees=5).fit(queries).as_model(metric="ndcg@10")
+    fitted: list[float] = []
+
+    def noting(make: Callable[..., Any], place: int) -> Callable[..., Any]:
+        def noted(*given: Any) -> Any:
+            fitted.append(given[place].time_of_query.max())
+            return make(*given)
+
+        return noted
+
+    monkeypatch.setattr(copying, "copy_of", noting(copying.copy_of, 1))
+    loss = copying.copy_loss(model, queries, ["solr"], "ndcg@10", 0)
+    scored = ~np.isnan(loss)
+    assert len(fitted) == 2 and max(fitted) < times.max() and times[scored].min() > min(fitted)
+    assert np.all(times[~scored & with_pairs(queries)] <= min(fitted)), "the earliest third is scored by none"
+    fitted.clear()
+    monkeypatch.setattr(two_stage, "_learnt", noting(two_stage._learnt, 0))
+    budget = FeatureBudget(FeatureCosts.parse({}), FeatureLimits(np.inf, 2))
+    found = two_stage.two_stages(model, queries, budget)
+    assert len(fitted) == two_stage.FOLDS + 1 and sorted(fitted) == fitted and fitted[-1] == times.max() > fitted[-2]
+    assert np.isfinite(found.windows[-1].loss.mean)
 
 
 def test_queries_that_are_not_before_a_given_test_are_left_out() -> None:

@@ -13,8 +13,9 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.space import Value
+from ranktune.tuner.retuning.decision import REFIT
 from ranktune.tuner.retuning.earlier import MOST, Earlier, Observed, load_earlier
-from ranktune.tuner.retuning.portfolio import Configuration, Part, load_fitted, load_portfolio
+from ranktune.tuner.retuning.portfolio import Configuration, Fitted, Part, load_fitted, load_portfolio
 from ranktune.tuner.retuning.versions import Delivery, decision_of
 from ranktune.tuner.samplers.first import alike, grows
 from ranktune.tuner.samplers.history import PARTIAL, SECONDS, VARIANCE
@@ -59,10 +60,18 @@ def earlier_of(home: Path, latest: StudyFolder, incumbent: Delivery, study: Stud
     for params, _ in first:
         solver, own = space.split(params)
         tried.setdefault(solver, []).append(own)
-    fitted = load_fitted(owner.split(_split_of(owner)))
+    fitted = _fitted(StudyFolder(home / incumbent.study))
     known = [*observed, *_before(latest)]
     earlier = Earlier(incumbent.study, incumbent.model, latest.path.name, delivered, known[:MOST], values, fitted)
     return earlier, replace(study, first=tried)
+
+
+def _fitted(holder: StudyFolder) -> Fitted:
+    """Return what the model that a version holds was fitted to, with that of the model that it goes on from."""
+    own, decided, begun = load_fitted(holder.split(_split_of(holder))), decision_of(holder), load_earlier(holder.path)
+    if decided is None or begun is None or decided["decision"] != REFIT or not decided.get("continued_by"):
+        return own
+    return own.with_more(begun.fitted)
 
 
 def _split_of(folder: StudyFolder) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,8 +15,9 @@ from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.solvers.data.readers.formats import reader_of
 from ranktune.tuner.retuning.earlier import FILE
-from ranktune.tuner.retuning.versions import current, decision_of, first_of, versions
+from ranktune.tuner.retuning.versions import DECISION, current, decision_of, delivered, first_of, versions
 from ranktune.tuner.samplers.first import first_configurations
 from ranktune.tuner.splits.sealing import is_written
 from ranktune.tuner.storage.locations import Locations
@@ -103,6 +105,9 @@ def retune(given: RetuneArguments) -> Retuned:
         result = resume(open_version.path.name, **_runtime(given)) if is_written(open_version.path / FILE) else None
         if result is not None:
             return _retuned(home, name, open_version, result)
+    for source in (given.data, given.vali, given.test):
+        if source is not None and name_of(source) != NO_TEST:
+            reader_of(source)  # it raises where there is none
     latest = next(each for each in reversed(known) if each == first or _is_decided(each))
     if not latest.has_result:
         raise StudyError(f"study '{latest.path.name}' has not ended. `ranktune resume {latest.path.name}` goes on.")
@@ -130,6 +135,22 @@ def retune(given: RetuneArguments) -> Retuned:
     return _retuned(home, name, folder, result)
 
 
+def ended(name: str, data: str, version: str | None, home: str | Path | None) -> tuple[Json, str] | None:
+    """Return what a version of a study has ended with, and its metric; None where it has not, or not on these data.
+
+    A file that was written after that has other data. This is for commands that are given again since they were killed.
+    """
+    found = (each for each in versions(home_folder(home), name)[1:] if each.path.name == version and _is_decided(each))
+    folder = next(found, None)
+    if folder is None or not os.path.exists(data) or folder.study().data != name_of(data):
+        return None
+    if os.path.getmtime(data) > os.path.getmtime(folder.path / DECISION):
+        return None
+    decided = decision_of(folder) or {}
+    model = delivered(folder).path(folder.path.parent)
+    return {"study": folder.path.name, "model": str(model), **decided}, folder.study().metric
+
+
 def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path, version: str) -> Study:
     """Return the study of a new version, with the budget of the first study."""
     study = first.as_it_began()
@@ -138,7 +159,7 @@ def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path, versi
         name=version,
         data=name_of(given.data),
         vali=None if given.vali is None else name_of(given.vali),
-        test=None if given.test in (None, NO_TEST) else name_of(given.test),
+        test=None if given.test is None or name_of(given.test) == NO_TEST else name_of(given.test),
         plan="auto" if study.plan == "nested" or (study.plan == "split" and given.vali is None) else study.plan,
         baseline=str(incumbent.resolve()),
         preset=None,

@@ -36,6 +36,7 @@ class TimeOptions(TypedDict, total=False):
 
     time: str | None
     group_by_time: str | None
+    session: str | None
 
 
 class ColumnOptions(TimeOptions, total=False):

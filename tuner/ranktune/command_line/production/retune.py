@@ -33,8 +33,9 @@ exit code 10   refit: its configuration, fitted to the new data, is better
 exit code 11   replace: another configuration, or a blend, is better
 
 \b
-`ranktune export NAME`, evaluate, predict, explain and ship take the current
-model of a study by its name. `ranktune history NAME` shows all versions.
+`ranktune export NAME`, evaluate, predict, explain, ship and watch take the
+current model of a study by its name. `ranktune history NAME` shows all
+versions.
 """
 
 
@@ -49,14 +50,19 @@ def retune(
     """See HELP."""
     from ranktune.daily import retuning
 
-    with watched(as_json, verbose) as progress:
-        done = retuning.retune(**given, progress=progress)
-    found = {"study": done.result.study, "model": str(done.model), **done.evidence}
+    ended = retuning.ended(*(given[name] for name in ("name", "data", "version", "home")))
+    if ended is not None:
+        typer.echo(f"{given['version']} has ended before, on these data: its decision again", err=True)
+    else:
+        with watched(as_json, verbose) as progress:
+            done = retuning.retune(**given, progress=progress)
+        ended = {"study": done.result.study, "model": str(done.model), **done.evidence}, done.result.metric
+    found, metric = ended
     if as_json:
         print_json(found)
     else:
-        console().print(summary(found, done.result.metric))
-    raise typer.Exit(EXIT_CODES[done.decision])
+        console().print(summary(found, metric))
+    raise typer.Exit(EXIT_CODES[found["decision"]])
 
 
 def summary(found: JsonView, metric: str) -> RenderableType:
@@ -89,7 +95,8 @@ def _moved(movement: JsonView) -> str:
 
 
 def _decided(found: JsonView) -> str:
-    seen = f" {found['seen']} queries that the model was fitted to were left out." if found["seen"] else ""
+    left_out = f" {found['seen']} queries were left out: the current model was fitted to them, or to later ones."
+    seen = left_out if found["seen"] else ""
     refit = "the configuration of the current model, fitted to the new data,"
     if found.get("continued_by"):
         refit = f"the current model, continued by {found['continued_by']} on the new data,"
