@@ -128,12 +128,15 @@ class DiagonalHessian:
 
 
 def is_correlated(sample: HingeObjective) -> bool:
-    """Return whether a diagonal is far from the Hessian of sample at zero weights, by the power method."""
+    """Return whether a diagonal is far from the Hessian of sample at zero weights, by the power method.
+
+    A smoothed hinge is straight there: no. It is the diagonal that then serves.
+    """
     sample.rank_at_zero()
     scale = 1.0 / np.sqrt(np.maximum(sample.loss_diagonal(), np.finfo(float).tiny))
     direction, curvatures = np.random.default_rng(0).standard_normal(sample.n_features), []
     for _ in range(POWER_STEPS):
-        direction = direction / np.linalg.norm(direction)
+        direction = direction / max(float(np.linalg.norm(direction)), np.finfo(float).tiny)
         curved = scale * sample.loss_product(scale * direction)[0]
         curvatures.append(float(direction @ curved))
         direction = curved

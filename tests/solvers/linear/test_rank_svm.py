@@ -67,7 +67,7 @@ def test_starting_from_a_sample_finds_the_same_optimum(n_queries: int) -> None:
         np.testing.assert_allclose(ranker.coef_, expected.x, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("correlated", "loss", "tol"), [(True, "l2", 1e-6), (True, "l1", 1e-5), (False, "l2", 1e-6)])
+@pytest.mark.parametrize(("correlated", "loss", "tol"), [(True, "l2", 1e-6), (True, "l1", 1e-4), (False, "l2", 1e-6)])
 def test_many_correlated_features_are_solved_by_a_shrunk_sample(
     correlated: bool, loss: str, tol: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,8 +77,9 @@ def test_many_correlated_features_are_solved_by_a_shrunk_sample(
     expected = rank_svm(C=0.1, loss=loss, tol=tol).fit(queries)
     monkeypatch.setattr(coarse_to_fine, "DENSE_FEATURES", 39)
     monkeypatch.setattr(sampling, "DENSE_FEATURES", 39)
-    preconditioner = coarse_to_fine.Descent(RankObjective(queries, 0.1)).preconditioner
-    assert isinstance(preconditioner, SampledHessian if correlated else DiagonalHessian)
+    smoothing = None if loss == "l2" else 0.5
+    preconditioner = coarse_to_fine.Descent(RankObjective(queries, 0.1, smoothing=smoothing)).preconditioner
+    assert isinstance(preconditioner, SampledHessian if correlated and loss == "l2" else DiagonalHessian)
     ranker = rank_svm(C=0.1, loss=loss, tol=tol).fit(queries)
     assert ranker.objective_ == pytest.approx(expected.objective_, rel=2 * tol)
 
@@ -290,8 +291,8 @@ def test_threads_change_nothing(form: str, loss: str, monkeypatch: pytest.Monkey
     X, y, qid = noisy(18, 200)
     qid = np.zeros_like(qid) if form == "one query" else qid
     given = sparse.csr_array(X) if form == "csr" else X
-    single = rank_svm(C=0.01, loss=loss, tol=tol).fit(given, y, qid=qid)
-    three = rank_svm(C=0.01, loss=loss, tol=tol, threads=3).fit(given, y, qid=qid)
+    single = rank_svm(C=0.01, loss=loss, tol=1e-8).fit(given, y, qid=qid)
+    three = rank_svm(C=0.01, loss=loss, tol=1e-8, threads=3).fit(given, y, qid=qid)
     if form == "csr":
         np.testing.assert_allclose(three.coef_, single.coef_, rtol=1e-6)
     else:
