@@ -19,13 +19,11 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import Rows, add_row, fetch_row, row_score, rows_of
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import PairRanker
-from ranktune.solvers.online.kernels import Rule, State
+from ranktune.solvers.online.kernels import AHEAD, Rule, State
 from ranktune.solvers.online.pair_sampling import draw, draw_from, pair_table
 
 BLOCK = 1 << 17
 """Pairs between two steps that are reported."""
-AHEAD = 4
-"""So many pairs ahead, rows are fetched: they lie anywhere in memory, and waiting takes longer than the arithmetic."""
 
 
 @with_parameters
