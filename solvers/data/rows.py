@@ -8,13 +8,19 @@ Of a list, only the columns that are stored count, all of them where rows are de
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, instruction
 from ranktune.solvers.data.products import csr_parts, row_product
+
+if TYPE_CHECKING:
+    from llvmlite import ir
+
+CACHE_LINE = 64
+"""Bytes."""
 
 
 class Rows(NamedTuple):
@@ -213,6 +219,36 @@ def add(rows: Rows, z: Floats, columns: Ints, m: int, factor: float, stretch: Fl
             w[c] += factor * stretch[c] * z[0, c]
 
 
+def _code(typing_context: object, X: Any, i: Any) -> object:
+    """Return the signature of fetch_row and the function that emits its LLVM code."""
+    from numba.core import types
+
+    return types.void(X, i), _emit
+
+
+@instruction(_code)
+def fetch_row(X: Matrix, i: int) -> None:
+    """Have row i of X brought into cache while other work is done; nothing where X has no columns."""
+
+
+def _emit(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+    from llvmlite import ir
+    from numba.core import cgutils
+
+    X = context.make_array(signature.args[0])(context, builder, arguments[0])
+    index, number, byte = ir.IntType(64), ir.IntType(32), ir.IntType(8).as_pointer()
+    prefetch = builder.module.declare_intrinsic(
+        "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+    )
+    n_features = builder.extract_value(X.shape, 1)
+    row = builder.gep(X.data, [builder.mul(arguments[1], n_features)])
+    line = ir.Constant(index, CACHE_LINE * 8 // signature.args[0].dtype.bitwidth)
+    with cgutils.for_range_slice(builder, ir.Constant(index, 0), n_features, line) as (at, _):
+        place = builder.bitcast(builder.gep(row, [at]), byte)
+        builder.call(prefetch, [place, *(ir.Constant(number, option) for option in (0, 3, 1))])  # to read, keep, data
+    return context.get_dummy_value()
+
+
 @compiled
 def row_score(rows: Rows, i: int, w: Floats) -> float:
     """Return x_i'w; the same bits as products.scores for dense rows."""
@@ -234,14 +270,3 @@ def add_row(rows: Rows, i: int, factor: float, stretch: Floats, w: Floats) -> No
     else:
         for c in range(rows.dense.shape[1]):
             w[c] += factor * stretch[c] * rows.dense[i, c]
-
-
-@compiled
-def add_rows(rows: Rows, i: int, j: int, stretch: Floats, w: Floats) -> None:
-    """Add S (x_i - x_j) to w, S the diagonal matrix of stretch, (d,)."""
-    if rows.is_sparse:
-        add_row(rows, i, 1.0, stretch, w)
-        add_row(rows, j, -1.0, stretch, w)
-    else:
-        for c in range(rows.dense.shape[1]):
-            w[c] += stretch[c] * (np.float64(rows.dense[i, c]) - np.float64(rows.dense[j, c]))

@@ -25,7 +25,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.rows import Rows, add, difference, product, stretched_square
+from ranktune.solvers.data.rows import Rows, add, difference, fetch_row, product, stretched_square
 from ranktune.solvers.online.weighted_draws import draw_by_weight
 
 FIRST_ORDER, BOUNDED, FULL, DIAGONAL, PERCEPTRON, COMMITTEE = range(6)
@@ -33,6 +33,10 @@ FIRST_ORDER, BOUNDED, FULL, DIAGONAL, PERCEPTRON, COMMITTEE = range(6)
 RECENT = 8
 """Steps of FULL after which sigma is brought up to date: a single pass over it for all of them, instead of a pass for
 each."""
+
+AHEAD = 4
+"""So many pairs ahead, dense rows are fetched: drawn pairs lie anywhere in memory, and waiting takes longer than the
+arithmetic."""
 
 
 class Rule(NamedTuple):
@@ -173,6 +177,9 @@ def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, st
     """
     z, columns, counters = state.z, state.columns, state.counters
     for t in range(len(better)):
+        if t + AHEAD < len(better):
+            fetch_row(rows.dense, better[t + AHEAD])
+            fetch_row(rows.dense, worse[t + AHEAD])
         m = difference(rows, better[t], worse[t], z, columns)
         margin = product(rows, z, columns, m, state.weights)
         counters[1] += 1.0

@@ -18,6 +18,7 @@ from ranktune.solvers.data import products
 from ranktune.solvers.data.grades import copies_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.judgements import Judgements
+from ranktune.solvers.metrics.kernels import rank
 from ranktune.solvers.online.kernels import Lists, list_pairs
 from ranktune.solvers.online.weighted_draws import mass_of
 
@@ -43,12 +44,17 @@ def visits(queries: Queries, pair_order: str) -> Ints:
     """Return the rows of each query in the order in which its documents are visited, (n_documents,)."""
     if pair_order != "shuffled":
         return np.arange(queries.n_documents)
-    return np.lexsort((queries.grades, projection(queries), queries.query_of_document))
+    return _sorted(queries, projection(queries), queries.grades)
 
 
 def by_grade(queries: Queries) -> Ints:
     """Return the rows of each query, lowest grade first, (n_documents,); within a grade by their projection."""
-    return np.lexsort((projection(queries), queries.grades, queries.query_of_document))
+    return _sorted(queries, queries.grades, projection(queries))
+
+
+def _sorted(queries: Queries, first: Floats, second: Floats) -> Ints:
+    """Return the rows of each query by first, among equals by second, and then as they are: all rising."""
+    return rank(-first, -second, queries.starts, int(queries.lengths.max()))
 
 
 def lists_of(queries: Queries, pair_order: str, pairs_per_query: int | None) -> Lists:

@@ -13,12 +13,13 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.grades import NO_COPIES
+from ranktune.solvers.data.products import row_product
 from ranktune.solvers.data.products import scores as scores_of
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.rows import Rows, add_rows, row_score, rows_of
+from ranktune.solvers.data.rows import Rows, add_row, fetch_row, row_score, rows_of
 from ranktune.solvers.online import kernels
 from ranktune.solvers.online.base import PairRanker
-from ranktune.solvers.online.kernels import Rule, State
+from ranktune.solvers.online.kernels import AHEAD, Rule, State
 from ranktune.solvers.online.pair_sampling import draw, draw_from, pair_table
 
 BLOCK = 1 << 17
@@ -160,12 +161,24 @@ class PairwisePegasos(SampledPairsRanker):
 @compiled
 def learn(rows: Rows, better: Ints, worse: Ints, alpha: float, state: State) -> None:
     """Add the differences of the pairs with a margin below 1 to the weights, whose multiple by 1 / (alpha t) is w."""
-    total, counters = state.weights, state.counters
+    total, stretch, counters, X = state.weights, state.stretch, state.counters, rows.dense
     for t in range(len(better)):
-        margin = 0.0
-        if counters[1] > 0.0:
-            margin = (row_score(rows, better[t], total) - row_score(rows, worse[t], total)) / (alpha * counters[1])
+        i, j = better[t], worse[t]
+        if t + AHEAD < len(better):
+            fetch_row(X, better[t + AHEAD])
+            fetch_row(X, worse[t + AHEAD])
+        if rows.is_sparse:
+            by = row_score(rows, i, total) - row_score(rows, j, total)
+        else:  # handing all of rows to row_score would take as long as the arithmetic
+            by = row_product(X, i, total) - row_product(X, j, total)
+        margin = by / (alpha * counters[1]) if counters[1] > 0.0 else 0.0
         counters[1] += 1.0
-        if margin < 1.0:
-            counters[2] += 1.0 - margin
-            add_rows(rows, better[t], worse[t], state.stretch, total)
+        if not margin < 1.0:
+            continue
+        counters[2] += 1.0 - margin
+        if rows.is_sparse:
+            add_row(rows, i, 1.0, stretch, total)
+            add_row(rows, j, -1.0, stretch, total)
+        else:
+            for c in range(len(total)):
+                total[c] += stretch[c] * (np.float64(X[i, c]) - np.float64(X[j, c]))

@@ -13,7 +13,13 @@ import numpy as np
 from ranktune.solvers.base.ranker import Step
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.optimizers.newton import Point, Secant, minimise
-from ranktune.solvers.optimizers.rank_svm.curvature import DENSE_FEATURES, DiagonalHessian, SampledHessian
+from ranktune.solvers.optimizers.rank_svm.curvature import (
+    DENSE_FEATURES,
+    SHRINKAGE,
+    DiagonalHessian,
+    SampledHessian,
+    is_correlated,
+)
 from ranktune.solvers.optimizers.rank_svm.hinge_objective import HingeObjective
 
 SAMPLE_TOLERANCE = 2e-2
@@ -21,7 +27,7 @@ SAMPLE_TOLERANCE = 2e-2
 
 
 FORCING = 0.3
-"""How roughly Newton's equations are solved with a diagonal preconditioner: the active pairs change so much from step
+"""How roughly Newton's equations are solved with a rough preconditioner: the active pairs change so much from step
 to step that closer solutions are wasted.
 """
 
@@ -36,11 +42,18 @@ class Descent:
         self.objective = objective
         self._at_zero: tuple[float, Floats] | None = None
         self.preconditioner: SampledHessian | DiagonalHessian
-        self.part = None if objective.n_features > DENSE_FEATURES else Part.of(objective)
-        if objective.n_features > DENSE_FEATURES:
-            self.preconditioner = DiagonalHessian(objective)
-        else:
+        self.part = Part.of(objective)
+        if objective.n_features <= DENSE_FEATURES:
             self.preconditioner = SampledHessian(self.part or (lambda: objective), whole=self.part is None)
+        elif self.part is not None and is_correlated(self.part()):
+            self.preconditioner = SampledHessian(self.part, whole=False, shrinkage=SHRINKAGE)
+        else:
+            self.part, self.preconditioner = None, DiagonalHessian(objective)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the optimum of a sample is close to that of the objective."""
+        return self.part is not None and self.preconditioner.sharp
 
     @property
     def at_zero(self) -> tuple[float, Floats]:
@@ -59,7 +72,7 @@ class Descent:
     def start(self) -> Point:
         """Return where to begin with nothing known: the optimum of the sample, or zero. It is evaluated."""
         objective = self.objective
-        if self.part is not None:
+        if self.part is not None and self.is_sampled:
             weights = self._solve_sample(self.part())
             if isinstance(self.preconditioner, SampledHessian):
                 self.preconditioner.form()
@@ -115,7 +128,7 @@ class Descent:
             reference=self.reference,
             tolerance=tolerance,
             max_iterations=max_iterations,
-            forcing=FORCING if isinstance(self.preconditioner, DiagonalHessian) else 0.1,
+            forcing=FORCING if self.objective.n_features > DENSE_FEATURES else 0.1,
             secant=secant,
         )
 

@@ -124,7 +124,7 @@ class RankObjective(HingeObjective):
         if size is None:
             rows = int(self.queries.lengths[pairs > 0.0].sum())
             size = sample_size(rows, self.n_features, row_bytes(self.queries))
-        drawn = draw(self.queries, pairs, size)
+        drawn = draw(self.queries, pairs, size) if size > 0 else None
         if drawn is None:
             return None
         part, chosen = drawn

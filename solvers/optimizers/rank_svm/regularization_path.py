@@ -62,7 +62,7 @@ class Follower:
         self._descent, self._tolerance, self._max_iterations = descent, tolerance, max_iterations
         self._last: Solution | None = None
         self._C = 0.0
-        self._prediction = None if descent.part is None else SamplePrediction(descent, tolerance)
+        self._prediction = SamplePrediction(descent, tolerance) if descent.is_sampled else None
         self._pairs: deque[tuple[Floats, Floats]] = deque(maxlen=MAX_STEPS_KEPT)
 
     def to(self, C: float) -> Solution:

@@ -6,6 +6,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.optimizers.rank_svm.curvature import DENSE_FEATURES
 
 SAMPLE_SHARE = 20
 SAMPLE_PER_FEATURE = 20
@@ -20,9 +21,21 @@ n_features for each grade of the longest query.
 MAX_SAMPLE_BYTES = 1 << 26
 """Features of a sample: it is held in memory whatever the size of the data."""
 
+MANY_FEATURES_SAMPLE = 2
+"""With more than DENSE_FEATURES features a sample has so many documents a feature: H is shrunk then."""
+MAX_SAMPLE_FEATURES = 2000
+MAX_SAMPLE_WORK = 50
+"""Forming and factoring H takes about n_features ** 3 / 100 times as long as a pass over a byte of X."""
+
 
 def sample_size(rows: int, n_features: int, bytes_per_row: float) -> int:
-    """Return how many of so many documents make a sample; bytes_per_row are those of the features of one."""
+    """Return how many of so many documents make a sample; bytes_per_row are those of the features of one.
+
+    0 says that a sample's H would take longer to form than it spares.
+    """
+    if n_features > DENSE_FEATURES:
+        pays = n_features <= MAX_SAMPLE_FEATURES and n_features**3 <= MAX_SAMPLE_WORK * rows * bytes_per_row
+        return MANY_FEATURES_SAMPLE * n_features if pays else 0
     size = max(rows // SAMPLE_SHARE, SAMPLE_PER_FEATURE * n_features, MIN_SAMPLE)
     return min(size, max(int(MAX_SAMPLE_BYTES / max(bytes_per_row, 1.0)), MIN_SAMPLE))
 

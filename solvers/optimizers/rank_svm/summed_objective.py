@@ -77,7 +77,7 @@ class SummedObjective(HingeObjective):
         """Return the objective of a sample of every block, in memory; None where that saves little."""
         extent = self._extent
         size = sample_size(extent.n_documents, extent.n_features, extent.row_bytes)
-        if 2 * size > extent.n_documents and extent.longest <= MAX_SAMPLE_OF_QUERY:
+        if size == 0 or (2 * size > extent.n_documents and extent.longest <= MAX_SAMPLE_OF_QUERY):
             return None
         results = self._workers.map(sample, self._loss, size / extent.n_documents)
         parts = [part for part in results if part is not None]

@@ -13,6 +13,8 @@ from sklearn.base import clone
 
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.optimizers.rank_svm import coarse_to_fine, sampling
+from ranktune.solvers.optimizers.rank_svm.curvature import DiagonalHessian, SampledHessian
 from ranktune.solvers.optimizers.rank_svm.pairwise_objective import RankObjective
 from tests.support.plain_solvers import rank_svm
 from tests.support.rank_objectives import at_zero, pairs_of, solve
@@ -63,6 +65,29 @@ def test_starting_from_a_sample_finds_the_same_optimum(n_queries: int) -> None:
     assert np.linalg.norm(at_optimum[1]) <= 1e-10 * np.linalg.norm(at_zero(objective)[1])
     if expected is not None:
         np.testing.assert_allclose(ranker.coef_, expected.x, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("correlated", "loss", "tol"), [(True, "l2", 1e-6), (True, "l1", 1e-4), (False, "l2", 1e-6)])
+def test_many_correlated_features_are_solved_by_a_shrunk_sample(
+    correlated: bool, loss: str, tol: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y, qid = noisy(3, 60, 50, 40)
+    X += 20.0 * correlated * np.random.default_rng(4).normal(size=(len(X), 1))
+    queries = Queries.from_arrays(X, y, qid=qid)
+    expected = rank_svm(C=0.1, loss=loss, tol=tol).fit(queries)
+    monkeypatch.setattr(coarse_to_fine, "DENSE_FEATURES", 39)
+    monkeypatch.setattr(sampling, "DENSE_FEATURES", 39)
+    smoothing = None if loss == "l2" else 0.5
+    preconditioner = coarse_to_fine.Descent(RankObjective(queries, 0.1, smoothing=smoothing)).preconditioner
+    assert isinstance(preconditioner, SampledHessian if correlated and loss == "l2" else DiagonalHessian)
+    ranker = rank_svm(C=0.1, loss=loss, tol=tol).fit(queries)
+    assert ranker.objective_ == pytest.approx(expected.objective_, rel=2 * tol)
+
+
+def test_forming_the_hessian_of_many_features_must_pay() -> None:
+    assert sampling.sample_size(30_000, 1000, 4000.0) == 2000
+    assert sampling.sample_size(30_000, 1000, 100.0) == 0  # sparse
+    assert sampling.sample_size(10**9, 2001, 8004.0) == 0  # its memory and factors
 
 
 def test_a_start_near_the_optimum_is_used() -> None:
