@@ -30,7 +30,7 @@ GOALS = (
     Goal("RankSVM C=1, case a, seconds", "ours s", 0.06, {"what": "RankSVM C=1, case a"}, "s"),
     Goal("RankSVM C=1, 30,000 x 1,000, seconds", "ours s", 0.1, {"what": "RankSVM C=1, 30,000 x 1,000"}, "s"),
     Goal("SOLAR2, a pass", "ours s", 5.0, {"what": "SOLAR2 one pass, case a"}, "s"),
-    Goal("LambdaRank, a pass", "ours s", 1.0, {"what": "LambdaRank one pass, case a"}, "s"),
+    Goal("LambdaRank, 100 steps", "ours s", 1.0, {"what": "LambdaRank 100 steps, case a"}, "s"),
 )
 """Seconds that hold whatever the peers take; the rows have limits of their own."""
 
@@ -137,12 +137,14 @@ def elastic_rank() -> Iterator[Comparison]:
 
 
 def one_pass() -> Iterator[Comparison]:
-    """Compare one pass of online solvers with one product of all features with a vector."""
+    """Compare one pass of SOLAR2, and the steps of LambdaRank, with one product of all features with a vector."""
     a = data("a")
     w = np.zeros(a.n_features, dtype=np.float32)
-    for name, seconds in (("SOLAR2", 5.0), ("LambdaRank", 1.0)):
-        work = fit(name, a, passes=1, scaling="none")
-        yield Comparison(f"{name} one pass, case a", work, "one X @ w", lambda: a.features @ w, seconds=seconds)
+    for what, work, seconds in (
+        ("SOLAR2 one pass", fit("SOLAR2", a, passes=1, scaling="none"), 5.0),
+        ("LambdaRank 100 steps", fit("LambdaRank", a, iterations=100, scaling="none"), 1.0),
+    ):
+        yield Comparison(f"{what}, case a", work, "one X @ w", lambda: a.features @ w, seconds=seconds)
 
 
 def rank_svm_wide() -> Iterator[Comparison]:
