@@ -40,7 +40,7 @@ def days(*, leak: bool) -> pd.DataFrame:
     return frame.sample(frac=1.0, random_state=0)
 
 
-class Told(Silent):
+class Noted(Silent):
     def __init__(self) -> None:
         self.lines: list[str] = []
 
@@ -121,9 +121,9 @@ def test_data_in_memory_carry_times_and_what_does_not_fit_is_refused(tmp_path: P
     queries = ranktune.Queries.from_arrays(
         *arrays, qid=frame["qid"].to_numpy(), times=frame["day"].to_numpy().astype("datetime64[D]")
     )
-    told = Told()
-    by_arrays = validated(queries, tmp_path / "arrays", gap="1d", progress=told)
-    assert "8 queries lie in the gap before the test queries, and are left out" in told.lines, "those of a day"
+    noted = Noted()
+    by_arrays = validated(queries, tmp_path / "arrays", gap="1d", progress=noted)
+    assert "8 queries lie in the gap before the test queries, and are left out" in noted.lines, "those of a day"
     assert by_arrays == validated(frame, tmp_path / "frame", time="day", gap="1d")
     with pytest.raises(ParameterError, match="the times are dates: give a length of time"):
         validated(frame, tmp_path / "a", time="day", gap="1")

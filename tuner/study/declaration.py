@@ -50,7 +50,7 @@ from ranktune.tuner.study.abilities import (
 )
 from ranktune.tuner.study.custom import declared_solvers, described_custom, metrics_of, named_first
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
-from ranktune.tuner.study.settings import MIXED, Settings, given_columns
+from ranktune.tuner.study.settings import MIXED, Settings, check_plan, given_columns
 
 
 @documented(Settings)
@@ -103,7 +103,7 @@ class Study(Settings):
             check_tracking(self.mlflow)
         parse_limits(self.within)
         FeatureCosts.parse(self.costs)
-        _check_plan(self)
+        check_plan(self)
         check_gap(self.gap)
         check_name(self.name)
         _check_known("sampler", self.sampler, SAMPLERS.names)
@@ -268,40 +268,6 @@ def _near(path: Path, name: object) -> object:
     """Return a name, as a path beside the file where there is such a file."""
     beside = path.parent / str(name)
     return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
-
-
-def _check_plan(study: Study) -> None:
-    """Raise ParameterError if fields of study contradict its plan."""
-    dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
-    others = dealt + [f"time='{study.time}'"] * (study.time is not None)
-    if study.group_by_time is not None and (others or study.plan in ("nested", "progressive")):
-        raise ParameterError(
-            f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
-            f"{' and '.join(others) or 'the plan'} out, or group_by_time."
-        )
-    if study.group is not None and study.time is None:
-        raise ParameterError(
-            f"group='{study.group}' keeps sessions together in time. Name the column of times (time=). The column "
-            "of query ids is another one (qid=)."
-        )
-    if study.group is not None and study.plan == "progressive":
-        raise ParameterError(
-            "plan='progressive' learns each query before it ranks the next one, also in a session. Leave group out."
-        )
-    if study.plan == "progressive" and study.monotone:
-        raise ParameterError(
-            "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "
-            "constraints then. Leave monotone out, or the plan."
-        )
-    if study.plan in ("split", "progressive") and dealt:
-        raise ParameterError(
-            f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."
-        )
-    if study.plan == "nested" and study.test is not None:
-        raise ParameterError(
-            f"plan='nested' judges on outer folds of all queries. Leave test='{study.test}' out, or the plan: given "
-            "test queries judge."
-        )
 
 
 def _competing(
