@@ -8,6 +8,7 @@ Of a list, only the columns that are stored count, all of them where rows are de
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -231,7 +232,7 @@ def fetch_row(X: Matrix, i: int) -> None:
     """Have row i of X brought into cache while other work is done; nothing where X has no columns."""
 
 
-def _emit(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Any) -> ir.Value:
+def _emit(context: Any, builder: ir.IRBuilder, signature: Any, arguments: Sequence[ir.Value]) -> ir.Value:
     from llvmlite import ir
     from numba.core import cgutils
 

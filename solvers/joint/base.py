@@ -29,7 +29,7 @@ class Learners(Generic[R]):
         rankers: Sequence[R],
         queries: Queries,
         scales: Mapping[str, Floats],
-        dtype: type[np.floating[Any]],
+        dtype: type[np.floating],
     ) -> None:
         self.scales, self.dtype = scales, dtype
         self.numbers, self.rankers = list[int](), list[R]()

@@ -27,7 +27,7 @@ class JointLearners:
     """
 
     def __init__(
-        self, sample: Queries, scales: Mapping[str, Floats] | None = None, dtype: type[np.floating[Any]] = np.float32
+        self, sample: Queries, scales: Mapping[str, Floats] | None = None, dtype: type[np.floating] = np.float32
     ) -> None:
         """Take the scales of features from sample, or as arrays returned them."""
         self.rankers: dict[int, PassRanker] = {}
@@ -106,7 +106,7 @@ class JointLearners:
         sample: Queries,
         rankers: Mapping[int, PassRanker],
         arrays: Mapping[str, Array],
-        dtype: type[np.floating[Any]] = np.float32,
+        dtype: type[np.floating] = np.float32,
     ) -> JointLearners:
         """Return the learners whose state arrays are; sample says how many features there are."""
         learners = cls(sample, _beginning_with("scales-", arrays), dtype)

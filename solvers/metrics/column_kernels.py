@@ -7,8 +7,6 @@ rows adds the value of each document to the rank of its feature.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
@@ -20,7 +18,7 @@ ROWS = 4
 
 @compiled
 def column_sums(
-    X: Matrix, columns: Ints, sign: np.floating[Any], starts: Ints, values: Floats, discounts: Floats, sums: Floats
+    X: Matrix, columns: Ints, sign: np.floating, starts: Ints, values: Floats, discounts: Floats, sums: Floats
 ) -> None:
     """Overwrite sums, (n_queries, len(columns)), with those of the documents ranked by sign times each column of X.
 
@@ -58,7 +56,7 @@ def column_sums(
 
 @compiled
 def _greatest(
-    X: Matrix, columns: Ints, sign: np.floating[Any], first: int, stop: int, rows: Matrix, greatest: Matrix
+    X: Matrix, columns: Ints, sign: np.floating, first: int, stop: int, rows: Matrix, greatest: Matrix
 ) -> None:
     """Overwrite greatest, (k, len(columns)), with the greatest of sign times the rows first to stop, falling."""
     for r in range(len(greatest)):
