@@ -20,7 +20,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.posterior import Posterior, frequencies
+from ranktune.tuner.gp.posterior import Posterior, by_blocks, frequencies
 
 FOURIER_FREQUENCIES = 128
 """Random frequencies of a prior path, a cosine and a sine each; more change it by less than 0.1 standard deviations."""
@@ -96,6 +96,9 @@ class Paths:
 
     def values(self, E: Floats) -> Floats:
         """Return the paths at rows E, (m, K)."""
+        return by_blocks(self._values, E, max(len(self.update), len(self.omega)))
+
+    def _values(self, E: Floats) -> Floats:
         phases = E @ self.omega.T
         if len(E) > MOST_EXACT:
             phases = (phases - 2.0 * np.pi * np.rint(phases / (2.0 * np.pi))).astype(np.float32)
