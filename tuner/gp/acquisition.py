@@ -22,6 +22,18 @@ from ranktune.tuner.gp.posterior import Posterior, by_blocks
 MIN_VARIANCE = 1e-12
 """Lower bound of a variance, in units of the prior variance: rounding errors are of this size."""
 HALF_LOG_TAU = 0.5 * np.log(2.0 * np.pi)
+TIE_MARGIN, MAX_TIES = 0.02, 5
+"""How much better than the best an improvement must be for each further trial as good as that, in standard deviations.
+
+On a plateau the neighbours of the best trials are as good, and a little uncertain: without a margin they would be tried
+until none is left.
+"""
+
+
+def tie_margin(gains: Floats) -> float:
+    """Return how much better than the best an improvement must be, in standard deviations of gains, (n,)."""
+    ties = int(np.count_nonzero(gains.max() - gains <= 1e-9 * np.ptp(gains))) - 1
+    return TIE_MARGIN * min(ties, MAX_TIES) if np.ptp(gains) > 0.0 else 0.0
 
 
 class Acquisition(Protocol):

@@ -314,6 +314,8 @@ def reference_point(means: Floats, allowed: NDArray[np.bool_] | None = None) -> 
 
 def on_front(gains: Floats) -> NDArray[np.bool_]:
     """Return which of n columns of gains, (o, n), no other one dominates."""
+    if len(gains) == 1:
+        return np.asarray(gains[0] == gains.max())
     no_worse = (gains[:, :, None] >= gains[:, None, :]).all(axis=0)
     better = (gains[:, :, None] > gains[:, None, :]).any(axis=0)
     return np.asarray(~(no_worse & better).any(axis=0))
