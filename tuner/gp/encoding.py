@@ -248,8 +248,15 @@ def covered(rows: Floats, taken: Floats) -> NDArray[np.bool_]:
     A program that gets such a row asks for the same parameters and gets the same values: it is the same configuration,
     whatever the conditions are.
     """
-    agrees = np.isnan(taken) | (np.abs(rows[:, None, :] - taken) < 1e-9)
-    result: NDArray[np.bool_] = np.any(np.all(agrees, axis=2), axis=1)
+    pairs = np.arange(len(rows) * len(taken))
+    for places, given in zip(rows.T, taken.T, strict=True):  # of most pairs one of the first parameters differs
+        if not len(pairs):
+            break
+        row, other = np.divmod(pairs, len(taken))
+        value = given[other]
+        pairs = pairs[np.isnan(value) | (np.abs(places[row] - value) < 1e-9)]
+    result = np.zeros(len(rows), dtype=bool)
+    result[pairs // max(len(taken), 1)] = True
     return result
 
 

@@ -33,7 +33,7 @@ import scipy
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.posterior import (
-    cholesky,
+    factor,
     matern52,
     matern52_with_slope,
     squared_distances,
@@ -144,19 +144,15 @@ class HyperparameterDensity:
         return value, gradient
 
     def _factor(self, correlation: Floats, theta: Floats) -> Floats:
-        """Return the Cholesky factor of K, given the correlation of each pair, (p,); zeros are not above its diagonal.
-
-        Each takes the place of the one before: new memory would cost more than the factorisation.
-        """
-        L, info = scipy.linalg.lapack.dpotrf(self._filled(correlation, theta), lower=1, clean=0, overwrite_a=1)
-        return np.asarray(L) if info == 0 else cholesky(self._filled(correlation, theta))
-
-    def _filled(self, correlation: Floats, theta: Floats) -> Floats:
-        """Return K below and on its diagonal."""
+        """Return the Cholesky factor of K, given the correlation of each pair, (p,), in place of the one before."""
         n, (scale, noise) = len(self.y), np.exp(theta[-2:])
-        self._columns[self._pairs[1]] = scale * correlation
-        self._columns[:: n + 1] = scale + noise * self.v + self.e  # the diagonal
-        return self._columns.reshape(n, n).T
+
+        def filled() -> Floats:
+            self._columns[self._pairs[1]] = scale * correlation
+            self._columns[:: n + 1] = scale + noise * self.v + self.e  # the diagonal
+            return self._columns.reshape(n, n).T
+
+        return factor(filled)
 
     @cached_property
     def _columns(self) -> Floats:

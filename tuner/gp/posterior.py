@@ -178,6 +178,15 @@ def cholesky(K: Floats) -> Floats:
     return np.asarray(L)
 
 
+def factor(filled: Callable[[], Floats]) -> Floats:
+    """Return the factor, as `cholesky`, of the matrix that filled returns, in its memory if that is by columns.
+
+    What is above the diagonal is not read. New memory would cost as much as the arithmetic.
+    """
+    L, info = scipy.linalg.lapack.dpotrf(filled(), lower=1, overwrite_a=1)
+    return np.asarray(L) if info == 0 else cholesky(filled())
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """The posterior of the noise-free gain given n trials; made by Posterior.of."""
@@ -209,9 +218,12 @@ class Posterior:
 
     @classmethod
     def _after(cls, points: Floats, y: Floats, noise: Floats, hyperparameters: Hyperparameters, root: Floats) -> Self:
-        K = matern52(squared_distances(points, points), hyperparameters.scale)
-        K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
-        L = cholesky(K)
+        def covariance() -> Floats:
+            K = matern52(squared_distances(points, points), hyperparameters.scale)
+            K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
+            return K.T
+
+        L = factor(covariance)
         a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
         return cls(hyperparameters, root, points, noise, L, np.asarray(a), y - noise * a)
 

@@ -368,7 +368,7 @@ def _pathwise_improvement(
         if not np.isnan(values).all():
             constraints.append(first.of_values(-values, -every, scale_signed).functions(draws, generator)[0])
     reference, spans = reference_point(np.array(means), trials.allowed if trials.constraints else None)
-    tried = np.vstack([first.E, first.pending])
+    tried = None if trials.is_single_objective else np.vstack([first.E, first.pending])
     margin = 0.0 if trials.more else tie_margin(trials.gains)
     acquisition_function = PathwiseImprovement.over(objectives, constraints, tried, reference, spans, generator, margin)
     posteriors = [group.posterior for group in objectives[0].groups]

@@ -85,7 +85,7 @@ class _Evaluated:
             free = np.flatnonzero(~covered(some, taken))
             if len(free):
                 return some[free[0]], True
-            start, size = start + size, min(4 * size, 64)
+            start, size = start + size, min(2 * size, 64)
         return rows[order[0]], False
 
 
