@@ -107,8 +107,6 @@ def past(study: Study, current: FrozenTrial | None = None) -> list[FrozenTrial]:
     """Return all trials but the current and the waiting ones, in the order of their numbers."""
     states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
     trials = study.get_trials(deepcopy=False, states=states)
-    if current is not None and trials and trials[-1].number == current.number:
-        return trials[:-1]
     return trials if current is None else [trial for trial in trials if trial.number != current.number]
 
 
