@@ -94,7 +94,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 28769, "tuner": 21329, "studies": 9298, "dashboards": 6001, "tests": 50940}
+BUDGET = {"solvers": 28769, "tuner": 21399, "studies": 9298, "dashboards": 6001, "tests": 50944}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

@@ -9,6 +9,7 @@ ranktune.tuner.gp.paths has the Monte Carlo version of the improvement.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol, Self
 
 import numpy as np
@@ -16,11 +17,23 @@ import scipy
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.posterior import Posterior
+from ranktune.tuner.gp.posterior import Posterior, by_blocks
 
 MIN_VARIANCE = 1e-12
 """Lower bound of a variance, in units of the prior variance: rounding errors are of this size."""
 HALF_LOG_TAU = 0.5 * np.log(2.0 * np.pi)
+TIE_MARGIN, MAX_TIES = 0.02, 5
+"""How much better than the best an improvement must be for each further trial as good as that, in standard deviations.
+
+On a plateau the neighbours of the best trials are as good, and a little uncertain: without a margin they would be tried
+until none is left.
+"""
+
+
+def tie_margin(gains: Floats) -> float:
+    """Return how much better than the best an improvement must be, in standard deviations of gains, (n,)."""
+    ties = int(np.count_nonzero(gains.max() - gains <= 1e-9 * np.ptp(gains))) - 1
+    return TIE_MARGIN * min(ties, MAX_TIES) if np.ptp(gains) > 0.0 else 0.0
 
 
 class Acquisition(Protocol):
@@ -78,15 +91,21 @@ class _Incumbent:
     def difference(self, cross: Floats, margin: float) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
         """Return z and standard deviation of the difference from the incumbent, (m,) each, given k(E, X), (m, n).
 
-        It is reduced by margin. Also L^-1 k(X, E), (n, m), and where the variance is at its lower bound, (m,).
+        It is reduced by margin. Also L^-1 k(X, E), (n, m), and where the variance is at its lower bound, (m,). The
+        memory of k(E, X) is used.
         """
         scale = self.posterior.hyperparameters.scale
-        half, _ = scipy.linalg.lapack.dtrtrs(self.posterior.L, cross.T, lower=1)
+        rise, common = cross @ self.posterior.a - self.mean - margin, self.variance - 2.0 * (cross @ self.shared)
+        half, _ = scipy.linalg.lapack.dtrtrs(self.posterior.L, cross.T, lower=1, overwrite_b=1)
         smallest = MIN_VARIANCE * scale
-        variance = scale - np.einsum("ij,ij->j", half, half)
-        variance += self.variance - 2.0 * (cross @ self.shared)
+        variance = scale - np.einsum("ij,ij->j", half, half) + common
         sd = np.sqrt(np.maximum(variance, smallest))
-        return (cross @ self.posterior.a - self.mean - margin) / sd, sd, np.asarray(half), variance <= smallest
+        return rise / sd, sd, np.asarray(half), variance <= smallest
+
+    def logs(self, E: Floats, margin: float) -> Floats:
+        """Return the log of the expected improvement at rows E, (m,)."""
+        z, sd, _, _ = self.difference(self.posterior.cross(E), margin)
+        return np.asarray(np.log(sd) + log_improvement(z))
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +129,8 @@ class ExpectedImprovement:
 
     def values(self, E: Floats) -> Floats:
         """Return the log of the expected improvement at rows E, (m,)."""
-        logs = np.empty((len(self.incumbents), len(E)))
-        for k, incumbent in enumerate(self.incumbents):
-            z, sd, _, _ = incumbent.difference(incumbent.posterior.cross(E), self.margin)
-            logs[k] = np.log(sd) + log_improvement(z)
-        return _log_mean(logs)
+        each = [by_blocks(partial(one.logs, margin=self.margin), E, len(one.shared)) for one in self.incumbents]
+        return _log_mean(np.array(each))
 
     def values_and_gradients(self, E: Floats) -> tuple[Floats, Floats]:
         """Return the log of the expected improvement at rows E, (m,), and its gradients, (m, D)."""

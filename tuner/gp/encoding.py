@@ -44,7 +44,7 @@ class Axis:
     log: bool = False
     choices: int = 0
 
-    @property
+    @cached_property
     def count(self) -> float:
         """The number of different values; infinite for a real number."""
         if self.choices:
@@ -168,6 +168,21 @@ class Encoding:
             start += width
         return tuple(slices)
 
+    @cached_property
+    def _numbers(self) -> Ints:
+        """The varying axes that are numbers, and the embedded column of each, (2, numbers)."""
+        places = zip(self.varying, self.columns, strict=True)
+        return (
+            np.array([(j, column.start) for j, column in places if not self.axes[j].choices], dtype=int)
+            .reshape(-1, 2)
+            .T
+        )
+
+    @cached_property
+    def _discrete(self) -> tuple[int, ...]:
+        """The axes that are no real numbers."""
+        return tuple(j for j, axis in enumerate(self.axes) if np.isfinite(axis.count))
+
     def _corners(self, axis: int) -> int:
         """Return how many different categories an axis has, with the inactive one; 1 for a number."""
         return self.axes[axis].choices + (axis in self.conditional) if self.axes[axis].choices else 1
@@ -181,11 +196,13 @@ class Encoding:
     def embed(self, rows: Floats) -> Floats:
         """Return E, (m, D), of rows P, (m, d)."""
         embedded = np.zeros((len(rows), len(self.axis_of_column)))
+        numbers, starts = self._numbers
+        places = rows[:, numbers]
+        embedded[:, starts] = np.where(np.isnan(places), 0.5, places)
         for j, columns in zip(self.varying, self.columns, strict=True):
-            places = rows[:, j]
-            if self.axes[j].choices == 0:
-                embedded[:, columns.start] = np.where(np.isnan(places), 0.5, places)
+            if not self.axes[j].choices:
                 continue
+            places = rows[:, j]
             known = ~np.isnan(places)
             index, count = np.where(known, places, self.axes[j].choices).astype(np.int64), self._corners(j)
             inside = index < count  # a missing value of an unconditional category: no corner
@@ -197,7 +214,7 @@ class Encoding:
 
     def snap(self, rows: Floats) -> Floats:
         """Return full rows moved to the nearest values that exist."""
-        return np.stack([axis.snap(rows[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+        return self._placed(rows, Axis.snap)
 
     def masked(self, rows: Floats) -> Floats:
         """Return full rows with NaN where a parameter is inactive."""
@@ -205,7 +222,14 @@ class Encoding:
 
     def from_unit(self, uniform: Floats) -> Floats:
         """Return full rows from uniform numbers, (m, d) in [0, 1)."""
-        return np.stack([axis.from_unit(uniform[:, j]) for j, axis in enumerate(self.axes)], axis=1)
+        return self._placed(uniform, Axis.from_unit)
+
+    def _placed(self, rows: Floats, place: Callable[[Axis, Floats], Floats]) -> Floats:
+        """Return rows with real numbers within [0, 1], and other axes placed by themselves."""
+        result = np.clip(rows, 0.0, 1.0)
+        for j in self._discrete:
+            result[:, j] = place(self.axes[j], rows[:, j])
+        return result
 
     def filled(self, rows: Floats, generator: np.random.Generator) -> Floats:
         """Return rows with random values in place of NaN."""
@@ -248,8 +272,15 @@ def covered(rows: Floats, taken: Floats) -> NDArray[np.bool_]:
     A program that gets such a row asks for the same parameters and gets the same values: it is the same configuration,
     whatever the conditions are.
     """
-    agrees = np.isnan(taken) | (np.abs(rows[:, None, :] - taken) < 1e-9)
-    result: NDArray[np.bool_] = np.any(np.all(agrees, axis=2), axis=1)
+    pairs = np.arange(len(rows) * len(taken))
+    for places, given in zip(rows.T, taken.T, strict=True):  # of most pairs one of the first parameters differs
+        if not len(pairs):
+            break
+        row, other = np.divmod(pairs, len(taken))
+        value = given[other]
+        pairs = pairs[np.isnan(value) | (np.abs(places[row] - value) < 1e-9)]
+    result = np.zeros(len(rows), dtype=bool)
+    result[pairs // max(len(taken), 1)] = True
     return result
 
 

@@ -33,7 +33,7 @@ import scipy
 
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.tuner.gp.posterior import (
-    cholesky,
+    factor,
     matern52,
     matern52_with_slope,
     squared_distances,
@@ -131,7 +131,7 @@ class HyperparameterDensity:
         L = self._factor(correlation, theta)
         log_determinant = np.log(L.diagonal()).sum()
         a, _ = scipy.linalg.lapack.dpotrs(L, self.y, lower=1)
-        inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1, overwrite_c=1)
+        inverse, _ = scipy.linalg.lapack.dpotri(L, lower=1, overwrite_c=1)  # below the diagonal
         value = float(-0.5 * self.y @ a - log_determinant) + _log_prior(theta, self.rate)
         # Derivative of the evidence by K, eq. 5.9: of a pair, which K has twice, and of the diagonal.
         (later, earlier), places = self._pairs
@@ -144,12 +144,20 @@ class HyperparameterDensity:
         return value, gradient
 
     def _factor(self, correlation: Floats, theta: Floats) -> Floats:
-        """Return the Cholesky factor of K, given the correlation of each pair, (p,)."""
+        """Return the Cholesky factor of K, given the correlation of each pair, (p,), in place of the one before."""
         n, (scale, noise) = len(self.y), np.exp(theta[-2:])
-        columns = np.zeros(n * n)
-        columns[self._pairs[1]] = scale * correlation
-        columns[:: n + 1] = scale + noise * self.v + self.e  # the diagonal
-        return cholesky(columns.reshape(n, n).T)
+
+        def filled() -> Floats:
+            self._columns[self._pairs[1]] = scale * correlation
+            self._columns[:: n + 1] = scale + noise * self.v + self.e  # the diagonal
+            return self._columns.reshape(n, n).T
+
+        return factor(filled)
+
+    @cached_property
+    def _columns(self) -> Floats:
+        """The memory of K, by columns."""
+        return np.zeros(len(self.y) ** 2)
 
 
 def _log_prior(theta: Floats, rate: float) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -20,7 +20,7 @@ import scipy
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.tuner.gp.posterior import Posterior, frequencies
+from ranktune.tuner.gp.posterior import Posterior, by_blocks, frequencies
 
 FOURIER_FREQUENCIES = 128
 """Random frequencies of a prior path, a cosine and a sine each; more change it by less than 0.1 standard deviations."""
@@ -57,6 +57,7 @@ class Paths:
     cosines: Floats  # (M, K) weights
     sines: Floats  # (M, K)
     update: Floats  # (n, K)
+    at_trials: Floats  # (n, K) the paths at the trials
 
     @classmethod
     def drawn(
@@ -75,14 +76,13 @@ class Paths:
         prior = np.cos(phases) @ cosines + np.sin(phases) @ sines  # the prior paths at the trials
         error = np.sqrt(posterior.noise)[:, None] * generator.standard_normal((len(y), draws))
         update, _ = scipy.linalg.lapack.dpotrs(posterior.L, y[:, None] - prior - error, lower=1)
-        return cls(posterior, raw * posterior.root, cosines, sines, np.asarray(update))
+        at_trials = y[:, None] - error - posterior.noise[:, None] * update  # K update is y - prior - error
+        return cls(posterior, raw * posterior.root, cosines, sines, np.asarray(update), at_trials)
 
     def averaged(self) -> Paths:
         """Return the mean of the paths, as one."""
-        cosines, sines, update = (
-            weights.mean(axis=1, keepdims=True) for weights in (self.cosines, self.sines, self.update)
-        )
-        return replace(self, cosines=cosines, sines=sines, update=update)
+        every = (self.cosines, self.sines, self.update, self.at_trials)
+        return Paths(self.posterior, self.omega, *(weights.mean(axis=1, keepdims=True) for weights in every))
 
     @property
     def draws(self) -> int:
@@ -96,6 +96,9 @@ class Paths:
 
     def values(self, E: Floats) -> Floats:
         """Return the paths at rows E, (m, K)."""
+        return by_blocks(self._values, E, max(len(self.update), len(self.omega)))
+
+    def _values(self, E: Floats) -> Floats:
         phases = E @ self.omega.T
         if len(E) > MOST_EXACT:
             phases = (phases - 2.0 * np.pi * np.rint(phases / (2.0 * np.pi))).astype(np.float32)
@@ -132,6 +135,11 @@ class Mixture:
     def sd(self) -> float:
         """The mean of those of the groups."""
         return sum(group.sd for group in self.groups) / len(self.groups)
+
+    @property
+    def at_trials(self) -> Floats:
+        """The functions at the trials, (n, K)."""
+        return np.concatenate([group.at_trials for group in self.groups], axis=1)
 
     def values(self, E: Floats) -> Floats:
         """Return the functions at rows E, (m, K)."""
@@ -201,7 +209,7 @@ class PathwiseImprovement:
         cls,
         objectives: Sequence[Functions],
         constraints: Sequence[Functions],
-        tried: Floats,
+        tried: Floats | None,
         reference: Floats,
         spans: Floats,
         generator: np.random.Generator,
@@ -209,13 +217,14 @@ class PathwiseImprovement:
     ) -> Self:
         """Return the improvement over the tried configurations, finished or running: embedded rows, (t, D).
 
+        None stands for the trials of the posterior of the only objective, without constraints.
         spans, (o,), are the units in which gains of different objectives are compared.
         """
         draws = objectives[0].draws
         directions = np.abs(generator.standard_normal((len(objectives), draws))) + 1e-6
         directions *= spans[:, None] / np.sqrt((directions**2).sum(axis=0))
         self = cls(tuple(objectives), tuple(constraints), reference, directions, np.zeros(draws))
-        scores = self.scores(tried)
+        scores = objectives[0].at_trials if tried is None else self.scores(tried)
         return cls(self.objectives, self.constraints, reference, directions, scores.max(axis=0), margin)
 
     @property
@@ -311,6 +320,8 @@ def reference_point(means: Floats, allowed: NDArray[np.bool_] | None = None) -> 
 
 def on_front(gains: Floats) -> NDArray[np.bool_]:
     """Return which of n columns of gains, (o, n), no other one dominates."""
+    if len(gains) == 1:
+        return np.asarray(gains[0] == gains.max())
     no_worse = (gains[:, :, None] >= gains[:, None, :]).all(axis=0)
     better = (gains[:, :, None] > gains[:, None, :]).any(axis=0)
     return np.asarray(~(no_worse & better).any(axis=0))

@@ -19,6 +19,7 @@ mixed spaces is a plain Matern kernel on the embedding: positive definite, with 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
@@ -27,8 +28,15 @@ import scipy
 
 from ranktune.solvers.core.arrays import Floats, Ints
 
-BLOCK = 16_384
-"""Numbers that the kernel is computed for at a time: all of that stays in the cache, which is three times as fast."""
+BLOCK, CACHED = 16_384, 65_536
+"""Numbers that the kernel, and functions of it, are computed for at a time: they stay in the cache, and new memory for
+large arrays would take longer than the arithmetic."""
+
+
+def by_blocks(function: Callable[[Floats], Floats], E: Floats, n: int) -> Floats:
+    """Return a function of rows E, (m, D), that needs n numbers for each, computed for a part of them at a time."""
+    count = -(-len(E) * n // CACHED)
+    return np.concatenate([function(some) for some in np.array_split(E, count)]) if count > 1 else function(E)
 
 
 def squared_distances(A: Floats, B: Floats) -> Floats:
@@ -43,23 +51,25 @@ def squared_distances(A: Floats, B: Floats) -> Floats:
     return np.maximum(squares, 0.0, out=squares)
 
 
-def matern52(squares: Floats) -> Floats:
-    """Return the correlation at squared distances.
+def matern52(squares: Floats, scale: float = 1.0) -> Floats:
+    """Return the covariance at squared distances, in their place; squares are contiguous.
 
     Source: Rasmussen & Williams 2006, eq. 4.17.
     """
-    correlation = np.empty(squares.shape)
-    given, results = squares.ravel(), correlation.ravel()
-    for start in range(0, len(given), BLOCK):
-        root = 5.0 * given[start : start + BLOCK]
+    numbers = squares.reshape(-1)
+    for start in range(0, len(numbers), BLOCK):
+        result = numbers[start : start + BLOCK]
+        root = 5.0 * result
         np.sqrt(root, out=root)
-        result = np.multiply(root, root, out=results[start : start + BLOCK])
+        np.multiply(root, root, out=result)
         result /= 3.0
         result += root
         result += 1.0
         np.negative(root, out=root)
         result *= np.exp(root, out=root)
-    return correlation
+        if scale != 1.0:
+            result *= scale
+    return squares
 
 
 def matern52_with_slope(squares: Floats) -> tuple[Floats, Floats]:
@@ -168,6 +178,15 @@ def cholesky(K: Floats) -> Floats:
     return np.asarray(L)
 
 
+def factor(filled: Callable[[], Floats]) -> Floats:
+    """Return the factor, as `cholesky`, of the matrix that filled returns, in its memory if that is by columns.
+
+    What is above the diagonal is not read. New memory would cost as much as the arithmetic.
+    """
+    L, info = scipy.linalg.lapack.dpotrf(filled(), lower=1, overwrite_a=1)
+    return np.asarray(L) if info == 0 else cholesky(filled())
+
+
 @dataclass(frozen=True, eq=False)
 class Posterior:
     """The posterior of the noise-free gain given n trials; made by Posterior.of."""
@@ -199,9 +218,12 @@ class Posterior:
 
     @classmethod
     def _after(cls, points: Floats, y: Floats, noise: Floats, hyperparameters: Hyperparameters, root: Floats) -> Self:
-        K = hyperparameters.scale * matern52(squared_distances(points, points))
-        K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
-        L = cholesky(K)
+        def covariance() -> Floats:
+            K = matern52(squared_distances(points, points), hyperparameters.scale)
+            K.flat[:: len(K) + 1] = hyperparameters.scale + noise  # the diagonal
+            return K.T
+
+        L = factor(covariance)
         a, _ = scipy.linalg.lapack.dpotrs(L, y, lower=1)
         return cls(hyperparameters, root, points, noise, L, np.asarray(a), y - noise * a)
 
@@ -219,7 +241,7 @@ class Posterior:
 
     def cross(self, E: Floats) -> Floats:
         """Return the prior covariance of the gains at E, (m, D), with those at the trials, (m, n)."""
-        return self.hyperparameters.scale * matern52(squared_distances(E * self.root, self.points))
+        return matern52(squared_distances(E * self.root, self.points), self.hyperparameters.scale)
 
     def mean(self, E: Floats) -> Floats:
         """Return the expected gain at E, (m,)."""
@@ -238,7 +260,8 @@ class Posterior:
         """Return the covariance of the noise-free gains at E, (m, m)."""
         half = scipy.linalg.solve_triangular(self.L, self.cross(E).T, lower=True, check_finite=False)
         scaled = E * self.root
-        result: Floats = self.hyperparameters.scale * matern52(squared_distances(scaled, scaled)) - half.T @ half
+        result = matern52(squared_distances(scaled, scaled), self.hyperparameters.scale)
+        result -= half.T @ half
         return result
 
     def cross_and_slope(self, E: Floats) -> tuple[Floats, Floats]:

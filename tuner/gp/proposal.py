@@ -19,15 +19,16 @@ such values, since its paths differ.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost
+from ranktune.tuner.gp.acquisition import Acquisition, ExpectedImprovement, ImprovementPerCost, LogCost, tie_margin
 from ranktune.tuner.gp.encoding import Encoding
 from ranktune.tuner.gp.hyperparameters import Observed, Scaled, relative_variances
 from ranktune.tuner.gp.paths import Mixture, Paths, PathwiseImprovement, reference_point
@@ -46,12 +47,6 @@ MAX_TRIALS = 400
 """Trials that the model uses: half of them the best, the others the latest. Its cost is n^3."""
 CLOSED_FORM_PROBABILITY = 0.5
 """Probability that a decision of "mixed" uses the expected improvement in closed form."""
-TIE_MARGIN, MAX_TIES = 0.02, 5
-"""How much better than the best an improvement must be for each further trial as good as that, in standard deviations.
-
-On a plateau the neighbours of the best trials are as good, and a little uncertain: without a margin they would be tried
-until none is left.
-"""
 PATIENCE = 4
 """Failures in a row after which the trust region shrinks; half the number of parameters if that is more."""
 HYPERPARAMETER_SAMPLES = 3
@@ -138,12 +133,17 @@ class Proposal:
 
     full: the row with a value for every parameter, also for those that are inactive as far as is known.
     gain: of the noise-free objective, in its units; None with several objectives, and in the trust region, whose best
-    does not bound what can be gained elsewhere.
+    does not bound what can be gained elsewhere. It is computed where it is wanted.
     """
 
     row: Floats
-    gain: float | None
     full: Floats
+    expected: Callable[[], float] | None
+
+    @cached_property
+    def gain(self) -> float | None:
+        """The expected improvement."""
+        return None if self.expected is None else self.expected()
 
 
 def propose(
@@ -166,7 +166,9 @@ def propose(
     """
     if not encoding.varying:
         only = encoding.only()
-        return Proposal(encoding.masked(only[None])[0], 0.0 if trials.is_single_objective else None, only)
+        return Proposal(
+            encoding.masked(only[None])[0], only, partial(float, 0.0) if trials.is_single_objective else None
+        )
     trials = trials.within(MAX_TRIALS)
     if acquisition == THOMPSON:
         return _thompson(encoding, trials, taken, generator)
@@ -179,18 +181,28 @@ def propose(
         region = TrustRegion.around(encoding, centres[0], side, decision.posteriors[0].hyperparameters.weights)
     full = maximise(decision.function, encoding, centres, taken, generator, region)
     row = encoding.masked(full[None])[0]
-    gain = None
+    expected = None
     if not trials.more and region is None:
-        improvement = decision.improvement
-        if trials.is_single_objective and isinstance(improvement, PathwiseImprovement):
-            improvement = ExpectedImprovement.over(tuple(decision.posteriors), encoding.embed(trials.rows))
-        gain = improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
+        drawn = trials.is_single_objective and isinstance(decision.improvement, PathwiseImprovement)
+        expected = partial(_gain, encoding, trials, decision.posteriors if drawn else decision.improvement, row)
     if replicates and trials.is_single_objective:
         rows = np.vstack([trials.rows, trials.pending])
         place = best_replicate(decision.posteriors, encoding.embed(rows), encoding.embed(row[None])[0])
         if place is not None:
-            return Proposal(rows[place], gain, rows[place])
-    return Proposal(row, gain, full)
+            return Proposal(rows[place], rows[place], expected)
+    return Proposal(row, full, expected)
+
+
+def _gain(
+    encoding: Encoding,
+    trials: Trials,
+    improvement: ExpectedImprovement | PathwiseImprovement | list[Posterior],
+    row: Floats,
+) -> float:
+    """Return the expected improvement by a masked row, or that of posteriors over the best of the trials."""
+    if isinstance(improvement, list):
+        improvement = ExpectedImprovement.over(tuple(improvement), encoding.embed(trials.rows))
+    return float(improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains))
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,11 +261,8 @@ def _thompson(encoding: Encoding, trials: Trials, taken: Floats | None, generato
     centres = encoding.filled(_local_centres(encoding, trials, merits), generator)
     full = maximise(draw, encoding, centres, taken, generator)
     row = encoding.masked(full[None])[0]
-    gain = None
-    if trials.is_single_objective:
-        improvement = ExpectedImprovement.over(tuple(posteriors), encoding.embed(trials.rows))
-        gain = improvement.mean(encoding.embed(row[None]))[0] * standard_deviation(trials.gains)
-    return Proposal(row, gain, full)
+    expected = partial(_gain, encoding, trials, posteriors, row) if trials.is_single_objective else None
+    return Proposal(row, full, expected)
 
 
 def posterior_means(encoding: Encoding, trials: Trials) -> Floats:
@@ -336,12 +345,6 @@ class _Output:
         return Mixture(tuple(groups)), np.mean([some.means[: len(self.E)] for some, _ in posteriors], axis=0)
 
 
-def tie_margin(gains: Floats) -> float:
-    """Return how much better than the best an improvement must be, in standard deviations of gains, (n,)."""
-    ties = int(np.count_nonzero(gains.max() - gains <= 1e-9 * np.ptp(gains))) - 1
-    return TIE_MARGIN * min(ties, MAX_TIES) if np.ptp(gains) > 0.0 else 0.0
-
-
 def _expected_improvement(
     trials: Trials, output: _Output, generator: np.random.Generator
 ) -> tuple[ExpectedImprovement, Floats, list[Posterior]]:
@@ -365,7 +368,7 @@ def _pathwise_improvement(
         if not np.isnan(values).all():
             constraints.append(first.of_values(-values, -every, scale_signed).functions(draws, generator)[0])
     reference, spans = reference_point(np.array(means), trials.allowed if trials.constraints else None)
-    tried = np.vstack([first.E, first.pending])
+    tried = None if trials.is_single_objective else np.vstack([first.E, first.pending])
     margin = 0.0 if trials.more else tie_margin(trials.gains)
     acquisition_function = PathwiseImprovement.over(objectives, constraints, tried, reference, spans, generator, margin)
     posteriors = [group.posterior for group in objectives[0].groups]

@@ -37,7 +37,7 @@ def knowledge_gradients(posterior: Posterior, E: Floats, places: Sequence[int]) 
     some = list(places)
     solved, _ = scipy.linalg.lapack.dpotrs(posterior.L, cross[some].T, lower=1)
     root, scale = posterior.root, posterior.hyperparameters.scale
-    covariance = scale * matern52(squared_distances(E * root, E[some] * root)) - cross @ solved  # (t, len(places))
+    covariance = matern52(squared_distances(E * root, E[some] * root), scale) - cross @ solved  # (t, len(places))
     variance = np.maximum(covariance[some, np.arange(len(some))], 1e-12 * scale)
     moves = covariance / np.sqrt(variance + posterior.hyperparameters.noise)
     z = scipy.special.ndtri((np.arange(OUTCOME_QUANTILES) + 0.5) / OUTCOME_QUANTILES)

@@ -22,7 +22,9 @@ from ranktune.tuner.gp.encoding import Encoding, covered, keys
 from ranktune.tuner.gp.trust_region import TrustRegion
 
 GLOBAL_CANDIDATES, LOCAL_CANDIDATES = 512, 40
-"""Candidates over the whole space, and around each centre."""
+"""Candidates over the whole space, and around each centre, with FEW parameters that vary or more."""
+FEW, LEAST = 4, 2
+"""With fewer than FEW there are fewer candidates, by their square, and with less than LEAST as with so many."""
 LOCAL_STARTS = 4
 """Candidates from which local search starts."""
 LOCAL_ROUNDS = 3
@@ -83,7 +85,7 @@ class _Evaluated:
             free = np.flatnonzero(~covered(some, taken))
             if len(free):
                 return some[free[0]], True
-            start, size = start + size, min(4 * size, 64)
+            start, size = start + size, min(2 * size, 64)
         return rows[order[0]], False
 
 
@@ -128,8 +130,10 @@ def _candidates(
     encoding: Encoding, centres: Floats, generator: np.random.Generator, region: TrustRegion | None
 ) -> Floats:
     """Return full rows around each centre and over the whole space, all moved into the region, if there is one."""
-    everywhere = encoding.from_unit(quasi_random(GLOBAL_CANDIDATES, len(encoding.axes), generator))
-    near = np.concatenate([centres, _perturbed(encoding, np.repeat(centres, LOCAL_CANDIDATES, axis=0), generator)])
+    share = (min(max(len(encoding.varying), LEAST), FEW) / FEW) ** 2
+    everywhere = encoding.from_unit(quasi_random(round(share * GLOBAL_CANDIDATES), len(encoding.axes), generator))
+    around = np.repeat(centres, round(share * LOCAL_CANDIDATES), axis=0)
+    near = np.concatenate([centres, _perturbed(encoding, around, generator)])
     if region is not None:
         near, everywhere = (
             encoding.snap(region.within(near, generator)),

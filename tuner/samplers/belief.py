@@ -204,7 +204,7 @@ class Belief:
         half = scipy.linalg.solve_triangular(posterior.L, cross.T, lower=True, check_finite=False)
         prior = np.empty(groups)
         for k, group in enumerate((E * posterior.root).reshape(groups, size, -1)):
-            prior[k] = posterior.hyperparameters.scale * matern52(squared_distances(group, group)).mean()
+            prior[k] = matern52(squared_distances(group, group), posterior.hyperparameters.scale).mean()
         variance = prior - np.einsum("ij,ij->j", half, half)
         return cross @ posterior.a, np.sqrt(np.maximum(variance, 0.0))
 

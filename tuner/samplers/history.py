@@ -104,10 +104,10 @@ def seen_distributions(trials: Sequence[FrozenTrial]) -> dict[str, BaseDistribut
 
 
 def past(study: Study, current: FrozenTrial | None = None) -> list[FrozenTrial]:
-    """Return all trials but the current and the waiting ones, sorted by number."""
+    """Return all trials but the current and the waiting ones, in the order of their numbers."""
     states = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL, TrialState.RUNNING)
     trials = study.get_trials(deepcopy=False, states=states)
-    return sorted((t for t in trials if current is None or t.number != current.number), key=lambda t: t.number)
+    return trials if current is None else [trial for trial in trials if trial.number != current.number]
 
 
 def read(
@@ -131,8 +131,8 @@ def read(
     encoding = _encoding(axes, distributions, rows[ended], asked[ended], conditions)
     evaluated = _evaluated(study, seen, rows)
     coming, known = np.full(rows.shape, np.nan), np.zeros(rows.shape, dtype=bool)
-    if given := [place for place, number in enumerate(seen.numbers.tolist()) if number in (suggested or {})]:
-        some = [(suggested or {})[number] for number in seen.numbers[given].tolist()]
+    if suggested and (given := [place for place, number in enumerate(seen.numbers.tolist()) if number in suggested]):
+        some = [suggested[number] for number in seen.numbers[given].tolist()]
         coming[given], known[given] = _rows(some, axes, distributions)
     is_running = seen.has(TrialState.RUNNING)
     pending = is_running & (asked | known).any(axis=1)

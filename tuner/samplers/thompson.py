@@ -25,6 +25,7 @@ from ranktune.tuner.gp.proposal import (
     MAX_TRIALS,
     MIXED,
     THOMPSON,
+    Proposal,
     posterior_means,
     propose,
 )
@@ -263,10 +264,19 @@ class ThompsonSampler(EncodedSampler):
         self._draws = draws
         self._power = COST_EXPONENT if costs else 0.0
         self._replicates = replicates
-        self.expected_gain: float | None = None
+        self._proposal: Proposal | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        """Return the state without the last suggestion."""
+        return super().__getstate__() | {"_proposal": None}
+
+    @property
+    def expected_gain(self) -> float | None:
+        """The expected improvement of the last suggestion."""
+        return None if self._proposal is None else self._proposal.gain
 
     def _row(self, history: History, number: int) -> Floats:
-        self.expected_gain = None
+        self._proposal = None
         return super()._row(history, number)
 
     def _proposed(self, history: History, generator: np.random.Generator) -> Floats:
@@ -279,7 +289,7 @@ class ThompsonSampler(EncodedSampler):
             history.encoding, history.trials, history.taken, generator, self._acquisition, self._draws,
             power=self._power, replicates=self._replicates,
         )  # fmt: skip
-        self.expected_gain = proposal.gain
+        self._proposal = proposal
         return proposal.full
 
     def posterior_best(self, study: Study) -> FrozenTrial:

@@ -47,6 +47,13 @@ def test_a_path_without_noise_goes_through_the_trials() -> None:
     np.testing.assert_allclose(drawn, np.tile(y[:, None], (1, 5)), atol=1e-3)
 
 
+def test_paths_at_trials_are_their_values_there() -> None:
+    some, E, y = posterior()
+    first, second = (Paths.drawn(some, y, np.random.default_rng(seed), 16) for seed in (0, 1))
+    mixture = Mixture((first, second.averaged()))
+    np.testing.assert_allclose(mixture.at_trials, mixture.values(E), atol=1e-9)
+
+
 def test_values_of_many_rows_are_those_of_few() -> None:
     some, _, y = posterior()
     wild = replace(some, root=100.0 * some.root, points=100.0 * some.points)  # of the shortest length scales

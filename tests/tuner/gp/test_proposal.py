@@ -7,21 +7,20 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.tuner.gp import acquisition as acquisitions
 from ranktune.tuner.gp import hyperparameters, proposal
+from ranktune.tuner.gp.acquisition import MAX_TIES, TIE_MARGIN, tie_margin
 from ranktune.tuner.gp.encoding import Axis, Encoding, Rule, Rules
 from ranktune.tuner.gp.hyperparameters import HyperparameterDensity, maximum_a_posteriori
 from ranktune.tuner.gp.paths import REFERENCE_DEPTH, REFERENCE_MARGIN, on_front, reference_point
 from ranktune.tuner.gp.proposal import (
     ACQUISITIONS,
     EI,
-    MAX_TIES,
     MAX_TRIALS,
     MIXED,
     THOMPSON,
-    TIE_MARGIN,
     Trials,
     propose,
-    tie_margin,
 )
 
 CUBE = Encoding((Axis("x"), Axis("y"), Axis("c", choices=3)))
@@ -195,7 +194,7 @@ def test_a_plateau_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = np.vstack([generator.random((8, 2)), [0.3, 0.6] + 0.1 * generator.uniform(-1, 1, (12, 2))])
     on_it = {}
     for margin in (TIE_MARGIN, 0.0):
-        monkeypatch.setattr(proposal, "TIE_MARGIN", margin)
+        monkeypatch.setattr(acquisitions, "TIE_MARGIN", margin)
         seen = rows
         for number in range(12):
             gains = np.round(plateau(seen), 9)
