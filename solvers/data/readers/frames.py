@@ -18,12 +18,14 @@ from numpy.typing import ArrayLike
 from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.roles import RATING, Roles, Wanted, roles
-from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, is_numeric, numbers
+from ranktune.solvers.data.columns.texts import Series, numbered_text, polars_text
+from ranktune.solvers.data.columns.values import Frame, encoded, is_numeric, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -356,6 +358,8 @@ def _ids(frame: Frame, name: str) -> Array:
         raise DataError(f"the column {name!r} has no id in row {row}. Every row needs one; remove or fix that row.")
     if column.dtype.is_integer() and column.dtype not in (nw.Int128, nw.UInt128):
         return column.to_numpy()
-    ids = np.empty(len(column), dtype=object)
-    ids[:] = column.to_list()
-    return ids
+    text = polars_text(column)
+    rows, values = (np.arange(len(column)), column.to_list()) if text is None else numbered_text(text)
+    ids = np.empty(len(values), dtype=object)
+    ids[:] = values
+    return ids[rows]
