@@ -67,16 +67,18 @@ def _usual(text: polars.Series) -> Floats:
     """Return the dates in text of the usual form in microseconds since 1970, NaN for any other text, (n_rows,)."""
     import polars
 
-    def part(first: int, length: int) -> polars.Expr:
+    def part(first: int, length: int) -> polars.Series:
         return usual.str.slice(first, length).cast(polars.Int64, strict=False).fill_null(0)
 
-    given = polars.col(text.name)
-    usual = polars.when(given.str.contains(_USUAL)).then(given)
-    seconds = 3600 * part(11, 2) + 60 * part(14, 2) + part(17, 2)
-    fraction = usual.str.slice(20, 6).str.strip_suffix("Z").str.pad_end(6, "0").cast(polars.Int64, strict=False)
-    days = usual.str.head(10).str.to_date("%Y-%m-%d", strict=False).cast(polars.Int64)
-    time = days * DAY + seconds * 1_000_000 + fraction
-    return text.to_frame().select(time.cast(polars.Float64).fill_null(np.nan)).to_series().to_numpy(writable=True)
+    usual = text.set(~text.str.contains(_USUAL), None)
+    time = usual.str.head(10).str.to_date("%Y-%m-%d", strict=False).cast(polars.Int64) * DAY
+    lengths = usual.str.len_bytes()
+    if (lengths > 10).any():
+        time += (3600 * part(11, 2) + 60 * part(14, 2) + part(17, 2)) * 1_000_000
+    if (lengths > 20).any():
+        fraction = usual.str.slice(20, 6).str.strip_suffix("Z").str.pad_end(6, "0")
+        time += fraction.cast(polars.Int64, strict=False)
+    return time.cast(polars.Float64).fill_null(np.nan).to_numpy(writable=True)
 
 
 def _microseconds(value: str | date | None, name: str, row: int) -> float:

@@ -5,6 +5,7 @@ Empty text is a missing value.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 import narwhals as nw
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     import polars
 
 Series: TypeAlias = nw.Series[IntoSeries]
+
+OTHER, MISSING = -1, -2
+"""Places among levels of values that are none of them."""
 
 
 def values_of(column: Series) -> list[object]:
@@ -38,6 +42,19 @@ def numbered(column: Series) -> tuple[Ints, list[str]]:
     numbers: dict[str | None, int] = {None: -1}
     codes = [numbers.setdefault(value, len(numbers) - 1) for value in map(_text, values_of(column))]
     return np.array(codes, dtype=np.int64), [value for value in numbers if value is not None]
+
+
+def places_among(column: Series, levels: Sequence[str]) -> Ints:
+    """Return the place among levels of the value of each row as text, else OTHER or MISSING, (n_rows,)."""
+    text = polars_text(column)
+    if text is None:
+        codes, values = numbered(column)
+        places = {level: place for place, level in enumerate(levels)}
+        return np.array([*(places.get(value, OTHER) for value in values), MISSING])[codes]  # the last is that of -1
+    import polars
+
+    found = text.cast(polars.Enum(levels), strict=False).to_physical().cast(polars.Int64).fill_null(OTHER)
+    return np.where(text.fill_null("") == "", MISSING, found)
 
 
 def numbered_text(text: polars.Series, missing: str | None = None) -> tuple[Ints, list[str]]:

@@ -18,7 +18,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.encoding import DAY, Category, Encoding, check_features
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
-from ranktune.solvers.data.columns.texts import Series, numbered, values_of
+from ranktune.solvers.data.columns.texts import MISSING, Series, places_among, values_of
 
 _CELLS = 1 << 20
 """Cells that are converted at a time: 8 MB."""
@@ -49,7 +49,8 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
     plain = [schema[labels[name]] for name in columns if not isinstance(encoding.columns.get(name), Category)]
     dtype = np.float32 if plain and all(kind == nw.Float32 for kind in plain) else np.float64
     where = {name: k for k, name in enumerate(feature_names)}
-    matrix = np.empty((len(frame), len(feature_names)), dtype=dtype)
+    made = np.zeros if encoding.columns else np.empty  # most features of categories are 0
+    matrix = made((len(frame), len(feature_names)), dtype=dtype)
     together = frame.implementation.is_polars()
     floats = {name: where[name] for name in columns if together and name in where and schema[labels[name]].is_float()}
     _fill(matrix, floats, frame, missing)
@@ -62,7 +63,6 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
         column, kind = frame.get_column(labels[name]), encoding.columns[name]
         places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
         if isinstance(kind, Category):
-            matrix[:, places[places >= 0]] = 0.0
             rows, taken = _ones(column, kind, places, missing)
             matrix[rows, taken] = 1.0
         elif places[0] >= 0:
@@ -76,27 +76,30 @@ def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) 
     if not where:
         return
     names, places = list(where), list(where.values())
-    rows, whole = max(_CELLS // len(names), 1), places == list(range(matrix.shape[1]))
+    rows, adjacent = max(_CELLS // len(names), 1), places == list(range(places[0], places[0] + len(places)))
+    taken = slice(places[0], places[-1] + 1) if adjacent else places
+    strange = np.zeros(len(names), dtype=bool)
     for first in range(0, len(frame), rows):
-        part = matrix[first : first + rows]
-        part[:, slice(None) if whole else places] = frame[first : first + rows, names].to_numpy()
-    for name, k in where.items() if not np.isfinite(matrix).all() else ():
-        matrix[:, k] = finite(matrix[:, k], name, "feature", missing)
+        given = frame[first : first + rows, names].to_numpy()
+        matrix[first : first + rows, taken] = given
+        bad = np.isinf(given) if missing == "keep" else ~np.isfinite(given)
+        if bad.any():
+            strange |= bad.any(axis=0)
+    for k in np.flatnonzero(strange):
+        values = matrix[:, places[k]]
+        values[:] = finite(values, names[k], "feature", missing)
 
 
 def _ones(column: Series, kind: Category, places: Ints, missing: str) -> tuple[Ints, Ints]:
     """Return the cells that are 1 of the features of a category: their rows, and the places of their features."""
     values = _codes(column, kind.levels)
     if missing == "error":
-        finite(np.where(values == _MISSING, np.nan, 0.0), column.name, "feature", missing)
+        finite(np.where(values == MISSING, np.nan, 0.0), column.name, "feature", missing)
     if kind.has_missing:
-        values[values == _MISSING] = len(kind.levels)
+        values[values == MISSING] = len(kind.levels)
     rows = np.flatnonzero(values >= 0)
     taken = places[values[rows]]
     return rows[taken >= 0], taken[taken >= 0]
-
-
-_OTHER, _MISSING = -1, -2
 
 
 def _codes(column: Series, levels: Sequence[str]) -> Ints:
@@ -106,9 +109,7 @@ def _codes(column: Series, levels: Sequence[str]) -> Ints:
             f"the column {column.name!r} held categories in the training data, such as {levels[0]!r}, and here it "
             f"holds {column.dtype}. Give what the training data had."
         )
-    codes, values = numbered(column)
-    places = {level: place for place, level in enumerate(levels)}
-    return np.array([*(places.get(value, _OTHER) for value in values), _MISSING])[codes]  # the last is that of -1
+    return places_among(column, levels)
 
 
 def _is_countable(column: Series) -> bool:

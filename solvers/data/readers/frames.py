@@ -238,6 +238,14 @@ def _learnt(
     return Known(tuple(name for label in roles.features for name in encoding.features_of(str(label))), encoding)
 
 
+def learnt(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> Known:
+    """Return the features of a training table and how its columns become them."""
+    frame = as_eager(table.frame)
+    columns = table.roles(frame, wanted, qrels=qrels)
+    ids = table.query_ids(frame, columns)
+    return _learnt(frame, columns, ids, table.sizes if ids is None else None, missing=missing, levels=wanted.levels)
+
+
 def taken_as(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> tuple[Roles, dict[str, Taken]]:
     """Return how the columns of a training table are taken, and as what the feature columns."""
     frame = as_eager(table.frame)
