@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.encoding import DAY, microseconds
-from ranktune.solvers.data.columns.texts import Series, polars_text, values_of
+from ranktune.solvers.data.columns.texts import Frame, Series, polars_text, values_of
 
 if TYPE_CHECKING:
     import polars
@@ -61,6 +62,19 @@ def dates(column: Series) -> Floats:
             known[value] = _microseconds(value, column.name, row)
     found[rows] = [known[value] for value in values]
     return found
+
+
+def with_dates(frame: Frame, names: Sequence[str]) -> Frame:
+    """Return a frame with those of the columns of text of polars that hold dates as such: they are parsed once."""
+    columns = [column for name in names if polars_text(column := frame.get_column(name)) is not None]
+    found = {column.name: times for column in columns if (times := dates_or_none(column)) is not None}
+    if not found:
+        return frame
+    import polars
+
+    whole = (polars.Series(name, times, nan_to_null=True).cast(polars.Int64) for name, times in found.items())
+    typed = (nw.from_native(column.cast(polars.Datetime("us")), series_only=True) for column in whole)
+    return frame.with_columns(*typed)
 
 
 def _usual(text: polars.Series) -> Floats:

@@ -19,8 +19,8 @@ from ranktune.solvers.data.columns.dates import dates_or_none
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
 from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.roles import Roles, UnusableColumns
-from ranktune.solvers.data.columns.texts import Series, numbered
-from ranktune.solvers.data.columns.values import Frame, is_numeric, is_text, kinds_in
+from ranktune.solvers.data.columns.texts import Frame, Series, numbered
+from ranktune.solvers.data.columns.values import is_numeric, is_text, kinds_in
 
 FEW = 64
 """Different values of a category that has few of them."""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import narwhals as nw
 import numpy as np
-from narwhals.typing import IntoSeries
+from narwhals.typing import IntoDataFrame, IntoSeries
 
 from ranktune.solvers.core.arrays import Ints
 
 if TYPE_CHECKING:
     import polars
 
+Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 Series: TypeAlias = nw.Series[IntoSeries]
 
 OTHER, MISSING = -1, -2

@@ -7,23 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import TypeAlias
 
 import narwhals as nw
 import numpy as np
-from narwhals.typing import IntoDataFrame
 
 from ranktune.solvers.core.arrays import Ints, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.encoding import DAY, Category, Encoding, check_features
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
-from ranktune.solvers.data.columns.texts import MISSING, Series, places_among, values_of
+from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, places_among, values_of
 
 _CELLS = 1 << 20
 """Cells that are converted at a time: 8 MB."""
-
-Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
 
 
 def encoded_of(frame: object, feature_names: Sequence[str], encoding: Encoding) -> Matrix:

@@ -23,7 +23,7 @@ from ranktune.solvers.core.arrays import Json, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import free_memory
 from ranktune.solvers.core.table import named
-from ranktune.solvers.data.columns.dates import dates_or_none
+from ranktune.solvers.data.columns.dates import with_dates
 from ranktune.solvers.data.columns.documents import COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.columns.roles import UnusableColumns, Wanted, roles
@@ -206,7 +206,7 @@ def _write(
 
     if scan.is_text and other and _HELD * scan.path.stat().st_size <= free_memory():
         frame = scan.columns(list(dict.fromkeys([*held, *taken.features])))
-        scan = replace(scan, lazy=_with_dates(frame, other).lazy(), is_text=False)
+        scan = replace(scan, lazy=with_dates(as_eager(frame), other).to_polars().lazy(), is_text=False)
     narrow, encoding = None, Encoding()
     if other or not scan.is_text:
         few = table_of(scan.columns(held))
@@ -236,16 +236,6 @@ def _write(
             encoding=narrow.encoding, source=source,
         )  # fmt: skip
     return True
-
-
-def _with_dates(frame: polars.DataFrame, names: Sequence[str]) -> polars.DataFrame:
-    """Return a frame with those of the columns of text that hold dates as such, so that they are parsed once."""
-    found = {name: dates_or_none(nw.from_native(frame[name], series_only=True)) for name in names}
-    return frame.with_columns(
-        polars.Series(name, times, nan_to_null=True).cast(polars.Int64).cast(polars.Datetime("us"))
-        for name, times in found.items()
-        if times is not None
-    )
 
 
 def _blocks(

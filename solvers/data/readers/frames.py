@@ -18,14 +18,14 @@ from numpy.typing import ArrayLike
 from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
-from ranktune.solvers.data.columns.dates import dates
+from ranktune.solvers.data.columns.dates import dates, with_dates
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.roles import RATING, Roles, Wanted, roles
-from ranktune.solvers.data.columns.texts import Series, numbered_text, polars_text
-from ranktune.solvers.data.columns.values import Frame, encoded, is_numeric, numbers
+from ranktune.solvers.data.columns.texts import Frame, Series, numbered_text, polars_text
+from ranktune.solvers.data.columns.values import encoded, is_numeric, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -203,6 +203,7 @@ def queries_of(
         kept = judged.kept
         frame, ids, documents = frame.filter(kept.tolist()), np.asarray(ids)[kept], np.asarray(documents)[kept]
     sizes = table.sizes if ids is None else None
+    frame = frame if known is not None else with_dates(frame, columns.features)
     known = known or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
     check_features([str(label) for label in columns.features], known.columns)
     X = encoded(frame, known.feature_names, known.encoding, missing)
