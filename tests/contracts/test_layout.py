@@ -94,7 +94,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 28589, "tuner": 21230, "studies": 9296, "dashboards": 6001, "tests": 50709}
+BUDGET = {"solvers": 28706, "tuner": 21233, "studies": 9296, "dashboards": 6014, "tests": 50763}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
