@@ -5,15 +5,16 @@ A package may be missing, or be installed without the shared libraries that it n
 
 from __future__ import annotations
 
-import ctypes
-import importlib.metadata
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.errors import ParameterError
+
+if TYPE_CHECKING:
+    import ctypes
 
 INSTALL = {
     "lightgbm": "pip install lightgbm",
@@ -49,6 +50,8 @@ def why_not(library: str) -> str | None:
     if not is_installed(library):
         return f"{NAMES[library]} is not installed: {INSTALL[library]}"
     try:
+        import ctypes
+
         places = _shared_libraries(library)
         for place in places:
             ctypes.CDLL(str(place))
@@ -75,6 +78,8 @@ def shared(library: str) -> ctypes.CDLL:
     reason = why_not(library) if places else _cannot(library, OSError("its package holds no shared library"))
     if reason:
         raise ParameterError(f"{reason}.")
+    import ctypes
+
     return ctypes.CDLL(str(places[0]))
 
 
@@ -99,9 +104,11 @@ def _cannot(library: str, error: Exception) -> str:
 
 def installed_version() -> str | None:
     """Return the installed version of RankTune, None where it runs from a source tree that was never installed."""
+    from importlib import metadata  # its import takes as long as that of a small library
+
     try:
-        return importlib.metadata.version("ranktune")
-    except importlib.metadata.PackageNotFoundError:
+        return metadata.version("ranktune")
+    except metadata.PackageNotFoundError:
         return None
 
 

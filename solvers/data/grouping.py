@@ -119,9 +119,10 @@ def _array_or_none(qid: Sequence[Hashable]) -> Array | None:
 
 
 def _codes_of_objects(qid: Iterable[Hashable]) -> tuple[Ints, Array]:
-    numbers: dict[Hashable, int] = {}
+    values = list(qid)
     try:
-        codes = np.array([numbers.setdefault(value, len(numbers)) for value in qid], dtype=np.int64)
+        numbers = {value: number for number, value in enumerate(dict.fromkeys(values))}
+        codes = np.fromiter(map(numbers.__getitem__, values), np.int64, len(values))
     except TypeError as error:
         raise DataError(
             f"qid= holds a value that cannot be an id ({error}): ids must be hashable, such as numbers or text."

@@ -94,7 +94,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 28769, "tuner": 21399, "studies": 9298, "dashboards": 6001, "tests": 50944}
+BUDGET = {"solvers": 28886, "tuner": 21402, "studies": 9298, "dashboards": 6014, "tests": 50998}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
@@ -289,7 +289,7 @@ def test_listing_studies_loads_no_solver() -> None:
     code = "import sys, ranktune.dashboards.terminal.listing; print(*sys.modules)"
     loaded = output_of(code).split()
     assert "ranktune.tuner.study.home" in loaded
-    assert not {"optuna", "numba", "scipy.sparse", "ranktune.solvers.registry"} & set(loaded)
+    assert not {"optuna", "numba", "numpy", "ranktune.solvers.registry"} & set(loaded)
 
 
 def test_a_study_of_arrays_loads_no_library_that_it_does_not_use(tmp_path: Path) -> None:

@@ -13,13 +13,14 @@ import struct
 import zipfile
 import zlib
 from pathlib import Path
-from typing import BinaryIO
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, BinaryIO
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.files import atomic_write, sync_file, sync_folder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 DIGESTS = "digests.json"
 UNREADABLE = (
@@ -77,6 +78,8 @@ def read_archive(source: Path | bytes) -> dict[str, NDArray[np.generic]]:
 
 
 def _array(content: bytes) -> NDArray[np.generic]:
+    import numpy as np
+
     array: NDArray[np.generic] = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     return array
 

@@ -23,10 +23,12 @@ from enum import StrEnum
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO, Self
 
-from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.errors import RankTuneWarning, printable
+
+if TYPE_CHECKING:
+    from ranktune.solvers.core.arrays import Json, JsonView
 
 FILE = "events.jsonl"
 BYTES, KEPT = 10_000_000, 5

@@ -25,7 +25,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.core.files import remedy_of, remove_drafts, sync_folder
 from ranktune.tuner.splits.proof import Damaged
@@ -35,6 +34,7 @@ from ranktune.tuner.study.events import FILE as EVENTS
 from ranktune.tuner.study.lock import LOCK, holder, owning
 
 if TYPE_CHECKING:
+    from ranktune.solvers.core.arrays import Json
     from ranktune.tuner.study.compatibility import Difference
     from ranktune.tuner.study.declaration import Study
 

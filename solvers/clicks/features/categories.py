@@ -13,7 +13,7 @@ from ranktune.solvers.clicks.features.future import drawn
 from ranktune.solvers.core.arrays import Array, Floats, Ints, as_floats, as_ints
 from ranktune.solvers.data.columns.learning import Taken, taken
 from ranktune.solvers.data.columns.roles import Roles
-from ranktune.solvers.data.columns.values import Frame
+from ranktune.solvers.data.columns.texts import Frame
 
 
 def texts_of(values: Floats, texts: Array) -> list[str | None]:

@@ -13,6 +13,7 @@ from typing import Self, TypeAlias
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.columns.grammar import repeated
 
 VERSION = 1
 ROLES = ("query", "grade", "document", "weight")
@@ -177,6 +178,6 @@ def _kind(value: object) -> Kind:
         return age
     if isinstance(value, dict) and value.keys() == {"levels", "missing"} and isinstance(value["missing"], bool):
         levels = value["levels"]
-        if isinstance(levels, list) and all(isinstance(level, str) for level in levels):
+        if isinstance(levels, list) and all(isinstance(level, str) for level in levels) and repeated(levels) is None:
             return Category(tuple(levels), value["missing"])
     raise ValueError(f"{str(value)[:40]!r} is no kind of column")

@@ -15,10 +15,12 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.columns.dates import dates_or_none
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
 from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.roles import Roles, UnusableColumns
-from ranktune.solvers.data.columns.values import Frame, Series, dates, is_date, is_numeric, is_text, kinds_in, texts
+from ranktune.solvers.data.columns.texts import Frame, Series, numbered
+from ranktune.solvers.data.columns.values import is_numeric, is_text, kinds_in
 
 FEW = 64
 """Different values of a category that has few of them."""
@@ -111,8 +113,9 @@ def taken(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing:
 
 def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: bool) -> Taken:
     """Return what a column without numbers is taken as; ids: it may be the id of the document."""
-    if is_date(column):
-        age = Age.until(int(np.nanmax(dates(column))))
+    times = dates_or_none(column)
+    if times is not None:
+        age = Age.until(int(np.nanmax(times)))
         return Taken(f"days before {age.before[:10]}", age)
     if not is_text(column):
         return Taken(kinds_in(column) if column.dtype == nw.Object else str(column.dtype), is_usable=False)
@@ -146,14 +149,15 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
 
 def distinct(column: Series, query_of_row: Ints) -> Distinct:
     """Return the different values of a column of text or categories."""
-    numbers: dict[str | None, int] = {None: 0}
-    codes = np.array([numbers.setdefault(text, len(numbers)) for text in texts(column)], dtype=np.int64)
-    pairs = np.unique(codes * (query_of_row.max() + 1) + query_of_row) // (query_of_row.max() + 1)
-    counts = np.bincount(pairs, minlength=len(numbers)).tolist()
+    codes, texts = numbered(column)
+    codes = codes + 1  # 0 for a missing value
+    n_queries = int(query_of_row.max()) + 1
+    cells = np.sort(codes * n_queries + query_of_row)
+    pairs = cells[np.diff(cells, prepend=-1) > 0] // n_queries
+    counts = np.bincount(pairs, minlength=len(texts) + 1).tolist()
     lengths, shares = np.bincount(query_of_row).astype(float), np.bincount(codes) / len(codes)
     by_chance = float((lengths * (lengths - 1.0)).sum() / 2.0 * (shares**2).sum())
-    queries = {text: counts[k] for text, k in numbers.items() if text is not None}
-    return Distinct(queries, counts[0] > 0, len(codes) - len(pairs), by_chance)
+    return Distinct(dict(zip(texts, counts[1:], strict=True)), counts[0] > 0, len(codes) - len(pairs), by_chance)
 
 
 def _id_as_category(name: str, what: str) -> str:
@@ -168,7 +172,8 @@ def _wrong_cell(column: Series, others: Sequence[str], values: Distinct) -> str:
     """Return a remark where nearly all values are whole numbers: the others occur in a query, or a hundredth of all."""
     if sum(values.queries[text] for text in others) > max(1, sum(values.queries.values()) // 100):
         return ""
-    row = texts(column).index(others[0])
+    codes, different = numbered(column)
+    row = int(np.argmax(codes == different.index(others[0])))
     return (
         f"the column {column.name!r} holds whole numbers, except {others[0][:40]!r} in row {row}: it is taken as a "
         "category. If it is of numbers, correct that cell, or leave it empty."

@@ -5,31 +5,21 @@ Empty text is a missing value.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
 from decimal import Decimal
-from itertools import repeat
-from typing import TypeAlias
 
 import narwhals as nw
 import numpy as np
-from narwhals.typing import IntoDataFrame, IntoSeries
 
-from ranktune.solvers.core.arrays import Floats, Ints, Matrix
+from ranktune.solvers.core.arrays import Ints, Matrix
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.encoding import DAY, Category, Encoding, check_features, microseconds
+from ranktune.solvers.data.columns.dates import dates
+from ranktune.solvers.data.columns.encoding import DAY, Category, Encoding, check_features
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
+from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, places_among, values_of
 
 _CELLS = 1 << 20
 """Cells that are converted at a time: 8 MB."""
-
-Frame: TypeAlias = nw.DataFrame[IntoDataFrame]
-Series: TypeAlias = nw.Series[IntoSeries]
-
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
-_DAY_FIRST = re.compile(r"(\d{1,2})\.(\d{1,2})\.(\d{4})(?=[T ]|$)")
-"""With dots the day is always first; with slashes it depends on the country, so that such text is no date."""
 
 
 def encoded_of(frame: object, feature_names: Sequence[str], encoding: Encoding) -> Matrix:
@@ -55,7 +45,8 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
     plain = [schema[labels[name]] for name in columns if not isinstance(encoding.columns.get(name), Category)]
     dtype = np.float32 if plain and all(kind == nw.Float32 for kind in plain) else np.float64
     where = {name: k for k, name in enumerate(feature_names)}
-    matrix = np.empty((len(frame), len(feature_names)), dtype=dtype)
+    made = np.zeros if encoding.columns else np.empty  # most features of categories are 0
+    matrix = made((len(frame), len(feature_names)), dtype=dtype)
     together = frame.implementation.is_polars()
     floats = {name: where[name] for name in columns if together and name in where and schema[labels[name]].is_float()}
     _fill(matrix, floats, frame, missing)
@@ -68,7 +59,6 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
         column, kind = frame.get_column(labels[name]), encoding.columns[name]
         places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
         if isinstance(kind, Category):
-            matrix[:, places[places >= 0]] = 0.0
             rows, taken = _ones(column, kind, places, missing)
             matrix[rows, taken] = 1.0
         elif places[0] >= 0:
@@ -82,38 +72,40 @@ def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) 
     if not where:
         return
     names, places = list(where), list(where.values())
-    rows, whole = max(_CELLS // len(names), 1), places == list(range(matrix.shape[1]))
+    rows, adjacent = max(_CELLS // len(names), 1), places == list(range(places[0], places[0] + len(places)))
+    taken = slice(places[0], places[-1] + 1) if adjacent else places
+    strange = np.zeros(len(names), dtype=bool)
     for first in range(0, len(frame), rows):
-        part = matrix[first : first + rows]
-        part[:, slice(None) if whole else places] = frame[first : first + rows, names].to_numpy()
-    for name, k in where.items() if not np.isfinite(matrix).all() else ():
-        matrix[:, k] = finite(matrix[:, k], name, "feature", missing)
+        given = frame[first : first + rows, names].to_numpy()
+        matrix[first : first + rows, taken] = given
+        bad = np.isinf(given) if missing == "keep" else ~np.isfinite(given)
+        if bad.any():
+            strange |= bad.any(axis=0)
+    for k in np.flatnonzero(strange):
+        values = matrix[:, places[k]]
+        values[:] = finite(values, names[k], "feature", missing)
 
 
 def _ones(column: Series, kind: Category, places: Ints, missing: str) -> tuple[Ints, Ints]:
     """Return the cells that are 1 of the features of a category: their rows, and the places of their features."""
-    values = np.array(_codes(column, kind.levels))
+    values = _codes(column, kind.levels)
     if missing == "error":
-        finite(np.where(values == _MISSING, np.nan, 0.0), column.name, "feature", missing)
+        finite(np.where(values == MISSING, np.nan, 0.0), column.name, "feature", missing)
     if kind.has_missing:
-        values[values == _MISSING] = len(kind.levels)
+        values[values == MISSING] = len(kind.levels)
     rows = np.flatnonzero(values >= 0)
     taken = places[values[rows]]
     return rows[taken >= 0], taken[taken >= 0]
 
 
-_OTHER, _MISSING = -1, -2
-
-
-def _codes(column: Series, levels: Sequence[str]) -> list[int]:
+def _codes(column: Series, levels: Sequence[str]) -> Ints:
     """Return the number of the level of each row."""
     if not _is_countable(column):
         raise DataError(
             f"the column {column.name!r} held categories in the training data, such as {levels[0]!r}, and here it "
             f"holds {column.dtype}. Give what the training data had."
         )
-    codes: dict[str | None, int] = {None: _MISSING, **{level: code for code, level in enumerate(levels)}}
-    return list(map(codes.get, texts(column), repeat(_OTHER)))
+    return places_among(column, levels)
 
 
 def _is_countable(column: Series) -> bool:
@@ -133,20 +125,6 @@ def is_text(column: Series) -> bool:
     return dtype == nw.Object and _holds(column, (str, int)) and not _holds(column, (bool, int))
 
 
-def is_date(column: Series) -> bool:
-    """Return whether a column holds dates, as such or as text, ISO 8601 or 31.01.2026."""
-    if isinstance(column.dtype, nw.Date | nw.Datetime):
-        return True
-    if column.dtype == nw.Object and _holds(column, (date,)):
-        return True
-    if not isinstance(column.dtype, nw.String | nw.Object):
-        return False
-    try:
-        return not bool(np.isnan(dates(column)).all())
-    except DataError:
-        return False
-
-
 def is_numeric(column: Series) -> bool:
     """Return whether a column holds numbers or truth values, or nothing at all."""
     dtype = column.dtype
@@ -162,85 +140,22 @@ def is_empty(column: Series) -> bool:
 
 def _holds(column: Series, kinds: tuple[type, ...]) -> bool:
     """Return whether all values of a column that are not missing are of these types."""
-    return all(isinstance(value, kinds) for value in _values(column) if value is not None)
+    return all(isinstance(value, kinds) for value in values_of(column) if value is not None)
 
 
 def kinds_in(column: Series) -> str:
     """Return the types of the values of a column of Python objects, in words, with one that is no number if any is."""
-    values = [value for value in _values(column) if value is not None]
+    values = [value for value in values_of(column) if value is not None]
     example = next((value for value in values if not isinstance(value, int | float)), values[0])
     kinds = " and ".join(sorted({type(value).__name__ for value in values}))
     return f"values of type {kinds}, such as {example!r:.40}; a missing value is None or NaN"
-
-
-def _values(column: Series) -> list[object]:
-    """Return the values of a column, None where one is missing."""
-    values = column.to_list()
-    if not column.null_count():
-        return values
-    return [None if absent else value for value, absent in zip(values, column.is_null().to_list(), strict=True)]
-
-
-def texts(column: Series) -> list[str | None]:
-    """Return the values of a column as text, None where one is missing."""
-    if column.dtype == nw.String:
-        return [value or None for value in _values(column)]  # type: ignore[misc]
-    return [_text(value) for value in _values(column)]
-
-
-def _text(value: object) -> str | None:
-    """Return a value as text, the same for 7, "7" and 7.0."""
-    if isinstance(value, str):
-        return value or None
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return None if np.isnan(value) else f"{value:.0f}" if value.is_integer() else str(value)
-    return None if value is None else str(value)
-
-
-def dates(column: Series) -> Floats:
-    """Return the dates in a column in microseconds since 1970, NaN where one is missing, or raise DataError."""
-    if isinstance(column.dtype, nw.Datetime) and not is_empty(column):
-        times = column.dt.timestamp("us")
-        absent = column.is_null().to_numpy()
-        return np.where(absent, np.nan, times.fill_null(0).to_numpy().astype(np.float64))
-    name, values = column.name, _values(column)
-    known: dict[object, float] = {None: np.nan, "": np.nan}
-    for row, value in enumerate(values):
-        if not isinstance(value, str | date | None):
-            raise _no_date(value, name, row)
-        if value not in known:
-            known[value] = _microseconds(value, name, row)
-    return np.array([known[value] for value in values])
-
-
-def _microseconds(value: str | date | None, name: str, row: int) -> float:
-    if isinstance(value, str):
-        value = _DAY_FIRST.sub(lambda found: f"{found[3]}-{found[2]:0>2}-{found[1]:0>2}", value, count=1)
-    try:
-        time = datetime.fromisoformat(value) if isinstance(value, str) and _DATE.match(value) else value
-    except ValueError:
-        raise _no_date(value, name, row) from None
-    if isinstance(time, date) and not isinstance(time, datetime):
-        time = datetime(time.year, time.month, time.day)
-    if not isinstance(time, datetime):
-        raise _no_date(value, name, row)
-    return float(microseconds(time))
-
-
-def _no_date(value: object, name: str, row: int) -> DataError:
-    return DataError(
-        f"the column {name!r} held dates in the training data, and here it holds {str(value)[:40]!r} in row {row}. "
-        "Dates are of a type of dates, or text such as 2026-01-31T12:00 (ISO 8601) or 31.01.2026."
-    )
 
 
 def numbers(column: Series, what: str, missing: str = "error") -> Matrix:
     """Return the numbers of a column, finite but for missing ones that are kept, which are NaN."""
     name, dtype = column.name, column.dtype
     if not is_numeric(column):
-        first = next(value for value in _values(column) if value is not None)
+        first = next(value for value in values_of(column) if value is not None)
         raise DataError(
             f"the {what} column {name!r} holds {dtype}, not numbers: {str(first)[:40]!r}. Turn it into numbers."
         )
@@ -248,7 +163,7 @@ def numbers(column: Series, what: str, missing: str = "error") -> Matrix:
         values = np.full(len(column), np.nan)
     elif dtype == nw.Object:
         try:
-            values = np.array([np.nan if value is None else float(value) for value in _values(column)])  # type: ignore[arg-type]
+            values = np.array([np.nan if value is None else float(value) for value in values_of(column)])  # type: ignore[arg-type]
         except OverflowError:
             raise DataError(
                 f"the {what} column {name!r} holds a whole number beyond 1e308. Correct it, or leave the column out."

@@ -2,7 +2,8 @@
 
 Ids, grades, weights, dates and categories are held as a whole: what they mean depends on all rows. That takes memory
 for a few columns. The features, which are the most, are read and written a batch of rows at a time, while polars parses
-the next one. A csv file without dates and categories is parsed once; of other files the few columns are read first.
+the next one. Of a csv file with dates and categories all columns are held where memory suffices, so that it is parsed
+once, as one without them is; of other files the few columns are read first.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import polars
 
 from ranktune.solvers.core.arrays import Json, Matrix
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.memory import free_memory
 from ranktune.solvers.core.table import named
+from ranktune.solvers.data.columns.dates import with_dates
 from ranktune.solvers.data.columns.documents import COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.columns.roles import UnusableColumns, Wanted, roles
@@ -29,12 +32,14 @@ from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.grouping import Grouping
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import COMPRESSED, Reader
-from ranktune.solvers.data.readers.frames import Known, Table, as_eager, queries_of
+from ranktune.solvers.data.readers.frames import Known, Table, as_eager, learnt, queries_of
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.readers.tables.files import csv_form, with_whole_ids
 from ranktune.solvers.data.values import has_missing_values
 
+_HELD = 4
+"""Times the size of a text file that must be free to hold its columns, so that it is parsed once."""
 BATCH = 1 << 20
 """Cells that are read at a time: 8 MB, which are still in the processor's cache when they are written."""
 
@@ -185,23 +190,33 @@ def _write(
         return False
     with _reading():
         schema: nw.Schema = nw.from_native(scan.lazy).collect_schema()
-    taken = roles(list(schema), Wanted.of(options), qrels=qrels is not None)
+    wanted, missing = Wanted.of(options), options.get("missing", "keep")
+    taken = roles(list(schema), wanted, qrels=qrels is not None)
     other = [name for name in taken.features if not (schema[name].is_numeric() or schema[name] == nw.Boolean)]
     chosen = other or list(taken.features[:1])
     held = list(dict.fromkeys([*taken.keys, *chosen]))
 
-    def narrowed(frame: polars.DataFrame) -> Queries:
-        """Return the queries of a frame that has only the chosen ones of the features."""
-        table = Table(with_whole_ids(frame, [name for name in scan.ids if name in frame.columns]))
-        wanted = replace(Wanted.of(options), features=chosen, drop=())
-        return queries_of(table, wanted, options.get("missing", "keep"), judgments)
+    def table_of(frame: polars.DataFrame) -> Table:
+        return Table(with_whole_ids(frame, [name for name in scan.ids if name in frame.columns]))
 
-    narrow = None if scan.is_text and not other else narrowed(scan.columns(held))
-    encoding = Encoding() if narrow is None or narrow.encoding is None else narrow.encoding
+    def narrowed(table: Table, known: Known | None = None) -> Queries:
+        """Return the queries of a table with the known features, else the chosen ones."""
+        features = chosen if known is None else known.columns
+        return queries_of(table, replace(wanted, features=features, drop=()), missing, judgments, known)
+
+    if scan.is_text and other and _HELD * scan.path.stat().st_size <= free_memory():
+        frame = scan.columns(list(dict.fromkeys([*held, *taken.features])))
+        scan = replace(scan, lazy=with_dates(as_eager(frame), other).to_polars().lazy(), is_text=False)
+    narrow, encoding = None, Encoding()
+    if other or not scan.is_text:
+        few = table_of(scan.columns(held))
+        known = learnt(few, replace(wanted, features=chosen, drop=()), missing, qrels=qrels is not None)
+        encoding = known.encoding
+        narrow = narrowed(few, known if missing == "error" else Known(known.feature_names[:1], encoding))
     names = tuple(name for label in taken.features for name in encoding.features_of(label))
     parts, n_rows = list[polars.DataFrame](), 0 if on_share is None else scan.n_rows()
     kept = held if narrow is None else []
-    blocks = _blocks(scan, Known(names, encoding), options.get("missing", "keep"), kept, parts)
+    blocks = _blocks(scan, Known(names, encoding), missing, kept, parts)
     first = next(blocks)
     done, has_missing = 0, False
     with Segments(folder, first.dtype, sync=sync) as segments:
@@ -210,7 +225,7 @@ def _write(
             done, has_missing = done + len(block), has_missing or has_missing_values(block)
             if on_share is not None:
                 on_share(done / n_rows)
-        narrow = narrow or narrowed(polars.concat(parts))
+        narrow = narrow or narrowed(table_of(polars.concat(parts)))
         given = narrow.in_caller_order
         ids = None if narrow.document_ids is None else given(narrow.document_ids)
         columns = {name: given(values) for name in COLUMNS if (values := getattr(narrow, name)) is not None}

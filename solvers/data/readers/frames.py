@@ -18,12 +18,14 @@ from numpy.typing import ArrayLike
 from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
+from ranktune.solvers.data.columns.dates import dates, with_dates
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.roles import RATING, Roles, Wanted, roles
-from ranktune.solvers.data.columns.values import Frame, Series, dates, encoded, is_numeric, numbers
+from ranktune.solvers.data.columns.texts import Frame, Series, numbered_text, polars_text
+from ranktune.solvers.data.columns.values import encoded, is_numeric, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -202,6 +204,7 @@ def queries_of(
         kept = judged.kept
         frame, ids, documents = frame.filter(kept.tolist()), np.asarray(ids)[kept], np.asarray(documents)[kept]
     sizes = table.sizes if ids is None else None
+    frame = frame if known is not None else with_dates(frame, columns.features)
     known = known or _learnt(frame, columns, ids, sizes, missing=missing, levels=wanted.levels)
     check_features([str(label) for label in columns.features], known.columns)
     X = encoded(frame, known.feature_names, known.encoding, missing)
@@ -237,6 +240,14 @@ def _learnt(
     """Return the features of a training table and how its columns become them."""
     encoding = learn(frame, roles, cache(lambda: _query_of_row(len(frame), ids, sizes)), missing, levels)
     return Known(tuple(name for label in roles.features for name in encoding.features_of(str(label))), encoding)
+
+
+def learnt(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> Known:
+    """Return the features of a training table and how its columns become them."""
+    frame = as_eager(table.frame)
+    columns = table.roles(frame, wanted, qrels=qrels)
+    ids = table.query_ids(frame, columns)
+    return _learnt(frame, columns, ids, table.sizes if ids is None else None, missing=missing, levels=wanted.levels)
 
 
 def taken_as(table: Table, wanted: Wanted, missing: Missing, *, qrels: bool) -> tuple[Roles, dict[str, Taken]]:
@@ -367,6 +378,8 @@ def _ids(frame: Frame, name: str) -> Array:
         raise DataError(f"the column {name!r} has no id in row {row}. Every row needs one; remove or fix that row.")
     if column.dtype.is_integer() and column.dtype not in (nw.Int128, nw.UInt128):
         return column.to_numpy()
-    ids = np.empty(len(column), dtype=object)
-    ids[:] = column.to_list()
-    return ids
+    text = polars_text(column)
+    rows, values = (np.arange(len(column)), column.to_list()) if text is None else numbered_text(text)
+    ids = np.empty(len(values), dtype=object)
+    ids[:] = values
+    return ids[rows]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import platform
-import secrets
 import sys
 import tempfile
 import traceback
@@ -114,6 +113,8 @@ def _details(error: BaseException, command: str) -> str:
 
 def _written(text: str) -> Path | None:
     """Write a crash file into the cache folder, else into the folder of temporary files; None if neither takes it."""
+    import secrets
+
     from ranktune.solvers.core.files import atomic_write, private_folder
 
     name = f"crash-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}.txt"

@@ -238,9 +238,9 @@ def with_format(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def call(*args: object, table_format: str | None = None, **given: object) -> None:
-        from ranktune.solvers.core.checks import check_choice
-
         if table_format is not None:
+            from ranktune.solvers.core.checks import check_choice  # loads NumPy
+
             check_choice("format", table_format, FORMATS_OF_TABLES)
             _FORM.append(table_format)
         try:

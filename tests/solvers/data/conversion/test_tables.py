@@ -110,6 +110,14 @@ def test_every_format(change: str, ending: str, tmp_path: Path, as_a_whole: list
     assert not list((tmp_path / "made").glob("*.draft"))
 
 
+def test_a_text_file_that_memory_does_not_hold(tmp_path: Path, as_a_whole: list[object], monkeypatch: Any) -> None:
+    path = written(shuffled(with_kinds(frame())), "csv", tmp_path)
+    held = ranktune.convert(path, tmp_path / "held")
+    monkeypatch.setattr(tables, "free_memory", lambda: 0)
+    assert_same(ranktune.convert(path, tmp_path / "made"), held)
+    assert as_a_whole == []
+
+
 def test_options_of_columns(tmp_path: Path, as_a_whole: list[object]) -> None:
     path = written(shuffled(weighted(frame())), "parquet", tmp_path)
     options: dict[str, Any] = {
