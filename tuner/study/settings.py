@@ -189,6 +189,40 @@ def given_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: values[field.name] for field in declared(ColumnSettings) if values.get(field.name)}
 
 
+def check_plan(study: "Settings") -> None:
+    """Raise ParameterError if settings of a study contradict its plan."""
+    dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
+    others = dealt + [f"time='{study.time}'"] * (study.time is not None)
+    if study.group_by_time is not None and (others or study.plan in ("nested", "progressive")):
+        raise ParameterError(
+            f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
+            f"{' and '.join(others) or 'the plan'} out, or group_by_time."
+        )
+    if study.group is not None and study.time is None:
+        raise ParameterError(
+            f"group='{study.group}' keeps sessions together in time. Name the column of times (time=). The column "
+            "of query ids is another one (qid=)."
+        )
+    if study.group is not None and study.plan == "progressive":
+        raise ParameterError(
+            "plan='progressive' learns each query before it ranks the next one, also in a session. Leave group out."
+        )
+    if study.plan == "progressive" and study.monotone:
+        raise ParameterError(
+            "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "
+            "constraints then. Leave monotone out, or the plan."
+        )
+    if study.plan in ("split", "progressive") and dealt:
+        raise ParameterError(
+            f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."
+        )
+    if study.plan == "nested" and study.test is not None:
+        raise ParameterError(
+            f"plan='nested' judges on outer folds of all queries. Leave test='{study.test}' out, or the plan: given "
+            "test queries judge."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings(ColumnSettings, ClickSettings):
     """What is tuned on what. A study is declared by these fields."""
@@ -344,37 +378,3 @@ class Settings(ColumnSettings, ClickSettings):
         Mapping[str, Any],
         Setting('Options of readers: {"missing": "zero", "one_based": False}.', python_only=True, content="options"),
     ] = field(default_factory=dict)
-
-
-def check_plan(study: Settings) -> None:
-    """Raise ParameterError if settings of a study contradict its plan."""
-    dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
-    others = dealt + [f"time='{study.time}'"] * (study.time is not None)
-    if study.group_by_time is not None and (others or study.plan in ("nested", "progressive")):
-        raise ParameterError(
-            f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
-            f"{' and '.join(others) or 'the plan'} out, or group_by_time."
-        )
-    if study.group is not None and study.time is None:
-        raise ParameterError(
-            f"group='{study.group}' keeps sessions together in time. Name the column of times (time=). The column "
-            "of query ids is another one (qid=)."
-        )
-    if study.group is not None and study.plan == "progressive":
-        raise ParameterError(
-            "plan='progressive' learns each query before it ranks the next one, also in a session. Leave group out."
-        )
-    if study.plan == "progressive" and study.monotone:
-        raise ParameterError(
-            "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "
-            "constraints then. Leave monotone out, or the plan."
-        )
-    if study.plan in ("split", "progressive") and dealt:
-        raise ParameterError(
-            f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."
-        )
-    if study.plan == "nested" and study.test is not None:
-        raise ParameterError(
-            f"plan='nested' judges on outer folds of all queries. Leave test='{study.test}' out, or the plan: given "
-            "test queries judge."
-        )

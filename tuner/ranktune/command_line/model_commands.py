@@ -298,7 +298,7 @@ def warm(
     jobs: Annotated[int | None, typer.Option(help="Processes that compile. (default: all cores)", min=1)] = None,
     as_json: Json = False,
 ) -> None:
-    """Compile what studies use before the first one, where the installed wheel does not hold it.
+    """Compile what studies use, if the wheel does not hold it.
 
     The machine code is kept in the cache folder (RANKTUNE_CACHE), or where NUMBA_CACHE_DIR says, and serves
     processors of the same kind. What is there already is not compiled again.
