@@ -42,7 +42,7 @@ def solr(source: Source) -> str:
             return node | {"left": left, "right": right}
 
         roots = source.nested(split, lambda value: {"value": repr(value)})
-        kind, params = "MultipleAdditiveTreesModel", {} if sides is None else {"isNullSameAsZero": "false"}
+        kind, params = "MultipleAdditiveTreesModel", {} if sides is None else {"isNullSameAsZero": False}
         params["trees"] = [{"weight": "1.0", "root": root} for root in roots]
     content = {
         "class": f"org.apache.solr.ltr.model.{kind}",

@@ -9,7 +9,8 @@ value: missing. A feature that no training document lacked is 0 then.
 from __future__ import annotations
 
 import json
-from collections.abc import Set
+import re
+from collections.abc import Callable, Mapping, Set
 
 from ranktune.solvers.export.definitions.meanings import (
     AGE,
@@ -28,7 +29,7 @@ LETTERS = "[A-Za-z0-9_]"
 
 def vespa(source: Source) -> str:
     """Return a rank profile whose second phase is the weighted sum, the sum of trees as nested ifs, or that of both."""
-    return _written(source, _may_be_nan(source), "", "")
+    return _profile(source, _may_be_nan(source), lambda words: "", "")
 
 
 def vespa_phases(source: Source, first: Source, window: int) -> str:
@@ -36,14 +37,13 @@ def vespa_phases(source: Source, first: Source, window: int) -> str:
 
     The features of the first model are some of those of the second. window is the number of documents, on each node.
     """
-    words = [escaped(name, k, LETTERS) for name, k in zip(first.names, first.columns.tolist(), strict=True)]
     may_be_nan = _may_be_nan(first) | _may_be_nan(source)
-    terms = [
-        _term(words[k], first.added(k), first.names[k] in may_be_nan, repr(weight)) for k, weight in first.weighted()
-    ]
-    total = " +\n            ".join(terms)
-    phase = f"    first-phase {{\n        expression {{\n            {total}\n        }}\n    }}\n"
-    return _written(source, may_be_nan, phase, f"        rerank-count: {window}\n")
+
+    def phase(words: Mapping[str, str]) -> str:
+        total = _sum(_weighted(first, words, may_be_nan))
+        return f"    first-phase {{\n        expression {{\n{total}        }}\n    }}\n"
+
+    return _profile(source, may_be_nan, phase, f"        rerank-count: {window}\n")
 
 
 def _may_be_nan(source: Source) -> set[str]:
@@ -51,55 +51,68 @@ def _may_be_nan(source: Source) -> set[str]:
     return {name for name, is_zero in zip(source.names, source.is_zero_where_missing(), strict=True) if not is_zero}
 
 
-def _written(source: Source, may_be_nan: Set[str], first_phase: str, count: str) -> str:
-    """Return a rank profile with a first phase, and a line on the documents of the second.
+def _profile(source: Source, may_be_nan: Set[str], first: Callable[[Mapping[str, str]], str], count: str) -> str:
+    """Return a rank profile with a first phase, given the functions of features, and a line on those of the second.
 
     Features with a name of may_be_nan are NaN where they are missing, others are 0.
     """
     check_distinct(source)
-    words = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
-    weighted = [(words[k], weight) for k, weight in source.weighted()]
-    constants = "".join(f"        w_{word}: {weight!r}\n" for word, weight in weighted)
-    terms = [_term(words[k], source.added(k), source.names[k] in may_be_nan) for k, _ in source.weighted()]
-    trees = source.trees
-    thresholds = [] if trees is None else trees.threshold.tolist()
-    sides = [] if trees is None else source.sides() or trees.zero_left.tolist()
-
-    def split(number: int, position: int, left: str, right: str) -> str:
-        word = words[position]
-        is_left = source.names[position] in may_be_nan and sides[number]
-        missing = f" || isNan(x_{word}) == 1" if is_left else ""
-        return f"if (x_{word} <= {thresholds[number]!r}{missing}, {left}, {right})"
-
-    terms += source.nested(split, repr)
-    declared = f"    constants {{\n{constants}    }}\n" if constants else ""
-    known = zip(meanings_of(source), words, strict=True)
-    meanings = [_meaning(meaning, word, meaning.feature in may_be_nan) for meaning, word in known]
-    return _profile(source, words, meanings, declared + first_phase, count, terms)
-
-
-def _term(word: str, added: float, may_be_missing: bool, weight: str = "") -> str:
-    """Return the weighted feature, by its constant or a number, or what it adds where it is missing."""
-    product = f"{weight or f'w_{word}'} * x_{word}"
-    return f"if (isNan(x_{word}) == 1, {added!r}, {product})" if may_be_missing else product
-
-
-def _profile(source: Source, words: list[str], meanings: list[str], declared: str, count: str, terms: list[str]) -> str:
+    ends = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
+    known = zip(meanings_of(source), ends, strict=True)
+    meanings = [_meaning(meaning, end, meaning.feature in may_be_nan) for meaning, end in known]
+    begin = "x_"
+    while re.search(rf"\b{begin}", " ".join(meanings)):  # a field of the name of a function would be that function
+        begin = f"x{begin}"
+    words = {name: f"{begin}{end}" for name, end in zip(source.names, ends, strict=True)}
     functions = "".join(
-        f"    # {json.dumps(name)}\n    function x_{word}() {{\n{meaning}\n    }}\n"
-        for name, word, meaning in zip(source.names, words, meanings, strict=True)
+        f"    # {json.dumps(name)}\n    function {word}() {{\n{meaning}\n    }}\n"
+        for (name, word), meaning in zip(words.items(), meanings, strict=True)
     )
-    total = " +\n            ".join(terms)
-    listed = "".join(f"        x_{word}\n" for word in words)
+    total = _sum(_weighted(source, words, may_be_nan) + _nested(source, words, may_be_nan))
+    listed = "".join(f"        {word}\n" for word in words.values())
     return (
         f"# {json.dumps(source.title)[1:-1]}. Made by RankTune.\n"
         "# Goes into the schema, after its document. What a feature is stands in its function: change it to what your\n"
         "# schema has.\n"
         f"rank-profile {escaped(source.name, 0, LETTERS)} inherits default {{\n"
-        f"{functions}{declared}"
-        f"    second-phase {{\n{count}        expression {{\n            {total}\n        }}\n    }}\n"
+        f"{functions}{first(words)}"
+        f"    second-phase {{\n{count}        expression {{\n{total}        }}\n    }}\n"
         f"    match-features {{\n{listed}    }}\n}}\n"
     )
+
+
+def _weighted(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:
+    """Return the weighted features, or what they add where they are missing.
+
+    Weights are no constants of the profile: the numbers of these have no exponent.
+    """
+    terms = []
+    for k, weight in source.weighted():
+        word = words[source.names[k]]
+        term = f"{weight!r} * {word}"
+        is_nan = source.names[k] in may_be_nan
+        terms.append(f"if (isNan({word}) == 1, {source.added(k)!r}, {term})" if is_nan else term)
+    return terms
+
+
+def _nested(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:
+    trees = source.trees
+    thresholds = [] if trees is None else trees.threshold.tolist()
+    sides = [] if trees is None else source.sides() or trees.zero_left.tolist()
+
+    def split(number: int, position: int, left: str, right: str) -> str:
+        word = words[source.names[position]]
+        test = f"{word} <= {thresholds[number]!r}"
+        if source.names[position] in may_be_nan and sides[number]:
+            test = f"({test}) || (isNan({word}) == 1)"  # || came before <= until 2022
+        return f"if ({test}, {left}, {right})"
+
+    return source.nested(split, repr)
+
+
+def _sum(terms: list[str]) -> str:
+    total = " +\n            ".join(terms)
+    return f"            {total}\n"
 
 
 def _meaning(meaning: Meaning, word: str, may_be_nan: bool) -> str:
@@ -112,9 +125,11 @@ def _meaning(meaning: Meaning, word: str, may_be_nan: bool) -> str:
     if is_match(name):
         return _line(name if is_rank_feature(name) else f"bm25({meaning.column})")
     if kind == LEVEL:
-        return _line(f"if ({attribute} == {json.dumps(meaning.value, ensure_ascii=False)}, 1.0, 0.0)")
-    if kind not in (FIELD, AGE):
-        attribute = f"attribute({word})"
+        # A brace would end the expression, and \\b is b there.
+        value = re.sub(r'[\x00-\x1f"\\{}]', lambda match: f"\\u{ord(match[0]):04x}", meaning.value)
+        return _line(f'if ({attribute} == "{value}", 1.0, 0.0)')
+    if kind not in (FIELD, AGE):  # a field begins with a letter, and what begins with a digit may be a number
+        attribute = f"attribute({word if word[0].isalpha() else f'f_{word}'})"
     what = f"({meaning.before // 10**6} - {attribute}) / 86400.0" if kind == AGE else attribute
     value = what if may_be_nan else f"if (isNan({attribute}) == 1, 0.0, {what})"
     return _line(value, "" if kind in (FIELD, AGE) else f"        # {FILL_IN}: what the feature is in your schema\n")

@@ -73,7 +73,7 @@ def test_solr_gets_trees_that_know_missing_values(tmp_path: Path) -> None:
     result = ranktune.tune(train, test=test, solvers=solvers, serve=["solr"], home=tmp_path, **SETTINGS)
     model = ranktune.load_model(result.model)
     content = str(export(model, "solr"))
-    assert json.loads(content)["params"]["isNullSameAsZero"] == "false"
+    assert json.loads(content)["params"]["isNullSameAsZero"] is False
     features = test[["price", "age", "length"]].astype(float)
     columns = {name: features[name].to_numpy() for name in features}
     actual = READERS["solr"](content, NAN)(columns, len(features))

@@ -27,7 +27,8 @@ _SCORE = re.compile(r"bm25(?:\(([A-Za-z_][A-Za-z0-9_.]*)\)|_([A-Za-z_][A-Za-z0-9
 _FIELDLESS = {"bm25", "tfidf", "tf_idf", "score", "_score"}
 """Names of a score of the query in a field that they do not say: no document has a field of that name."""
 
-_RANK_FEATURE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\([A-Za-z0-9_.]+(, ?[A-Za-z0-9_.]+)*\)(\.[A-Za-z_][A-Za-z0-9_.]*)?")
+_ARGUMENT = r"([A-Za-z_][\w.]*|\d{1,9})"
+_RANK_FEATURE = re.compile(rf"[A-Za-z_]\w*\({_ARGUMENT}(, ?{_ARGUMENT})*\)(\.[A-Za-z_]\w*)?", re.A)
 
 
 class Meaning(NamedTuple):

@@ -8,22 +8,30 @@ goes left where its value is below split_condition. What is absent is 0 to a lin
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.export.absent import RIGHT, ZERO
-from ranktune.solvers.export.readers.trees import Columns, Leaf, Score, Split, check_that, single, sum_of, weighted
+from ranktune.solvers.export.readers.trees import (
+    Columns,
+    Leaf,
+    Score,
+    Split,
+    check_that,
+    json_of,
+    single,
+    sum_of,
+    weighted,
+)
 
 _NAME = "the plugin"
 
 
 def read_plugin(text: str, absent: str) -> Score:
     """Return what scores documents by a model; absent says what an engine does with what a document lacks."""
-    model: Json = json.loads(text)["model"]
+    model: Json = json_of(text)["model"]
     check_that(bool(model["name"]), _NAME, "it needs a name")
-    kind, definition = model["model"]["type"], json.loads(model["model"]["definition"])
+    kind, definition = model["model"]["type"], json_of(model["model"]["definition"])
     if kind == "model/linear":
         weights = {name: single(weight) for name, weight in definition.items()}
         return lambda columns, n: weighted(weights, columns, n)
@@ -32,7 +40,9 @@ def read_plugin(text: str, absent: str) -> Score:
     if isinstance(definition, dict):
         known = {"splits", "objective", "missing_as_zero"}
         check_that(definition.keys() <= known, _NAME, "a definition has splits, an objective and missing_as_zero")
-        is_zero |= definition.get("missing_as_zero", False)
+        asks_zero = definition.get("missing_as_zero", False)
+        check_that(isinstance(asks_zero, bool), _NAME, "missing_as_zero is a boolean")
+        is_zero |= asks_zero
         definition = definition["splits"]
     check_that(bool(definition), _NAME, "it has at least one tree")
     trees = [(np.float32(1.0), _node(root, absent == RIGHT)) for root in definition]
@@ -45,10 +55,13 @@ def read_plugin(text: str, absent: str) -> Score:
 
 def _node(node: Json, always_right: bool) -> Leaf | Split:
     if "leaf" in node:
-        check_that(isinstance(node.get("nodeid"), int), _NAME, "a leaf has a number")
+        check_that(node.keys() <= {"leaf", "nodeid", "depth"}, _NAME, "a leaf has a number and a depth alone")
+        check_that(type(node.get("nodeid")) is int, _NAME, "a leaf has a number")
         return Leaf(single(node["leaf"]))
     needed = {"nodeid", "depth", "split", "split_condition", "yes", "no", "children"}
     check_that(needed <= node.keys() <= {*needed, "missing"}, _NAME, "a split lacks a field or has one too many")
+    check_that(type(node["nodeid"]) is type(node["depth"]) is int, _NAME, "a split has a number and a depth")
+    check_that(isinstance(node["split"], str), _NAME, "a split has the name of a feature")
     ends = [child["nodeid"] for child in node["children"]]
     missing = node.get("missing", node["no"])
     check_that(ends == [node["yes"], node["no"]] and missing in ends, _NAME, "yes, no and missing are children")

@@ -21,7 +21,7 @@ def read_ranklib(text: str, absent: str) -> Score:
     body = "".join(line.strip() for line in rest.splitlines() if not line.startswith("#"))
     if first == "## LambdaMART":
         ensemble = ElementTree.fromstring(body)
-        trees = [(single(tree.attrib["weight"]), _node(tree[0])) for tree in ensemble]
+        trees = [(single(tree.attrib["weight"], str), _node(tree[0])) for tree in ensemble]
         return lambda columns, n: sum_of(trees, _known(columns), n)
     check_that(first == "## Coordinate Ascent", "RankLib", "its first line names no ranker that is read here")
     pairs = [part.split(":") for part in body.split()]
@@ -42,8 +42,8 @@ def _known(columns: Columns) -> Columns:
 
 def _node(node: ElementTree.Element) -> Leaf | Split:
     if node[0].tag == "output":
-        return Leaf(single(node[0].text))
+        return Leaf(single(node[0].text, str))
     feature, threshold, left, right = node
     check_that((left.get("pos"), right.get("pos")) == ("left", "right"), "RankLib", "a split has a left and a right")
-    limit = single(threshold.text)
+    limit = single(threshold.text, str)
     return Split(str(feature.text), lambda x: x <= limit, _node(left), _node(right))

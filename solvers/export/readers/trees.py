@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Floats, Mask
+from ranktune.solvers.core.arrays import Floats, Json, Mask
 from ranktune.solvers.core.errors import DataError
 
 Singles: TypeAlias = NDArray[np.float32]
 Columns: TypeAlias = Mapping[str, Floats]
 """Feature -> its values, (n,), NaN where a document does not have it."""
+_NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", re.A)
 Score: TypeAlias = Callable[[Columns, int], Floats]
 """The scores of n documents."""
 
@@ -64,10 +67,24 @@ def as_singles(values: Floats) -> Singles:
         return values.astype(np.float32)
 
 
-def single(text: object) -> np.float32:
-    """Return a number of a file in single precision."""
+def single(number: object, kind: type[str] | type[float] = float) -> np.float32:
+    """Return a number of a file in single precision. Raises DataError where an engine expects another kind of value."""
+    given = isinstance(number, kind) or (kind is float and type(number) is int)
+    check_that(given and _NUMBER.fullmatch(str(number)) is not None, "the engine", f"{number!r} is no number of it")
     with np.errstate(over="ignore"):
-        return np.float32(float(str(text)))
+        return np.float32(float(str(number)))
+
+
+def json_of(text: str) -> Json:
+    """Return the value of a text in JSON by the rules of engines: without NaN, and with no key twice."""
+
+    def distinct(pairs: list[tuple[str, Json]]) -> Json:
+        value = dict(pairs)
+        check_that(len(value) == len(pairs), "the engine", "an object has a key twice")
+        return value
+
+    value: Json = json.loads(text, object_pairs_hook=distinct, parse_constant=single)
+    return value
 
 
 def check_that(holds: bool, format: str, rule: str) -> None:

@@ -9,48 +9,48 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Set
 from typing import TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, Ints, Mask
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.export.readers.trees import Columns, Score, check_that
 
 Value: TypeAlias = Callable[[Columns, Ints], Floats]
 """The value of an expression for some rows of columns."""
 
-_TOKEN = re.compile(r"\s*(-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|<=|==|\|\||[A-Za-z_]\w*|[(),*+])")
-_FUNCTION = re.compile(r"# (\".*\")\n +function (\w+)\(\) \{\n(?: +#.*\n)* +expression: (.*)\n")
+_ARGUMENT = r"(?:[A-Za-z_][\w.]*|\d{1,9})"
+_FEATURE = rf"(?!isNan|if)[A-Za-z_]\w*\({_ARGUMENT}(?:, ?{_ARGUMENT})*\)(?:\.[A-Za-z_]\w*)?"
+_NUMBER = r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
+_TOKEN = re.compile(rf'\s*({_FEATURE}|{_NUMBER}|<=|==|\|\||[-+*/(),]|"(?:[^"\\]|\\.)*"|[A-Za-z_]\w*)', re.A)
+_FUNCTION = re.compile(r" +# (\".*\")\n +function (\w+)\(\) \{\n(?: +#.*\n)? +expression: ([^{}\n]*)\n +\}\n", re.A)
+_PROFILE = re.compile(
+    r"(?:#.*\n)*rank-profile \w+ inherits default \{\n"
+    r"(?: +first-phase \{\s+expression \{(?P<first>[^{}]*)\}\s+\}\n)?"
+    r" +second-phase \{\n(?: +rerank-count: \d+\n)? +expression \{(?P<second>[^{}]*)\}\s+\}\n"
+    r" +match-features \{(?P<listed>[^{}]*)\}\n\}\n",
+    re.A,
+)
 
 
 def read_vespa(text: str, absent: str) -> Score:
     """Return what scores documents by a profile; what is absent is what its functions make of it."""
-    constants = re.search(r"constants \{\n(.*?)\n    \}", text, flags=re.S)
-    fixed = dict(line.strip().split(": ") for line in constants[1].splitlines()) if constants else {}
     functions = [(json.loads(name), word, expression) for name, word, expression in _FUNCTION.findall(text)]
-    second = re.search(r"second-phase \{.*?expression \{\n(.*?)\n        \}", text, flags=re.S)
-    listed = re.search(r"match-features \{\n(.*?)\n    \}", text, flags=re.S)
-    check_that(second is not None, "Vespa", "the profile has no second phase")
-    check_that(
-        listed is not None and listed[1].split() == [word for _, word, _ in functions], "Vespa", "match-features"
-    )
-    assert second is not None
-    terms = _Parser(second[1], {name: float(number) for name, number in fixed.items()}).terms()
+    words = [word for _, word, _ in functions]
+    rest = _PROFILE.fullmatch(_FUNCTION.sub("", text))
+    check_that(rest is not None, "Vespa", "it is no profile of functions, phases and match-features")
+    assert rest is not None
+    check_that(rest["listed"].split() == words, "Vespa", "match-features")
+    for expression in (*(expression for *_, expression in functions), rest["first"] or "0"):
+        _Parser(expression, set(words)).whole()
+    total = _Parser(rest["second"], set(words)).whole()
 
     def score(columns: Columns, n: int) -> Floats:
         known = {word: _meant(columns[name], expression) for name, word, expression in functions}
-        rows = np.arange(n)
-        return _added([term(known, rows) for term in terms])
+        return total(known, np.arange(n))
 
     return score
-
-
-def _added(values: Sequence[Floats]) -> Floats:
-    total = values[0]
-    for value in values[1:]:
-        total = total + value
-    return total
 
 
 def _meant(values: Floats, expression: str) -> Floats:
@@ -63,90 +63,81 @@ def _meant(values: Floats, expression: str) -> Floats:
     return values if is_nan else np.nan_to_num(values)
 
 
+_OPERATORS: Mapping[str, tuple[int, np.ufunc]] = {
+    "||": (0, np.logical_or),
+    "<=": (0, np.less_equal),
+    "==": (0, np.equal),
+    "+": (1, np.add),
+    "-": (1, np.subtract),
+    "*": (2, np.multiply),
+    "/": (2, np.divide),
+}
+"""How strongly each binds. Releases until 2022 took || before comparisons, later ones after: both have parentheses."""
+
+
 class _Parser:
-    """Sums of products of numbers, names, isNan(a) and if(a <= b || a == b, yes, no)."""
+    """Expressions of numbers, features, operators, isNan(value) and if(test, yes, no)."""
 
-    def __init__(self, text: str, constants: Mapping[str, float]) -> None:
-        self.tokens = _TOKEN.findall(text)
-        check_that(re.sub(r"\s", "", text) == "".join(self.tokens), "Vespa", "an expression is not of the language")
-        self.at, self.constants = 0, constants
+    def __init__(self, text: str, words: Set[str]) -> None:
+        check_that(not _TOKEN.sub("", text).strip(), "Vespa", "an expression is not of the language")
+        self.tokens, self.at, self.words = [*_TOKEN.findall(text), ""], 0, words
 
-    def terms(self) -> list[Value]:
-        """Return the terms of the sum that the whole text is."""
-        terms = self._sum()
-        check_that(self.at == len(self.tokens), "Vespa", "an expression ends too early")
-        return terms
+    def whole(self) -> Value:
+        """Return the value of the whole text."""
+        value = self._value()
+        self._take("")
+        return value
 
-    def _take(self, wanted: str | None = None) -> str:
-        check_that(self.at < len(self.tokens), "Vespa", "an expression is not complete")
+    def _take(self, *wanted: str) -> str:
         token: str = self.tokens[self.at]
-        check_that(wanted in (None, token), "Vespa", f"an expression has {token} for {wanted}")
+        check_that(token in wanted if wanted else token != "", "Vespa", f"an expression has {token!r}, not {wanted}")
         self.at += 1
         return token
 
-    def _next_is(self, token: str) -> bool:
-        return self.at < len(self.tokens) and self.tokens[self.at] == token
+    def _value(self, level: int = 0) -> Value:
+        first, more = self._atom(), []
+        while (token := self.tokens[self.at]) in _OPERATORS and _OPERATORS[token][0] >= level:
+            binds, operator = _OPERATORS[self._take()]
+            more.append((token, operator, self._value(binds + 1)))
+        tests = [token for token, *_ in more if _OPERATORS[token][0] == 0]
+        check_that(len(tests) < 2 or set(tests) == {"||"}, "Vespa", "|| and <= need parentheses")
 
-    def _sum(self) -> list[Value]:
-        terms = [self._product()]
-        while self._next_is("+"):
-            self._take()
-            terms.append(self._product())
-        return terms
+        def value(columns: Columns, rows: Ints) -> Floats:
+            total = first(columns, rows)
+            for _, operator, other in more:
+                total = operator(total, other(columns, rows))
+            return total
 
-    def _value(self) -> Value:
-        terms = self._sum()
-        return terms[0] if len(terms) == 1 else lambda columns, rows: _added([t(columns, rows) for t in terms])
-
-    def _product(self) -> Value:
-        value = self._atom()
-        while self._next_is("*"):
-            self._take()
-            value = _times(value, self._atom())
         return value
 
     def _atom(self) -> Value:
         token = self._take()
-        if token == "if":
-            return self._choice()
-        if token == "isNan":
-            self._take("(")
-            inner = self._value()
-            self._take(")")
-            return lambda columns, rows: np.isnan(inner(columns, rows)).astype(np.float64)
-        if token in self.constants or re.match(r"-?\d", token):
-            number = self.constants[token] if token in self.constants else float(token)
+        if token == "-":
+            token += self._take()
+        if re.fullmatch(f"-?{_NUMBER}", token):
+            number = float(token)
             return lambda columns, rows: np.full(len(rows), number)
-        return lambda columns, rows: columns[token][rows]
-
-    def _choice(self) -> Value:
-        self._take("(")
-        tests = [self._comparison()]
-        while self._next_is("||"):
-            self._take()
-            tests.append(self._comparison())
-        self._take(",")
-        yes = self._value()
-        self._take(",")
-        no = self._value()
-        self._take(")")
-
-        def value(columns: Columns, rows: Ints) -> Floats:
-            holds = np.any([test(columns, rows) for test in tests], axis=0)
-            result = np.empty(len(rows))
-            for branch, chosen in ((yes, holds), (no, ~holds)):
-                if chosen.any():
-                    result[chosen] = branch(columns, rows[chosen])
-            return result
-
-        return value
-
-    def _comparison(self) -> Callable[[Columns, Ints], Mask]:
-        left, operator, right = self._value(), self._take(), self._value()
-        check_that(operator in ("<=", "=="), "Vespa", f"{operator} is no comparison that is read here")
-        compare = np.less_equal if operator == "<=" else np.equal
-        return lambda columns, rows: np.asarray(compare(left(columns, rows), right(columns, rows)))
+        if token not in ("(", "if", "isNan"):
+            check_that(token in self.words or token[0] == '"' or "(" in token, "Vespa", f"{token} is not defined")
+            return lambda columns, rows: columns[token][rows]
+        if token != "(":
+            self._take("(")
+        parts = [self._value()]
+        while self._take(",", ")") == ",":
+            parts.append(self._value())
+        check_that(len(parts) == (3 if token == "if" else 1), "Vespa", f"{token} has {len(parts)} arguments")
+        if token == "if":
+            return _choice(*parts)
+        return parts[0] if token == "(" else lambda columns, rows: np.isnan(parts[0](columns, rows))
 
 
-def _times(first: Value, second: Value) -> Value:
-    return lambda columns, rows: first(columns, rows) * second(columns, rows)
+def _choice(test: Value, yes: Value, no: Value) -> Value:
+    def value(columns: Columns, rows: Ints) -> Floats:
+        holds = test(columns, rows) != 0.0
+        result = np.empty(len(rows))
+        for branch, chosen in ((yes, holds), (no, ~holds)):
+            if chosen.any():
+                result[chosen] = branch(columns, rows[chosen])
+        return result
+
+    return value
