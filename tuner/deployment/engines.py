@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import re
+import time
 from collections.abc import Mapping, Sequence
-from http.client import HTTPException
-from typing import Protocol, TypeAlias
-from urllib.error import HTTPError
+from http.client import HTTPException, HTTPResponse
+from numbers import Real
+from threading import Thread
+from typing import Any, Protocol, TypeAlias, TypeVar
 from urllib.parse import quote, unquote, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import HTTPErrorProcessor, Request, build_opener
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.data.columns.grammar import json_of
 from ranktune.solvers.export.definitions.files import KEYWORDS
+from ranktune.tuner.study.secrets import without_secrets
 
 TIMEOUT = 60.0
-"""Seconds that an answer may take."""
+"""Seconds that a whole answer may take."""
+MOST = 3.4e38
+"""What single precision holds."""
+LARGEST = 2**28
+"""Bytes of an answer."""
+T = TypeVar("T")
 Values: TypeAlias = dict[str, dict[str, float]]
 """Document -> feature -> value, without features that the document does not have."""
 
@@ -71,11 +81,14 @@ class _Plugin:
             "query": {"bool": {"filter": [{"terms": {"_id": list(documents)}}, {"sltr": logged}]}},
             "ext": {"ltr_log": {"log_specs": {"name": "values", "named_query": "logged"}}},
         }
-        hits = _send("POST", f"{self.index}/_search", json.dumps(request))["hits"]["hits"]
-        entries = {hit["_id"]: hit["fields"]["_ltrlog"][0]["values"] for hit in hits}
+        hits = _at(_send("POST", f"{self.index}/_search", json.dumps(request)), list, "hits", "hits")
         return {
-            document: {entry["name"]: float(entry["value"]) for entry in entry_list if "value" in entry}
-            for document, entry_list in entries.items()
+            _at(hit, str, "_id"): {
+                _at(entry, str, "name"): _number(_at(entry, Real, "value"))  # type: ignore[type-abstract]
+                for entry in _at(hit, list, "fields", "_ltrlog", 0, "values")
+                if "value" in _at(entry, dict)
+            }
+            for hit in hits
         }
 
     def delete(self) -> None:
@@ -102,7 +115,8 @@ class _Solr:
             "params": {"ids": "\u001f".join(documents)},
         }
         answer = _send("POST", f"{self.url}/query", json.dumps(request))
-        return {document["id"]: _parsed(document["values"], features) for document in answer["response"]["docs"]}
+        documents = _at(answer, list, "response", "docs")
+        return {_at(found, str, "id"): _parsed(_at(found, str, "values"), features) for found in documents}
 
     def delete(self) -> None:
         _send("DELETE", f"{self.url}/schema/model-store/{quote(self.name, safe='')}", "")
@@ -111,8 +125,78 @@ class _Solr:
 def _parsed(text: str, features: Sequence[str]) -> dict[str, float]:
     """Return the values in a text such as bm25=1.5,brand=Elm=0.0, whose names may have commas and equality signs."""
     found = {name: re.search(rf"(?:^|,){re.escape(name)}=([^,=]+)(?:,|$)", text) for name in features}
-    values = {name: float(match[1]) for name, match in found.items() if match is not None}
+    values = {name: _number(match[1]) for name, match in found.items() if match is not None}
     return {name: value for name, value in values.items() if value == value}
+
+
+def _at(answer: Any, kind: type[T], *path: str | int) -> T:
+    """Return what an answer has at a path. Raises ParameterError where it is not there, or of another kind."""
+    try:
+        for step in path:
+            answer = answer[step]
+    except (LookupError, TypeError):
+        answer = None
+    if isinstance(answer, kind) and not isinstance(answer, bool):
+        return answer
+    raise _wrong(".".join(map(str, path)) or "it", answer, kind.__name__)
+
+
+def _number(value: str | Real) -> float:
+    """Return a value of a feature, NaN where Solr says so. Raises ParameterError for what no feature can be."""
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        number = math.inf
+    if abs(number) > MOST or (number != number and not isinstance(value, str)):
+        raise _wrong("the value of a feature", value, "number in single precision")
+    return number
+
+
+def _wrong(where: str, given: object, wanted: str) -> ParameterError:
+    return ParameterError(
+        f"the engine answered with {str(given)[:80]!r} where {where} is to be a {wanted}. See whether it is an engine "
+        "of that format."
+    )
+
+
+class _AsItIs(HTTPErrorProcessor):
+    """Takes every answer for one: also what says no, and what points elsewhere, where the password would go too."""
+
+    def http_response(self, request: Request, response: HTTPResponse) -> HTTPResponse:
+        """Return the answer."""
+        return response
+
+    https_response = http_response
+
+
+def _exchanged(request: Request) -> tuple[int, str | None, bytes]:
+    """Return the status, the address it points to and the content of an answer, after TIMEOUT seconds at most."""
+    given: list[tuple[int, str | None, bytes] | Exception] = []
+    deadline = time.monotonic() + TIMEOUT
+
+    def exchange() -> None:
+        try:
+            with build_opener(_AsItIs).open(request, timeout=TIMEOUT) as answer:
+                content = bytearray()
+                while piece := answer.read1(2**16):
+                    content += piece
+                    if len(content) > LARGEST:
+                        raise ValueError(f"the answer is larger than {LARGEST:,} bytes")
+                    if time.monotonic() > deadline:
+                        return
+                if answer.length:
+                    raise ValueError(f"the answer lacks its last {answer.length:,} bytes")
+                given.append((answer.status, answer.headers["Location"], bytes(content)))
+        except Exception as error:
+            given.append(error)
+
+    thread = Thread(target=exchange, daemon=True)  # what never ends its first line blocks
+    thread.start()
+    thread.join(TIMEOUT)
+    result = given[0] if given else TimeoutError(f"the answer was not complete after {TIMEOUT:g} seconds")
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def _send(method: str, url: str, content: str, accepted: str = "") -> Json:
@@ -127,15 +211,21 @@ def _send(method: str, url: str, content: str, accepted: str = "") -> Json:
         user = unquote(parts.netloc.rpartition("@")[0])
         request.add_header("Authorization", f"Basic {base64.b64encode(user.encode()).decode()}")
     try:
-        with urlopen(request, timeout=TIMEOUT) as answer:
-            result = json.loads(answer.read() or b"{}")
-    except HTTPError as error:
-        said = error.read().decode(errors="replace")
+        status, place, answer = _exchanged(request)
+        said = answer.decode(errors="replace")
+        result = json_of(answer or b"{}") if status // 100 == 2 else None
+    except (OSError, HTTPException, ValueError, RecursionError) as error:
+        what = "the answer is nested too deeply" if isinstance(error, RecursionError) else without_secrets(str(error))
+        raise ParameterError(
+            f"{method} {shown} failed: {what[:200]}. Is the engine running there? It may have taken what was sent."
+        ) from None
+    if status // 100 == 3:
+        raise ParameterError(
+            f"{method} {shown} answered {status} and points to {without_secrets(str(place))[:200]}, which is not "
+            "followed: the password would go there. Give that address if it is the engine's."
+        )
+    if status // 100 != 2:
         if accepted and accepted in said:
             return {}
-        raise ParameterError(f"{method} {shown} answered {error.code}: {said[:500]}") from None
-    except (OSError, HTTPException, ValueError) as error:
-        raise ParameterError(f"{method} {shown} failed: {error}. Is the engine running there?") from None
-    if not isinstance(result, dict):
-        raise ParameterError(f"{method} {shown} answered {str(result)[:100]}, which is no object of JSON.")
-    return result
+        raise ParameterError(f"{method} {shown} answered {status}: {' '.join(said[:500].split())}")
+    return _at(result, dict)

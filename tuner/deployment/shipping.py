@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ranktune.solvers.core.arrays import Mask, Matrix, dense
-from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.absent import arrival, warn_of_absent
 from ranktune.solvers.export.check import agreement, check_evaluator
@@ -168,10 +168,19 @@ def _replayed_in(engine: Engine, source: Source, queries: Queries) -> str:
             names = listed(source.names[k] for k in most if not alike[:, k].all())
             raise DataError(
                 f"by the values of the index the scores of the replay differ by {difference:.2g} of the largest, more "
-                f"than {DRIFT:g}, so that the model was deleted there. See the definitions of what differs: {names}."
+                f"than {DRIFT:g}, so that it is refused. See the definitions of what differs: {names}."
             )
-    except BaseException:
-        engine.delete()
+    except BaseException as error:
+        try:
+            engine.delete()
+        except ParameterError as failure:
+            why = str(error) or type(error).__name__
+            raise DataError(
+                f"the replay failed: {why} And {source.name!r} could not be deleted in the engine, where it stays "
+                f"live: delete it yourself. {failure}"
+            ) from None
+        if isinstance(error, RankTuneError):
+            raise type(error)(f"{error} The model was deleted there.") from None
         raise
     return (
         f"Replayed {found.sum()} of {len(found)} documents by the values of the index:\n"
