@@ -7,6 +7,7 @@ so every name passes through plain or distinct before it enters a figure.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
@@ -123,7 +124,7 @@ def axis(title: str, *, log: bool = False, categories: Sequence[str] | None = No
     if log:
         settings["type"] = "log"
     if categories is not None:
-        settings |= {"type": "category", "categoryorder": "array", "categoryarray": list(categories)}
+        settings |= {"type": "category", "categoryorder": "array", "categoryarray": _cells(categories)}
     return settings | more
 
 
@@ -278,5 +279,8 @@ def faint(colour: str, opacity: float) -> str:
 
 
 def _cells(values: Places) -> list[Place]:
-    """Return names as they are and numbers as number does."""
-    return [value if isinstance(value, str) else number(value) for value in values]
+    """Return names without markup, if some have it, and numbers as number does."""
+    return [number(v) if not isinstance(v, str) else plain(v) if _MARKUP.search(v) else v for v in values]
+
+
+_MARKUP = re.compile(r"[<>\x00-\x1f\u202a-\u202e\u2066-\u2069]")

@@ -10,9 +10,8 @@ from sqlalchemy.pool import NullPool
 
 from ranktune.dashboards.records.file import DECLARATION, declared_data, trials_since
 from ranktune.dashboards.records.trial import Trial
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import StudyError, without_secrets
 from ranktune.tuner.storage.database import check_url, shown_url
-from ranktune.tuner.study.secrets import without_secrets
 
 CONNECT_TIMEOUT = 5
 """Seconds to wait for a server before a page reports that it cannot be reached."""

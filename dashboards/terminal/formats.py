@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import FittedTable, as_text
+from ranktune.solvers.core.files import guarded
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     character: f"\\{character}" for character in "&%$#_{}"
@@ -57,7 +58,10 @@ def _plain(cell: RenderableType) -> str:
 
 def _csv(table: Table) -> str:
     text = StringIO()
-    csv.writer(text, lineterminator="\n").writerows(_rows(table))
+    numbers = [column.justify == "right" for column in table.columns]
+    head, *rows = _rows(table)
+    guards = [[c if number else guarded(c) for c, number in zip(row, numbers, strict=True)] for row in rows]
+    csv.writer(text, lineterminator="\n").writerows([map(guarded, head), *guards])
     return text.getvalue()
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -14,6 +13,7 @@ from ranktune.dashboards.figures.plotly import number
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.files import guarded
 
 
 def panels(data: StudyData) -> list[Panel]:
@@ -96,9 +96,10 @@ def trials_csv(data: StudyData) -> str:
     names = list(dict.fromkeys(name for trial in trials for name in trial))
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow([guarded(name) for name in names])
+    writer.writerow(map(guarded, names))
     for trial in trials:
-        writer.writerow([guarded(trial.get(name)) for name in names])
+        cells = (trial.get(name) for name in names)
+        writer.writerow([guarded(cell) if isinstance(cell, str) else cell for cell in cells])
     return buffer.getvalue()
 
 
@@ -110,13 +111,3 @@ def _flat(trial: Trial) -> Json:
     }
     flat |= {f"mean {name}": value for name, value in flat.pop("means").items()}
     return flat | {f"{trial.solver}.{name}": value for name, value in flat.pop("params").items()}
-
-
-_FORMULA = re.compile(r"^[=+\-@\t\r]")
-
-
-def guarded(value: object) -> object:
-    """Return a cell that no spreadsheet evaluates: text that begins like a formula begins with an apostrophe."""
-    if isinstance(value, str) and _FORMULA.match(value):
-        return f"'{value}"
-    return "" if value is None else value

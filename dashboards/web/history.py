@@ -28,7 +28,7 @@ def write_history(found: JsonView, output: Path) -> Path:
 
 def _panels(found: JsonView) -> list[Panel]:
     rows = [row for row in found["versions"] if row["quality"] is not None]
-    names, means = [row["version"] for row in rows], [row["quality"] for row in rows]
+    names, means = figures.distinct(row["version"] for row in rows), [row["quality"] for row in rows]
     ends = [row["interval"] or [row["quality"]] * 2 for row in rows]
     above = [high - mean for mean, (_, high) in zip(means, ends, strict=True)]
     below = [mean - low for mean, (low, _) in zip(means, ends, strict=True)]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.files import atomic_write
+from ranktune.solvers.core.files import atomic_write, guarded
 
 KNOWN, ONE_POSITION, UNKNOWN = "known", "one position", "unknown"
 
@@ -43,7 +43,9 @@ class Judgments:
     def save(self, path: Path | str) -> None:
         """Write the judgments as a table, csv or Parquet by the ending of path, with a column for each field.
 
-        Raises ParameterError on another ending, OSError where the file cannot be written.
+        In csv, a query or a document that begins like a formula of a spreadsheet begins with an apostrophe, which is
+        taken off where judgments are read. Raises ParameterError on another ending, OSError where the file cannot be
+        written.
         """
         import polars  # takes a moment, which fits do not need
 
@@ -51,7 +53,8 @@ class Judgments:
         check_ending(path)
         table = polars.DataFrame({field.name: getattr(self, field.name) for field in fields(self)}, nan_to_null=True)
         if path.suffix == ".csv":
-            atomic_write(path, table.write_csv())
+            texts = {name: polars.Series(map(guarded, getattr(self, name))) for name in ("query", "document")}
+            atomic_write(path, table.with_columns(**texts).write_csv())
         else:
             atomic_write(path, table.write_parquet)
 

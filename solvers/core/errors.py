@@ -40,6 +40,9 @@ class RankTuneError(Exception):
     ParameterError metric 'ndgc@10' is unknown. Did you mean 'ndcg'? Know
     """
 
+    def __str__(self) -> str:
+        return without_secrets(super().__str__())
+
 
 class DataError(RankTuneError, ValueError):
     """A file or an array that is not a valid ranking data set.
@@ -146,6 +149,9 @@ class ResultRefused(RankTuneError):
 class RankTuneWarning(UserWarning):
     """Something was repaired or is suspicious, and the work continues."""
 
+    def __str__(self) -> str:
+        return without_secrets(super().__str__())
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a sentence that names the known spelling nearest to name, and all of them."""
@@ -167,6 +173,36 @@ def listed(names: Iterable[object], most: int = 10) -> str:
 def printable(text: str, keep: str = "") -> str:
     """Return text with ? for control characters, except those to keep; quoted paths and messages may hold any."""
     return "".join(c if c.isprintable() or c in keep else "?" for c in text)
+
+
+HIDDEN = "***"
+_SECRETS = (
+    # s3://KEY:SECRET@bucket, where a password may hold quotes and an @, a path has one slash, and messages may cut both
+    (re.compile(r"(:/{1,2}[^\s/?#@:]*):[^\s]*@"), rf"\1:{HIDDEN}@"),
+    (re.compile(r"(://[^\s/?#@:\[]*):(?![0-9]{1,5}(?![^\s/?#'\".,;:)\]}>])|\*{3}@)[^\s'\"/]*"), rf"\1:{HIDDEN}"),
+    (re.compile(r"(?i)(\bhttps?:/{1,2})[^\s/?#@:]+@"), rf"\1{HIDDEN}@"),
+    # A password may stand in the query of a URL, in a connection string, and in JSON or YAML, quoted or not.
+    (
+        re.compile(
+            r"(?i)\b([\w-]*(?:pass(?:word|wd|file|phrase)|token|secret\w*|signature|credential|api_?key|access_?key)"
+            r"""['\"]?\s*[=:]|\w*pass\s*=)(\s*)('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s&'",;)]+)"""
+        ),
+        rf"\1\2{HIDDEN}",
+    ),
+)
+
+
+def without_secrets(text: str) -> str:
+    """Return text with *** for what may be a password: before the @ of a URL, or the value of a key named like one.
+
+    Examples
+    --------
+    >>> without_secrets("postgresql://h/db?user=me&password=abc&sslmode=require")
+    'postgresql://h/db?user=me&password=***&sslmode=require'
+    """
+    for pattern, replacement in _SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 T = TypeVar("T")

@@ -145,3 +145,16 @@ def _probe(path: Path) -> None:
     probe = path / f".{secrets.token_hex(8)}"
     probe.touch(exist_ok=False)
     probe.unlink()
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def guarded(cell: str) -> str:
+    """Return a cell of a table that no spreadsheet evaluates: what begins like a formula begins with an apostrophe."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """Return what guarded returned this cell for."""
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell

@@ -20,10 +20,9 @@ from urllib.parse import quote, unquote, urlsplit
 from urllib.request import HTTPErrorProcessor, Request, build_opener
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import ParameterError, without_secrets
 from ranktune.solvers.data.columns.grammar import json_of
 from ranktune.solvers.export.definitions.files import KEYWORDS
-from ranktune.tuner.study.secrets import without_secrets
 
 TIMEOUT = 60.0
 """Seconds that a whole answer may take."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from ranktune.dashboards.tracking.following import logged
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, read_and_prepare
-from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.errors import StudyError, without_secrets
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import IN_GAP, reopen
@@ -60,7 +60,7 @@ class Session:
         if study.first:
             self.progress.stage(f"configurations of {', '.join(study.first)} are given, and tried first")
         self.events.write(Event.STAGE, name="reading")
-        self.progress.stage(f"reading {study.data}")
+        self.progress.stage(without_secrets(f"reading {study.data}"))
         by_worker = all(map(_is_file, sources))
         for _ in range(self.workers.jobs - by_worker):
             self.workers.submit(load_ending, limits=Limits())  # meanwhile

@@ -19,9 +19,8 @@ from sqlalchemy import URL, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from ranktune.solvers.core.errors import RankTuneWarning, StudyError
+from ranktune.solvers.core.errors import HIDDEN, RankTuneWarning, StudyError, without_secrets
 from ranktune.solvers.core.files import remedy_of
-from ranktune.tuner.study.secrets import HIDDEN, without_secrets
 from ranktune.tuner.workers.interrupts import since_interrupt
 
 T = TypeVar("T")

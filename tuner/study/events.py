@@ -25,7 +25,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
-from ranktune.solvers.core.errors import RankTuneWarning, printable
+from ranktune.solvers.core.errors import RankTuneWarning, printable, without_secrets
 
 if TYPE_CHECKING:
     from ranktune.solvers.core.arrays import Json, JsonView
@@ -297,7 +297,8 @@ def _as_json(value: object) -> object:
         case float():
             return float(value) if math.isfinite(value) else None
         case str():
-            return str(value) if len(value) <= LONGEST else value[:LONGEST] + "..."
+            text = without_secrets(value)
+            return text if len(text) <= LONGEST else text[:LONGEST] + "..."
         case Mapping():
             return {str(name): _as_json(part) for name, part in value.items()}
         case list() | tuple() | set() | frozenset():

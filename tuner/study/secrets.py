@@ -1,4 +1,4 @@
-"""What may be written down: text, command lines and addresses without the passwords that they may hold."""
+"""What may be written down: command lines and addresses without the passwords that they may hold."""
 
 from __future__ import annotations
 
@@ -8,36 +8,7 @@ import sys
 from collections.abc import Sequence
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from ranktune.solvers.core.errors import ParameterError
-
-HIDDEN = "***"
-
-_RULES = (
-    # postgresql://user:password@host, where a password may hold quotes and an @
-    (re.compile(r"(://[^\s/?#@:]*):[^\s]*@"), rf"\1:{HIDDEN}@"),
-    # A password may stand in the query of a URL, in a connection string, and in JSON or YAML, quoted or not.
-    (
-        re.compile(
-            r"(?i)\b(\w*(?:pass(?:word|wd|file|phrase)|token|secret\w*)['\"]?\s*[=:]|\w*pass\s*=)(\s*)"
-            r"""('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s&'",;)]+)"""
-        ),
-        rf"\1\2{HIDDEN}",
-    ),
-)
-
-
-def without_secrets(text: str) -> str:
-    """Return text with *** for what may be a password: before the @ of a URL, or the value of a key named like one.
-
-    Examples
-    --------
-    >>> without_secrets("postgresql://h/db?user=me&password=abc&sslmode=require")
-    'postgresql://h/db?user=me&password=***&sslmode=require'
-    """
-    for pattern, replacement in _RULES:
-        text = pattern.sub(replacement, text)
-    return text
-
+from ranktune.solvers.core.errors import HIDDEN, ParameterError
 
 # Of a command line an allow-list, since any other word may be a secret or hold one.
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Mask
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.files import unguarded
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, words_of
@@ -140,6 +141,8 @@ def _of_clicks(path: Path) -> Judgments:
     by_query: dict[str, dict[str, float]] = {}
     weights: dict[str, dict[str, float]] = {}
     for query, document, relevance, weight in known.iter_rows():
+        if path.suffix != ".parquet":
+            query, document = unguarded(query), unguarded(document)
         by_query.setdefault(query, {})[document] = relevance
         weights.setdefault(query, {})[document] = weight
     return Judgments(path, by_query, weights)

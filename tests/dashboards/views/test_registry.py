@@ -21,8 +21,9 @@ from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.overview import sentences
 from ranktune.dashboards.views.progress import seconds_a_trial
 from ranktune.dashboards.views.registry import VIEWS, build, view_json
-from ranktune.dashboards.views.trials import guarded, trials_csv, trials_json
+from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.core.files import guarded, unguarded
 from ranktune.tuner.policy.policy import POLICY
 from tests.support.page_studies import concluded, hostile_data
 from tests.support.study_samples import HOSTILE, conditions, evidence_of, study_data, traces, trial, trials_of
@@ -218,14 +219,9 @@ def test_csv_runs_no_formula_and_json_has_everything(tmp_path: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(trials_csv(data))))
     assert rows[1]["error"] == "'=HYPERLINK(1)" and rows[0]["value"] == "0.5" and rows[1]["value"] == ""
     assert rows[0]["RankSVM.=cmd"] == "1.5" and rows[0]["mean ndcg@10"] == "0.5"
-    assert [guarded(text) for text in ("+1", "-x", "@a", "\tb", "a=b", -1.5)] == [
-        "'+1",
-        "'-x",
-        "'@a",
-        "'\tb",
-        "a=b",
-        -1.5,
-    ]
+    cells = ("+1", "-x", "@a", "\tb", "a=b", "'=a", "'a", "'", "")
+    assert [guarded(text) for text in cells] == ["'+1", "'-x", "'@a", "'\tb", "a=b", "''=a", "'a", "'", ""]
+    assert [unguarded(guarded(text)) for text in cells] == [*cells]
     back = json.loads(trials_json(data))
     assert back[0]["params"] == {"=cmd": 1.5} and back[1]["error"] == "=HYPERLINK(1)"
 

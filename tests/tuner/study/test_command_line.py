@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ranktune.tuner.study.secrets import command_line, without_secrets
+from ranktune.solvers.core.errors import without_secrets
+from ranktune.tuner.study.secrets import command_line
 
 CLEAR = (
     "ranktune tune train.txt --test test.txt --metric ndcg@10 --solver RankSVM --jobs 2",

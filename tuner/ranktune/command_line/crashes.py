@@ -65,8 +65,8 @@ def crash(error: Exception) -> NoReturn:
 
 def report_crash(error: BaseException) -> str:
     """Write the crash file of an error, and return the message."""
-    from ranktune.solvers.core.errors import printable
-    from ranktune.tuner.study.secrets import command_line, without_secrets
+    from ranktune.solvers.core.errors import printable, without_secrets
+    from ranktune.tuner.study.secrets import command_line
 
     text = without_secrets(" ".join(str(error).split()))
     text = text if len(text) <= MOST else f"{text[: MOST - 3]}..."
@@ -133,6 +133,6 @@ def _written(text: str) -> Path | None:
 def print_traceback(error: BaseException) -> None:
     """Print the traceback of an error if the user asked for it."""
     if is_debugging():
-        from ranktune.tuner.study.secrets import without_secrets
+        from ranktune.solvers.core.errors import without_secrets
 
         print(without_secrets("".join(traceback.format_exception(error))), file=sys.stderr)
