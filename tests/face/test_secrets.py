@@ -40,10 +40,10 @@ def test_no_command_prints_the_password_of_an_address(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for url in URLS[::2]:
-        assert ended(monkeypatch, *(word.format(url) for word in command)) not in (0, 70)
-        printed = "".join(capfd.readouterr())
-        assert printed and "S3CR3T" not in printed
+    url = URLS[COMMANDS.index(command) % len(URLS)]
+    assert ended(monkeypatch, *(word.format(url) for word in command)) not in (0, 70)
+    printed = "".join(capfd.readouterr())
+    assert printed and "S3CR3T" not in printed
 
 
 @pytest.mark.parametrize("url", URLS)
