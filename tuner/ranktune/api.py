@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -24,7 +25,7 @@ from ranktune.reading import Sources
 from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
-from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
@@ -172,17 +173,22 @@ def resume(given: ResumeArguments) -> StudyResult:
     """
     folder = find_folder(home_folder(given.home), given.name)
     locations = Locations.load(folder.path, given.storage)
+    if given.storage is not None and locations.storage != given.storage:
+        message = f"study '{given.name}' keeps its record where it began, and goes on there: storage= is not used."
+        warnings.warn(message, RankTuneWarning, stacklevel=3)
     with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
         restore_custom(given.name, folder.study().custom)
         study = folder.study() if given.extend else folder.as_it_began()
         if given.trials is not None:
             study = replace(study, trials=given.trials)
         problems, gone = session.reopened()
+        sources = study.data, study.vali, study.test, None
         if problems:
             folder.declare(study, folder.digests(), extend=given.extend)
+            session.compare(sources)
         else:
             try:
-                problems = session.prepare(study, (study.data, study.vali, study.test, None), given.extend)
+                problems = session.prepare(study, sources, given.extend)
             except DataError as error:
                 raise StudyError(
                     f"the data of study '{given.name}' {gone}, and cannot be read again: {error}"

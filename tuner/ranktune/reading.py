@@ -30,7 +30,7 @@ from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder, writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import Problem, assemble
 from ranktune.tuner.study.settings import NO_TEST
 
 Sources: TypeAlias = tuple[object, object, object, object]
@@ -59,6 +59,21 @@ def read_and_prepare(
             write_sealed(folder.path / CLICKS, json.dumps(about))
     release_freed()
     return problems
+
+
+def is_of(folder: StudyFolder, sources: Sources, memory: int | None = None) -> bool:
+    """Return whether sources hold the data that a study began with, by content; whatever goes on with it asks this.
+
+    Raises what reading raises.
+    """
+    study = replace(folder.study(), baseline=None)
+    with limited_to(memory), folder.gathering() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were given when the study began
+        gathering = Gathering(place)
+        splits, *_ = _loaded(study, sources, folder.path, gathering)
+        found = [assemble(split, study, gathering) for split in splits]
+    release_freed()
+    return {each.name: each.digest for each in found} == folder.digests()
 
 
 def _loaded(
