@@ -13,7 +13,7 @@ from pathlib import Path
 from ranktune.dashboards.tracking.following import logged
 from ranktune.notebook import StudyResult, shown
 from ranktune.reading import Sources, is_of, read_and_prepare
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
+from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import IN_GAP, reopen
@@ -77,13 +77,13 @@ class Session:
         """Warn where the files that the study was begun with are there, and hold other data by now."""
         named = [source for source in sources if source is not None and source != NO_TEST]
         if all(map(os.path.exists, map(str, named))):
+            text = f"{named[0]} no longer holds the data that the study began with, and goes on with."
             try:
-                same = self.workers.call(is_of, self.folder, sources, self.memory)
-            except DataError:
-                same = False
-            if not same:
-                message = f"{named[0]} no longer holds the data that the study began with, and now goes on with."
-                warnings.warn(message, RankTuneWarning, stacklevel=3)
+                if self.workers.call(is_of, self.folder, sources, self.memory):
+                    return
+            except RankTuneError as error:
+                text = f"the study goes on with the data that it began with; those of today cannot be compared: {error}"
+            warnings.warn(text, RankTuneWarning, stacklevel=3)
 
     def run(
         self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None
