@@ -21,7 +21,7 @@ from ranktune.arguments import (
 from ranktune.dashboards.tracking.following import check_installed
 from ranktune.earlier import known_first
 from ranktune.notebook import StudyResult
-from ranktune.reading import Sources
+from ranktune.reading import Sources, changed
 from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
@@ -182,13 +182,13 @@ def resume(given: ResumeArguments) -> StudyResult:
         if given.trials is not None:
             study = replace(study, trials=given.trials)
         problems, gone = session.reopened()
-        sources = study.data, study.vali, study.test, None
         if problems:
             folder.declare(study, folder.digests(), extend=given.extend)
-            session.compare(sources)
+            if text := session.workers.call(changed, folder, session.memory):
+                warnings.warn(text, RankTuneWarning, stacklevel=3)
         else:
             try:
-                problems = session.prepare(study, sources, given.extend)
+                problems = session.prepare(study, (study.data, study.vali, study.test, None), given.extend)
             except DataError as error:
                 raise StudyError(
                     f"the data of study '{given.name}' {gone}, and cannot be read again: {error}"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
@@ -12,8 +10,8 @@ from pathlib import Path
 
 from ranktune.dashboards.tracking.following import logged
 from ranktune.notebook import StudyResult, shown
-from ranktune.reading import Sources, is_of, read_and_prepare
-from ranktune.solvers.core.errors import RankTuneError, RankTuneWarning, StudyError
+from ranktune.reading import Sources, read_and_prepare
+from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.tuner.runner.engine import StudyRun
 from ranktune.tuner.runner.preparation import IN_GAP, reopen
@@ -28,7 +26,6 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.study.settings import NO_TEST
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.interrupts import Interrupted, Interrupts
@@ -72,18 +69,6 @@ class Session:
         if left_out := sum(facts.get(IN_GAP, 0) for facts in self.folder.facts().values()):
             self.progress.stage(f"{left_out} queries lie in the gap before the test queries, and are left out")
         return problems
-
-    def compare(self, sources: Sources) -> None:
-        """Warn where the files that the study was begun with are there, and hold other data by now."""
-        named = [source for source in sources if source is not None and source != NO_TEST]
-        if all(map(os.path.exists, map(str, named))):
-            text = f"{named[0]} no longer holds the data that the study began with, and goes on with."
-            try:
-                if self.workers.call(is_of, self.folder, sources, self.memory):
-                    return
-            except RankTuneError as error:
-                text = f"the study goes on with the data that it began with; those of today cannot be compared: {error}"
-            warnings.warn(text, RankTuneWarning, stacklevel=3)
 
     def run(
         self, study: Study, problems: Sequence[Problem], deadline: Deadline | None = None, mlflow: str | None = None
