@@ -72,9 +72,9 @@ def is_of(folder: StudyFolder, sources: Sources, memory: int | None = None) -> b
         warnings.simplefilter("ignore")  # they were given when the study began
         gathering = Gathering(place)
         splits, *_ = _loaded(study, sources, folder.path, gathering)
-        found = [assemble(split, study, gathering) for split in splits]
+        found = {split.name: assemble(split, study, gathering).digest for split in splits}
     release_freed()
-    return {each.name: each.digest for each in found} == folder.digests()
+    return found == folder.digests()
 
 
 def changed(folder: StudyFolder, memory: int | None = None) -> str:

@@ -6,7 +6,7 @@ different ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -59,13 +59,14 @@ def query_digests(queries: Queries, columns: Sequence[str] | None = None) -> lis
     Without columns features count by their places. Else columns of these names do, in any order and as far as float32
     holds them, and those of categories and dates as they were given, so that other queries of the table do not matter.
     """
+    wanted = frozenset(columns or ())
     if columns is None:
         by_place = np.random.default_rng(0).integers(0, 2**63, queries.n_features, dtype=np.uint64) * 2 + 1
         rows = _row_digests(queries.features, by_place, _as_bits)
     else:
-        rows = _row_digests(queries.features, _keys(queries.feature_names or (), columns), _rounded)
+        rows = _row_digests(queries.features, _keys(queries.feature_names or (), wanted), _rounded)
         if queries.contents is not None and queries.encoding is not None:
-            rows += (_mixed(queries.contents) * _keys(queries.encoding.columns, columns)).sum(axis=1, dtype=np.uint64)
+            rows += (_mixed(queries.contents) * _keys(queries.encoding.columns, wanted)).sum(axis=1, dtype=np.uint64)
     bits = _mixed(rows * _ODD + _mixed(_as_bits(queries.grades)) + _ODD)
     digests = np.add.reduceat(bits, queries.starts[:-1])
     lowest = np.minimum.reduceat(queries.grades, queries.starts[:-1])
@@ -116,7 +117,7 @@ def _squeezed(values: Matrix, scale: Floats) -> Floats:
     return squeezed
 
 
-def _keys(names: Iterable[str], wanted: Sequence[str]) -> Bits:
+def _keys(names: Iterable[str], wanted: Container[str]) -> Bits:
     """Return a number for each column by its name, 0 for one that is not wanted."""
     return np.array([bits_of(name) | 1 if name in wanted else 0 for name in names], dtype=np.uint64)
 
