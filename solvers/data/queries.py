@@ -70,6 +70,8 @@ class Queries:
         Whether the times are dates: microseconds since 1970 in UTC.
     clicks : ndarray of shape (n_documents, 5) or None, default=None
         What a click log tells of any ranking (metrics.presets.CLICK_COLUMNS); None without one.
+    contents : ndarray of shape (n_documents, n_columns) or None, default=None
+        What each column of the encoding held, in its order, as 64 bits; None where that is not known.
     features_checked : bool, default=False
         Whether the features are rows of features that were checked, so that their values are not looked at again.
 
@@ -105,6 +107,7 @@ class Queries:
     times: Floats | None = None
     dated: bool = False
     clicks: Floats | None = None
+    contents: Array | None = None
     features_checked: InitVar[bool] = False
 
     def __post_init__(self, features_checked: bool) -> None:

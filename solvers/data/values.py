@@ -152,14 +152,15 @@ def _microseconds(dates: Array) -> Floats:
 
 def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> ByDocument:
     """Return the columns of rows of parts, one part after another, that some part has."""
-
-    def values(part: Queries, rows: Ints | slice, name: str) -> Array:
-        column: Array | None = getattr(part, name)
-        if column is None:
-            known = COLUMNS[name]
-            column = np.broadcast_to(np.array(known.absent, known.dtype), (part.n_documents, *known.shape))
-        return column[rows]
-
-    had = [name for name in COLUMNS if any(getattr(part, name) is not None for part, _ in parts)]
-    joined = {name: np.concatenate([values(part, rows, name) for part, rows in parts]) for name in had}
+    joined: dict[str, Array] = {}
+    for name, known in COLUMNS.items():
+        had: list[Array | None] = [getattr(part, name) for part, _ in parts]
+        shapes = {column.shape[1:] for column in had if column is not None}
+        if len(shapes) != 1:  # of tables that do not fit together, contents differ
+            continue
+        absent = np.full(shapes.pop(), known.absent, known.dtype)
+        joined[name] = np.concatenate([
+            (np.broadcast_to(absent, (part.n_documents, *absent.shape)) if column is None else column)[rows]
+            for (part, rows), column in zip(parts, had, strict=True)
+        ])  # fmt: skip
     return cast(ByDocument, joined)

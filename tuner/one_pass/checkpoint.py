@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -15,14 +14,9 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Json, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.files import atomic_write
-from ranktune.solvers.data.blocks import block_of, query_ranges
-from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.splits.proof import Damaged, read_archive
 
 FORMAT = 1
-
-DIGESTED_ROWS = 16_384
-"""Documents at each end of the data whose features are in their digest."""
 
 SECONDS = 10.0
 """Seconds between two checkpoints; more where writing one takes a noticeable part of that."""
@@ -93,16 +87,3 @@ class Checkpoint:
                     "what was given then, or another folder."
                 )
         return about, {name.removeprefix("state-"): array for name, array in arrays.items()}
-
-
-def digest_of(queries: Queries) -> str:
-    """Return a digest by which other data are noticed: of shape, grades, groups, weights, and two blocks."""
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(f"{queries.features.shape}{queries.is_sparse}".encode())
-    weights = () if queries.document_weights is None else (queries.document_weights,)
-    for part in (queries.grades, queries.starts, *weights):
-        digest.update(np.ascontiguousarray(part).data)
-    *_, last = query_ranges(queries.starts, DIGESTED_ROWS)
-    for block in (next(query_ranges(queries.starts, DIGESTED_ROWS)), last):
-        digest.update(block_of(queries, *block).fingerprint.encode())
-    return digest.hexdigest()

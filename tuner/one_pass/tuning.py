@@ -20,7 +20,7 @@ from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.plans import Final
 from ranktune.tuner.evaluation.task import Task
 from ranktune.tuner.one_pass import race
-from ranktune.tuner.one_pass.checkpoint import Checkpoint, digest_of
+from ranktune.tuner.one_pass.checkpoint import Checkpoint
 from ranktune.tuner.one_pass.configurations import Configuration, ConfigurationSpace
 from ranktune.tuner.one_pass.result import Entry, OnePassResult
 from ranktune.tuner.splits.proof import file_digest
@@ -60,7 +60,7 @@ class OnePassTuning:
         self._report = progress or (lambda text: None)
         self._space = ConfigurationSpace(solvers or None, queries.is_sparse)
         declared: Json = {"metric": str(metric), "solvers": list(solvers), "configurations": configurations}
-        declared |= {"survivors": survivors, "seed": seed, "data": digest_of(queries)}
+        declared |= {"survivors": survivors, "seed": seed, "data": queries.fingerprint}
         declared |= {"after": None if after is None else file_digest(after)}
         self._checkpoint = Checkpoint(path, declared)
         self._looks = looks or race.looks(queries.n_queries, configurations, survivors)

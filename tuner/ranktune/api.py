@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -20,11 +21,11 @@ from ranktune.arguments import (
 from ranktune.dashboards.tracking.following import check_installed
 from ranktune.earlier import known_first
 from ranktune.notebook import StudyResult
-from ranktune.reading import Sources
+from ranktune.reading import Sources, changed
 from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
-from ranktune.solvers.core.errors import DataError, StudyError
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
@@ -172,6 +173,9 @@ def resume(given: ResumeArguments) -> StudyResult:
     """
     folder = find_folder(home_folder(given.home), given.name)
     locations = Locations.load(folder.path, given.storage)
+    if given.storage is not None and locations.storage != given.storage:
+        message = f"study '{given.name}' keeps its record where it began, and goes on there: storage= is not used."
+        warnings.warn(message, RankTuneWarning, stacklevel=3)
     with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
         restore_custom(given.name, folder.study().custom)
         study = folder.study() if given.extend else folder.as_it_began()
@@ -180,6 +184,8 @@ def resume(given: ResumeArguments) -> StudyResult:
         problems, gone = session.reopened()
         if problems:
             folder.declare(study, folder.digests(), extend=given.extend)
+            if text := session.workers.call(changed, folder, session.memory):
+                warnings.warn(text, RankTuneWarning, stacklevel=3)
         else:
             try:
                 problems = session.prepare(study, (study.data, study.vali, study.test, None), given.extend)

@@ -6,6 +6,7 @@ A worker process reads sources that are files.
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TypeAlias, Unpack, cast
 
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, listed
+from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import limited_to, release_freed
 from ranktune.solvers.data.blocks import SCORED_ROWS
 from ranktune.solvers.data.gathering import Gathering
@@ -30,7 +31,7 @@ from ranktune.tuner.splits.split import by_time, nested_splits
 from ranktune.tuner.study.baseline import Baseline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder, writing
-from ranktune.tuner.study.problem import Problem
+from ranktune.tuner.study.problem import Problem, assemble
 from ranktune.tuner.study.settings import NO_TEST
 
 Sources: TypeAlias = tuple[object, object, object, object]
@@ -59,6 +60,33 @@ def read_and_prepare(
             write_sealed(folder.path / CLICKS, json.dumps(about))
     release_freed()
     return problems
+
+
+def is_of(folder: StudyFolder, sources: Sources, memory: int | None = None) -> bool:
+    """Return whether sources hold the data that a study began with, by content; whatever goes on with it asks this.
+
+    Raises what reading raises.
+    """
+    study = replace(folder.study(), baseline=None)
+    with limited_to(memory), folder.gathering() as place, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they were given when the study began
+        gathering = Gathering(place)
+        splits, *_ = _loaded(study, sources, folder.path, gathering)
+        found = {split.name: assemble(split, study, gathering).digest for split in splits}
+    release_freed()
+    return found == folder.digests()
+
+
+def changed(folder: StudyFolder, memory: int | None = None) -> str:
+    """Return that the files of a study hold other data than it began with; "" where they do not, or are not there."""
+    study = folder.study()
+    named = [str(source) for source in (study.data, study.vali, study.test) if source not in (None, NO_TEST)]
+    try:
+        if not all(map(os.path.exists, named)) or is_of(folder, (study.data, study.vali, study.test, None), memory):
+            return ""
+    except RankTuneError as error:
+        return f"the study goes on with the data that it began with; those of today cannot be compared: {error}"
+    return f"{named[0]} no longer holds the data that the study began with, and goes on with."
 
 
 def _loaded(

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ranktune.solvers.data.columns.encoding import Age, Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model, load_model
@@ -68,12 +69,17 @@ def continued(
 def placed_on(model: Model, queries: Queries) -> Model | None:
     """Return a model that reads its features by name from the columns of queries, None where one is not there.
 
-    The levels of a category may come in another order on another day. Without names the columns are the features.
+    The levels of a category may come in another order on another day, but ages before another date are other numbers.
+    Without names the columns are the features.
     """
     names = queries.feature_names
     if model.feature_names is None or names is None:
         return model if model.feature_names == names and model.n_features == queries.n_features else None
-    if not set(model.feature_names) <= set(names):
+    now = Encoding() if queries.encoding is None else queries.encoding
+    before = Encoding() if model.encoding is None else model.encoding
+    moved = {c for c, kind in before.columns.items() if isinstance(kind, Age) and now.columns.get(c) != kind}
+    used = before.sources([model.feature_names[k] for k in model.used_features]).values()
+    if not set(model.feature_names) <= set(names) or not moved.isdisjoint(used):
         return None
     columns = np.array([names.index(name) for name in model.feature_names], dtype=np.int64)
     return model.on_columns(columns, len(names), names).replaced(encoding=queries.encoding)

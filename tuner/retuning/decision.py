@@ -51,13 +51,13 @@ class Verdict:
     """The decision, and what it rests on.
 
     means has the mean of the incumbent (keep) and of each contender with its interval; seen are the queries left out
-    because the incumbent may know them, or later ones.
+    because the incumbent may know them, or later ones; None where that is not known.
     """
 
     decision: str
     contenders: Mapping[str, Contender]
     means: Mapping[str, Interval]
-    seen: int = 0
+    seen: int | None = 0
 
 
 def decide(
@@ -134,4 +134,5 @@ def verdict_of(
     values = np.where(fresh, judged_values(incumbent, problem, metric), np.nan)
     others = {name: judged_values(scored, problem, metric, mean) for name, (scored, mean) in contenders.items()}
     found = decide(values, others, generator, judged_weights(problem))
-    return replace(found, seen=int(np.count_nonzero(~fresh)))
+    seen = int(np.count_nonzero(~fresh))
+    return replace(found, seen=seen if seen or fitted.comparable(problem.development) else None)

@@ -129,9 +129,8 @@ class Earlier:
         }
         text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
         arrays = {f"values{place}": values for place, values in self.per_query.items()}
-        known = {"fitted": self.fitted.digests, "latest": self.fitted.latest}
         packed = io.BytesIO()
-        np.savez_compressed(packed, header=text, **known, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(packed, header=text, **self.fitted.arrays(), **arrays)  # type: ignore[arg-type]
         write_sealed(folder / FILE, packed.getvalue())
 
 
@@ -144,7 +143,7 @@ def load_earlier(folder: Path) -> Earlier | None:
         check_sealed(path)
         arrays = dict(read_archive(path))
         header = json.loads(arrays.pop("header").tobytes().decode())
-        fitted = Fitted(np.asarray(arrays.pop("fitted"), np.uint64), float(arrays.pop("latest", -np.inf)))
+        fitted = Fitted.taken(arrays)
         values = {int(name.removeprefix("values")): np.asarray(kept, np.float64) for name, kept in arrays.items()}
         observed = [typed(Observed, one) for one in header["observed"]]
         delivered = typed(Configuration, header["delivered"])

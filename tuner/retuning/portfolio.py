@@ -7,19 +7,19 @@ fitted.npz       digests of the development queries, on which its models are not
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import JsonView
+from ranktune.solvers.core.arrays import Array, JsonView
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.typed import typed
-from ranktune.tuner.splits.digests import NOTHING, Bits, query_digests
+from ranktune.tuner.splits.digests import NOTHING, Bits, given_columns, query_digests
 from ranktune.tuner.splits.proof import read_archive
 from ranktune.tuner.splits.sealing import check_sealed, read_sealed, write_sealed
 from ranktune.tuner.study.home import writing
@@ -73,25 +73,50 @@ class Fitted:
         Theirs.
     latest : float
         The time of the latest of them, minus infinity where it is not known.
+    columns : tuple
+        Which columns the digests are of: by name, or None for features by their places.
     """
 
     digests: Bits = field(default_factory=lambda: np.zeros(0, np.uint64))
     latest: float = -np.inf
+    columns: tuple[tuple[str, ...] | None, ...] = ()
 
     @classmethod
     def of(cls, queries: Queries) -> Fitted:
         """Return these queries."""
-        digests = np.array(query_digests(queries), dtype=np.uint64)
-        return cls(digests[digests != NOTHING], -np.inf if queries.times is None else queries.time_of_query.max())
+        columns = given_columns(queries)
+        digests = np.array(query_digests(queries, columns), dtype=np.uint64)
+        latest = -np.inf if queries.times is None else float(queries.time_of_query.max())
+        return cls(digests[digests != NOTHING], latest, (columns,))
+
+    def comparable(self, queries: Queries) -> list[tuple[str, ...] | None]:
+        """Return by which columns these queries can be compared: not by the places of what categories became."""
+        named = queries.feature_names is not None
+        return [by for by in self.columns if (named if by else queries.contents is None)]
 
     def judge(self, queries: Queries) -> NDArray[np.bool_]:
         """Return which queries may judge the model, (n_queries,): those that it does not know, and that are later."""
-        unknown = ~np.isin(np.array(query_digests(queries), dtype=np.uint64), self.digests)
+        unknown = np.ones(queries.n_queries, dtype=bool)
+        for by in self.comparable(queries):
+            unknown &= ~np.isin(np.array(query_digests(queries, by), dtype=np.uint64), self.digests)
         return unknown if queries.times is None else unknown & (queries.time_of_query > self.latest)
 
     def with_more(self, more: Fitted) -> Fitted:
         """Return these and more queries."""
-        return Fitted(np.union1d(self.digests, more.digests), max(self.latest, more.latest))
+        columns = tuple(dict.fromkeys((*self.columns, *more.columns)))
+        return Fitted(np.union1d(self.digests, more.digests), max(self.latest, more.latest), columns)
+
+    def arrays(self) -> dict[str, Array]:
+        """Return it as the arrays of a file."""
+        columns = np.frombuffer(json.dumps(self.columns).encode(), dtype=np.uint8)
+        return {"fitted": self.digests, "latest": np.array(self.latest), "columns": columns}
+
+    @classmethod
+    def taken(cls, arrays: MutableMapping[str, Array]) -> Fitted:
+        """Take it out of the arrays of a file; earlier releases kept no columns."""
+        digests, latest, columns = arrays.pop("fitted"), arrays.pop("latest", -np.inf), arrays.pop("columns", None)
+        known = [None] * (len(digests) > 0) if columns is None else json.loads(columns.tobytes())
+        return cls(np.asarray(digests, np.uint64), float(latest), tuple(by and tuple(by) for by in known))
 
 
 def save_portfolio(ordered: Sequence[Candidate], chosen: Entry, folder: Path) -> None:
@@ -105,9 +130,9 @@ def save_portfolio(ordered: Sequence[Candidate], chosen: Entry, folder: Path) ->
 
 def save_fitted(problem: Problem, folder: Path) -> None:
     """Write what models of a problem are fitted to."""
-    found = Fitted.of(problem.development)
+    found = Fitted.of(problem.development).arrays()
     with writing(folder):
-        write_sealed(folder / FITTED, lambda file: np.savez(file, fitted=found.digests, latest=found.latest))
+        write_sealed(folder / FITTED, lambda file: np.savez(file, **found))  # type: ignore[arg-type]
 
 
 def load_fitted(folder: Path) -> Fitted:
@@ -115,8 +140,7 @@ def load_fitted(folder: Path) -> Fitted:
     check_sealed(folder / FITTED)
     if not (folder / FITTED).exists():
         return Fitted()
-    arrays = read_archive(folder / FITTED)
-    return Fitted(np.asarray(arrays["fitted"]), float(arrays.get("latest", -np.inf)))
+    return Fitted.taken(dict(read_archive(folder / FITTED)))
 
 
 def load_portfolio(folder: Path) -> list[Configuration]:

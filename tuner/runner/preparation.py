@@ -48,7 +48,8 @@ def prepare(
         while splits:
             assembled = assemble(splits.pop(0), study, gathering)
             left_out[assembled.name] = {IN_GAP: assembled.n_in_gap} if assembled.n_in_gap else {}
-            digests[assembled.name] = write_split(assembled, study, fresh)
+            digests[assembled.name] = assembled.digest
+            write_split(assembled, study, fresh)
         folder.declare(study, digests, extend=extend)
     problems = _opened(folder)
     folder.save_facts({problem.name: problem.facts | left_out[problem.name] for problem in problems})

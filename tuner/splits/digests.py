@@ -6,12 +6,14 @@ different ids.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
+from ranktune.solvers.data.columns.texts import bits_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import csr_of
 
@@ -24,6 +26,8 @@ BLOCK = 1 << 20
 SKETCH, SAMPLE = 3, 10_000
 """Waves of a sketch, and documents that give the scale of features."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
+_LAST = np.uint64(1 << 29)
+"""A float64 whose bits are a multiple of this is a float32."""
 
 
 def distinct(queries: Queries) -> Ints:
@@ -38,9 +42,32 @@ def distinct(queries: Queries) -> Ints:
     return result
 
 
-def query_digests(queries: Queries) -> list[int]:
-    """Return 64 bits for each query, the same for the same documents and grades in any order; NOTHING for one grade."""
-    bits = _mixed(_row_digests(queries.features) * _ODD + _mixed(_as_bits(queries.grades)) + _ODD)
+def given_columns(queries: Queries) -> tuple[str, ...] | None:
+    """Return the columns that queries were given by; of categories and dates those of the table.
+
+    None where they have no names.
+    """
+    names, known = queries.feature_names, queries.encoding
+    if names is None or known is None or queries.contents is None:
+        return None if names is None else tuple(sorted(names))
+    return tuple(sorted({*known.sources(names).values()}))
+
+
+def query_digests(queries: Queries, columns: Sequence[str] | None = None) -> list[int]:
+    """Return 64 bits for each query, the same for the same documents and grades in any order; NOTHING for one grade.
+
+    Without columns features count by their places. Else columns of these names do, in any order and as far as float32
+    holds them, and those of categories and dates as they were given, so that other queries of the table do not matter.
+    """
+    wanted = frozenset(columns or ())
+    if columns is None:
+        by_place = np.random.default_rng(0).integers(0, 2**63, queries.n_features, dtype=np.uint64) * 2 + 1
+        rows = _row_digests(queries.features, by_place, _as_bits)
+    else:
+        rows = _row_digests(queries.features, _keys(queries.feature_names or (), wanted), _rounded)
+        if queries.contents is not None and queries.encoding is not None:
+            rows += (_mixed(queries.contents) * _keys(queries.encoding.columns, wanted)).sum(axis=1, dtype=np.uint64)
+    bits = _mixed(rows * _ODD + _mixed(_as_bits(queries.grades)) + _ODD)
     digests = np.add.reduceat(bits, queries.starts[:-1])
     lowest = np.minimum.reduceat(queries.grades, queries.starts[:-1])
     digests[np.maximum.reduceat(queries.grades, queries.starts[:-1]) == lowest] = NOTHING
@@ -90,23 +117,33 @@ def _squeezed(values: Matrix, scale: Floats) -> Floats:
     return squeezed
 
 
-def _row_digests(features: Features) -> Bits:
+def _keys(names: Iterable[str], wanted: Container[str]) -> Bits:
+    """Return a number for each column by its name, 0 for one that is not wanted."""
+    return np.array([bits_of(name) | 1 if name in wanted else 0 for name in names], dtype=np.uint64)
+
+
+def _row_digests(features: Features, of_column: Bits, bits_of_values: Callable[[Matrix], Bits]) -> Bits:
     """Return 64 bits for each row: a sum over its values that are not zero, so dense and sparse rows agree."""
     n_rows, n_features = int(features.shape[0]), int(features.shape[1])
-    of_column = np.random.default_rng(0).integers(0, 2**63, n_features, dtype=np.uint64) * 2 + 1
     if not isinstance(features, np.ndarray):
         running = np.zeros(len(features.data) + 1, dtype=np.uint64)  # sums wrap around, and so do their differences
-        np.cumsum(_mixed(_as_bits(features.data)) * of_column[features.indices], out=running[1:])
+        np.cumsum(_mixed(bits_of_values(features.data)) * of_column[features.indices], out=running[1:])
         return np.asarray(running[features.indptr[1:]] - running[features.indptr[:-1]])
     digests = np.empty(n_rows, dtype=np.uint64)
     rows = max(BLOCK // max(n_features, 1), 1)
     for a in range(0, n_rows, rows):
-        digests[a : a + rows] = (_mixed(_as_bits(features[a : a + rows])) * of_column).sum(axis=1, dtype=np.uint64)
+        bits = _mixed(bits_of_values(features[a : a + rows]))
+        digests[a : a + rows] = (bits * of_column).sum(axis=1, dtype=np.uint64)
     return digests
 
 
-def _as_bits(values: NDArray[np.floating]) -> Bits:
+def _as_bits(values: Matrix) -> Bits:
     return np.asarray((values.astype(np.float64) + 0.0).view(np.uint64))  # + 0.0 makes -0.0 zero
+
+
+def _rounded(values: Matrix) -> Bits:
+    """Return the bits of values as float32 holds them, missing ones as 0."""
+    return (_as_bits(np.nan_to_num(values)) + _LAST // 2) // _LAST * _LAST
 
 
 def _mixed(bits: Bits) -> Bits:

@@ -130,30 +130,30 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Assembled:
-    """The development queries of a split, its test queries, and how many lie in the gap between them."""
+    """The development queries of a split with their plan, its test queries, and how many lie in the gap between them.
+
+    digest is that of its data.
+    """
 
     name: str
     development: Development
+    plan: StoredPlan
     test: Queries | None
     n_in_gap: int
+    digest: str
 
 
 def assemble(split: Split, study: Study, gathering: Gathering = IN_MEMORY) -> Assembled:
-    """Return the queries of a split, each in one part, with a test set."""
+    """Return the queries of a split, each in one part, with a test set, and its validation plan."""
     untested = study.test == NO_TEST or (study.plan == "nested" and split.name == WHOLE)
     given = 0 if split.test is not None else split.train.n_queries
     split = split if untested else with_test(split, study.seed, gathering, study.gap)
     n_in_gap = given - split.train.n_queries - split.test.n_queries if given and split.test is not None else 0
     split = without_shared(split, gathering).allowing_missing()
-    return Assembled(split.name, Development.of(split, gathering), split.test, n_in_gap)
-
-
-def write_split(split: Assembled, study: Study, parent: Path) -> str:
-    """Write a split with its validation plan into a folder under parent and return the digest of its data."""
-    keeps = not study.refit and split.development.n_vali > 0 and study.folds is None
-    development = split.development.queries
+    whole = Development.of(split, gathering)
+    keeps = not study.refit and whole.n_vali > 0 and study.folds is None
     plan = validation_plan(
-        split.development,
+        whole,
         study.folds,
         study.seed,
         strict=study.one_split or keeps,
@@ -162,22 +162,27 @@ def write_split(split: Assembled, study: Study, parent: Path) -> str:
         gap=study.gap,
     )
     vali = None if not isinstance(plan, tuple) else np.unique(np.concatenate([fold.vali for fold in plan]))
-    development = by_searches(development, vali)
+    development = by_searches(whole.queries, vali)
     test = None if split.test is None else by_searches(split.test)
+    digest = development.fingerprint + ("" if test is None else test.fingerprint)
+    return Assembled(split.name, replace(whole, queries=development), plan, test, n_in_gap, digest)
+
+
+def write_split(split: Assembled, study: Study, parent: Path) -> None:
+    """Write a split with its validation plan into a folder under parent."""
+    development, plan = split.development.queries, split.plan
     if study.monotone:
         development = development.constrained(study.monotone)
     if study.baseline is not None and not (study.plan == "nested" and split.name == WHOLE):
-        check_covered(study.baseline, development, plan, test)
-    digest = development.fingerprint + ("" if test is None else test.fingerprint)
-    folder = parent / folder_name(split.name, digest, study)
+        check_covered(study.baseline, development, plan, split.test)
+    folder = parent / folder_name(split.name, split.digest, study)
     fresh = () if study.strict else fresh_plan(plan, development, study.seed)
     dealt = isinstance(plan, tuple) and len(plan) > 1 and study.folds is None and study.repeats == 1
     given = as_given(split.development, study.gap) if dealt and not study.strict else ()
     write_problem(development, {PLAN: plan, FRESH: fresh, GIVEN: given}, folder)
-    if test is not None:
-        write_queries(test, folder / "test", documents=True)
+    if split.test is not None:
+        write_queries(split.test, folder / "test", documents=True)
     seal(folder)
-    return digest
 
 
 def folder_name(name: str, digest: str, study: Study) -> str:

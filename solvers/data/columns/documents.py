@@ -72,7 +72,6 @@ class DocumentColumn:
     absent    the value of documents without one, where others have one
     option    the option that names its column in tables; empty where none does
     what      what it is, in messages
-    shape     of what one document has, where it is more than a number
     check     raises DataError for values, (n_documents,), that it cannot have
     is_void   whether values say no more than None does
     is_digested   whether data that differ in it are other data
@@ -82,7 +81,6 @@ class DocumentColumn:
     option: str = ""
     what: str = ""
     dtype: DTypeLike = np.float64
-    shape: tuple[int, ...] = ()
     check: Callable[[Array, int], None] = _any_number
     is_void: Callable[[Array], bool] = lambda values: False
     is_digested: bool = True
@@ -106,7 +104,8 @@ COLUMNS: Mapping[str, DocumentColumn] = {
     ),
     "times": DocumentColumn(np.nan, "time", "time", check=_check_times),
     "baseline": DocumentColumn(np.nan, is_digested=False),
-    "clicks": DocumentColumn(np.nan, shape=(5,)),
+    "clicks": DocumentColumn(np.nan),
+    "contents": DocumentColumn(0, dtype=np.uint64, is_digested=False),
 }
 """By the names of the fields of Queries."""
 
@@ -118,6 +117,7 @@ class ByDocument(TypedDict, total=False):
     positions: Ints | None
     times: Floats | None
     baseline: Floats | None
+    contents: Array | None
 
 
 class Given(ByDocument, total=False):

@@ -5,6 +5,7 @@ Empty text is a missing value.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -43,6 +44,11 @@ def numbered(column: Series) -> tuple[Ints, list[str]]:
     numbers: dict[str | None, int] = {None: -1}
     codes = [numbers.setdefault(value, len(numbers) - 1) for value in map(_text, values_of(column))]
     return np.array(codes, dtype=np.int64), [value for value in numbers if value is not None]
+
+
+def bits_of(text: str) -> int:
+    """Return 64 bits that stand for a text."""
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="replace"), digest_size=8).digest())
 
 
 def places_among(column: Series, levels: Sequence[str]) -> Ints:

@@ -11,12 +11,12 @@ from decimal import Decimal
 import narwhals as nw
 import numpy as np
 
-from ranktune.solvers.core.arrays import Ints, Matrix
+from ranktune.solvers.core.arrays import Array, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.dates import dates
-from ranktune.solvers.data.columns.encoding import DAY, Category, Encoding, check_features
+from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
-from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, places_among, values_of
+from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, bits_of, numbered, places_among, values_of
 
 _CELLS = 1 << 20
 """Cells that are converted at a time: 8 MB."""
@@ -65,6 +65,26 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
             ages = (kind.microseconds - dates(column)) / DAY
             matrix[:, places[0]] = finite(ages, column.name, "feature", missing)
     return matrix
+
+
+def contents(frame: Frame, encoding: Encoding) -> Array | None:
+    """Return 64 bits for each cell of the columns of an encoding, (n_rows, n_columns): the same wherever they are read.
+
+    They do not depend on other rows, as features do. None without such columns; 0 for a missing cell or column.
+    """
+    labels, nothing = {str(label): label for label in frame.columns}, np.zeros(len(frame), dtype=np.uint64)
+    columns = [
+        _contents(frame.get_column(labels[name]), kind) if name in labels else nothing
+        for name, kind in encoding.columns.items()
+    ]
+    return np.column_stack(columns) if columns else None
+
+
+def _contents(column: Series, kind: Kind) -> Array:
+    if isinstance(kind, Age):
+        return np.nan_to_num(dates(column)).astype(np.int64).view(np.uint64)
+    codes, texts = numbered(column)
+    return np.array([*map(bits_of, texts), 0], dtype=np.uint64)[codes]  # the last is that of -1
 
 
 def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) -> None:

@@ -97,6 +97,7 @@ def facts_of(path: Path) -> Json:
         "path": str(path.absolute()),
         "size": about.st_size,
         "mtime_ns": about.st_mtime_ns,
+        "ctime_ns": about.st_ctime_ns,  # which nobody can set back
         "digest": digest.hexdigest(),
     }
 

@@ -84,7 +84,7 @@ class QueriesWriter:
             self._add_features(features)
         self._arrays["grades"].append(grades)
         for name, values in (columns or {}).items():
-            self._array(name, COLUMNS[name].dtype, COLUMNS[name].shape).append(values)
+            self._array(name, COLUMNS[name].dtype, values.shape[1:]).append(values)
         self._documents.add(len(grades), document_ids)
         self.n_documents += len(grades)
 

@@ -25,7 +25,7 @@ from ranktune.solvers.data.columns.grammar import repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.roles import RATING, Roles, Wanted, roles
 from ranktune.solvers.data.columns.texts import Frame, Series, numbered_text, polars_text
-from ranktune.solvers.data.columns.values import encoded, is_numeric, numbers
+from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -218,7 +218,9 @@ def queries_of(
     else:
         y = _grades(frame.get_column(columns["grade"]), wanted)
     queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
-    queries = replace(queries, encoding=known.encoding)
+    cells = None if wanted.grade is None else contents(frame, known.encoding)  # to score alone they do not matter
+    rows = slice(None) if queries.rows is None else queries.rows
+    queries = replace(queries, encoding=known.encoding, contents=None if cells is None else cells[rows])
     _check_documents_once(queries)
     if (name := columns["weight"]) is not None:
         queries = with_weights(queries, numbers(frame.get_column(name), "weight"), f"weight column {name!r}")

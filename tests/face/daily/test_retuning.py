@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -137,7 +135,7 @@ def test_an_interrupted_version_goes_on(home: Path, monkeypatch: pytest.MonkeyPa
         again(home, day(5, AFTER), version="whole")
     assert not StudyFolder(home / "whole").has_result
     with pytest.raises(StudyError, match="'whole' of 'shop' was interrupted"):
-        retune("shop", "api-search", executor=InProcess(), home=home)
+        retune("shop", "api-search", version="whole", executor=InProcess(), home=home)
     done = again(home, day(5, AFTER))
     assert (done.result.study, done.decision) == ("whole", whole.decision)
     assert done.evidence["movement"] == whole.evidence["movement"]
@@ -176,9 +174,7 @@ def test_exit_codes_and_names_of_models(tmp_path: Path, monkeypatch: pytest.Monk
     repeated = called("retune", "shop", files["new"], "--jobs", 1, "--as", "new")
     assert (repeated.exit_code, repeated.stdout) == (10, done.stdout), "as after a kill before its exit"
     other = called("retune", "shop", files["same"], "--as", "new")
-    os.utime(files["new"], (time.time() + 9,) * 2)
-    later = called("retune", "shop", files["new"], "--as", "new")
-    assert "there is a study 'new' already" in str(later.exception) and "already" in str(other.exception)
+    assert "there is a study 'new' already" in str(other.exception)
     by_name, by_file = (
         json.loads(succeeded("evaluate", model, files["new"], "--json"))["metrics"]
         for model in ("shop", "ranktune-runs/new/refit.json")

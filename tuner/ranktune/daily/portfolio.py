@@ -38,13 +38,15 @@ OTHERS = 2
 """Other solvers whose best trial is repeated: what was behind on the earlier data may be ahead on the new ones."""
 
 
-def earlier_of(home: Path, latest: StudyFolder, incumbent: Delivery, study: Study) -> tuple[Earlier, Study]:
+def earlier_of(
+    home: Path, latest: StudyFolder, incumbent: Delivery, study: Study, storage: str | None = None
+) -> tuple[Earlier, Study]:
     """Return what a study takes over from the latest version, and the study with what it tries first."""
     space, owner = study.union_space(), StudyFolder(home / incumbent.version)
     delivered, *others = _configurations(owner, space)
     others += [] if owner == latest else _configurations(latest, space)
     split = _split_of(latest)
-    locations = Locations.load(latest.path)
+    locations = Locations.load(latest.path, storage)
     name = record_name(latest.path.name, split)
     record = Record(latest.split(split), name, study.metric, locations.storage, locations.artifacts)
     with closing(record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import warnings
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -11,13 +11,14 @@ from ranktune.api import name_of, resume, workforce
 from ranktune.arguments import RetuneArguments, takes
 from ranktune.daily.portfolio import earlier_of
 from ranktune.notebook import StudyResult
+from ranktune.reading import is_of
 from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.declared import declared
-from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError
 from ranktune.solvers.data.readers.formats import reader_of
 from ranktune.tuner.retuning.earlier import FILE
-from ranktune.tuner.retuning.versions import DECISION, current, decision_of, delivered, first_of, versions
+from ranktune.tuner.retuning.versions import current, decision_of, delivered, first_of, versions
 from ranktune.tuner.samplers.first import first_configurations
 from ranktune.tuner.splits.sealing import is_written
 from ranktune.tuner.storage.locations import Locations
@@ -93,21 +94,21 @@ def retune(given: RetuneArguments) -> Retuned:
     home, deadline = home_folder(given.home), Deadline.after(given.timeout)
     first = first_of(home, given.name)
     name = first.path.name
-    known = versions(home, name)
-    open_version = next((each for each in known[1:] if not _is_decided(each)), None)
-    data = name_of(given.data)
-    if open_version is not None and given.version in (None, open_version.path.name):
-        if open_version.study().data != data:
-            raise StudyError(
-                f"version '{open_version.path.name}' of '{name}' was interrupted, on {open_version.study().data}. Give "
-                "these data to continue it, or another name for the new version (version=)."
-            )
-        result = resume(open_version.path.name, **_runtime(given)) if is_written(open_version.path / FILE) else None
-        if result is not None:
-            return _retuned(home, name, open_version, result)
-    for source in (given.data, given.vali, given.test):
+    known, sources = versions(home, name), (given.data, given.vali, given.test)
+    for source in sources:
         if source is not None and name_of(source) != NO_TEST:
             reader_of(source)  # it raises where there is none
+    *_, last = [first, *(each for each in known[1:] if given.version in (None, each.path.name))]
+    open_version = None if last == first or _is_decided(last) else last
+    if open_version is not None and not _is_of(open_version, sources):
+        begun = f"version '{last.path.name}' of '{name}' was interrupted, on other data than these"
+        goes_on = f"`ranktune resume {last.path.name}` goes on with its own data."
+        if given.version is not None:
+            raise StudyError(f"{begun}. Choose another name for the new version (version=); {goes_on}")
+        warnings.warn(f"{begun}. It is left as it is, and a new version begins; {goes_on}", RankTuneWarning, 2)
+        open_version = None
+    if open_version is not None and is_written(open_version.path / FILE):
+        return _retuned(home, name, open_version, resume(open_version.path.name, **_runtime(given)))
     latest = next(each for each in reversed(known) if each == first or _is_decided(each))
     if not latest.has_result:
         raise StudyError(f"study '{latest.path.name}' has not ended. `ranktune resume {latest.path.name}` goes on.")
@@ -116,35 +117,38 @@ def retune(given: RetuneArguments) -> Retuned:
         raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
     version = given.version or (open_version.path.name if open_version else free_name(home, dated))
     restore_custom(name, first.study().custom)
-    earlier, study = earlier_of(home, latest, incumbent, _declared(given, first, incumbent.path(home), version))
+    study = _declared(given, first, incumbent.path(home), version)
+    earlier, study = earlier_of(home, latest, incumbent, study, given.storage)
     study = _with_budget(study, given, first, len(first_configurations(replace(study, after=name).union_space())))
     study = replace(study, after=latest.path.name)
-    folder, locations = make_folder(home, version), Locations.load(first.path, given.storage)
+    folder, locations = make_folder(home, version), Locations.load(first.path)
+    locations = replace(locations, storage=given.storage or locations.storage)
     if folder.has_begun and folder.study().after != latest.path.name:
         raise StudyError(f"there is a study '{version}' already. Choose another name for the version (version=).")
     with running(folder, workforce(given), locations, given.progress or display(given.verbose)) as session:
         session.progress.stage(_budget_line(study, version, len(earlier.observed)))
         locations.save(folder.path)
-        sources = given.data, given.vali, given.test, str(incumbent.path(home))
-        problems = session.prepare(study, sources, given.extend)
+        problems = session.prepare(study, (*sources, str(incumbent.path(home))), given.extend)
         if len(problems) > 1:
-            raise ParameterError(f"{data} has {len(problems)} parts with tests of their own. Give one file or table.")
+            raise ParameterError(
+                f"{study.data} has {len(problems)} parts with tests of their own. Give one file or table."
+            )
         with writing(folder.path):
             earlier.save(folder.path)
         result = session.run(folder.study(), problems, deadline if given.timeout else Deadline.after(study.timeout))
     return _retuned(home, name, folder, result)
 
 
-def ended(name: str, data: str, version: str | None, home: str | Path | None) -> tuple[Json, str] | None:
+def ended(
+    name: str, data: str, vali: str | None, test: str | None, version: str | None, home: str | Path | None
+) -> tuple[Json, str] | None:
     """Return what a version of a study has ended with, and its metric; None where it has not, or not on these data.
 
-    A file that was written after that has other data. This is for commands that are given again since they were killed.
+    This is for commands that are given again since they were killed.
     """
     found = (each for each in versions(home_folder(home), name)[1:] if each.path.name == version and _is_decided(each))
     folder = next(found, None)
-    if folder is None or not os.path.exists(data) or folder.study().data != name_of(data):
-        return None
-    if os.path.getmtime(data) > os.path.getmtime(folder.path / DECISION):
+    if folder is None or not _is_of(folder, (data, vali, test)):
         return None
     decided = decision_of(folder) or {}
     model = delivered(folder).path(folder.path.parent)
@@ -184,6 +188,11 @@ def _retuned(home: Path, name: str, folder: StudyFolder, result: StudyResult) ->
     decided = decision_of(folder)
     assert decided is not None, "the last stage wrote it"
     return Retuned(decided["decision"], current(home, name).path(home), decided, result)
+
+
+def _is_of(version: StudyFolder, sources: tuple[object, object, object]) -> bool:
+    with version.owned():
+        return is_of(version, (*sources, None))
 
 
 def _is_decided(folder: StudyFolder) -> bool:

@@ -50,7 +50,7 @@ def retune(
     """See HELP."""
     from ranktune.daily import retuning
 
-    ended = retuning.ended(*(given[name] for name in ("name", "data", "version", "home")))
+    ended = retuning.ended(*(given[name] for name in ("name", "data", "vali", "test", "version", "home")))
     if ended is not None:
         typer.echo(f"{given['version']} has ended before, on these data: its decision again", err=True)
     else:
@@ -95,8 +95,9 @@ def _moved(movement: JsonView) -> str:
 
 
 def _decided(found: JsonView) -> str:
-    left_out = f" {found['seen']} queries were left out: the current model was fitted to them, or to later ones."
-    seen = left_out if found["seen"] else ""
+    seen = " 0 queries were left out, as it is not known which ones the current model was fitted to."
+    if found["seen"] is not None:
+        seen = f" {found['seen']} queries were left out because the current model was fitted to them, or to later ones."
     refit = "the configuration of the current model, fitted to the new data,"
     if found.get("continued_by"):
         refit = f"the current model, continued by {found['continued_by']} on the new data,"
