@@ -52,8 +52,8 @@ class LinearRanker(BaseRanker):
         if powers is None:
             yield from self._steps_within_signs(queries, vali)
             return
-        scaled = [None if each is None else each.with_features(over(each.features, powers)) for each in (queries, vali)]
-        for step in self._steps_within_signs(*scaled):
+        vali = None if vali is None else vali.with_features(over(vali.features, powers))
+        for step in self._steps_within_signs(queries.with_features(over(queries.features, powers)), vali):
             learnt, self.coef_ = self.coef_, np.ldexp(self.coef_, -powers)
             yield step
             self.coef_ = learnt

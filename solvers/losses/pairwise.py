@@ -121,8 +121,8 @@ class PairwiseLoss(Composable):
         gains, ideal = as_floats(gains[: queries.n_documents]), getattr(self.weight, "ideal", None)
         if self.average != "none" or ideal is None:
             return gains
-        highest = np.repeat(ideal(gains, queries.starts), queries.lengths)
-        return np.divide(gains, highest, out=np.zeros_like(gains), where=highest > 0.0)
+        highest: Floats = np.repeat(ideal(gains, queries.starts), queries.lengths)
+        return as_floats(np.divide(gains, highest, out=np.zeros_like(gains), where=highest > 0.0))
 
     def weight_of(self, queries: Queries) -> float | None:
         """Return the weight of the queries that have pairs; None where the losses of queries add up."""
