@@ -175,11 +175,11 @@ def powers_of(X: Features) -> Ints | None:
     Over it, the products of a feature are numbers, and no digit has changed: the model is that of such features.
     """
     sizes = (np.abs(block) for block in (blocks(stored_values(X)) if X.dtype == np.float64 else ()))
-    if all(size.max() < LARGE and size.min(where=size > 0.0, initial=1.0) * LARGE > 1.0 for size in sizes):
+    if all(size.max() < LARGE and size.min(where=size > 0.0, initial=1.0) > 1.0 / LARGE for size in sizes):
         return None
     largest = abs(X).max(axis=0)
     high = np.asarray(largest if isinstance(X, np.ndarray) else largest.toarray(), dtype=np.float64).ravel()
-    far = (high >= LARGE) | ((high > 0.0) & (high * LARGE <= 1.0))
+    far = (high >= LARGE) | ((high > 0.0) & (high <= 1.0 / LARGE))
     return np.where(far, np.clip(np.frexp(high)[1], -MOST, MOST), 0).astype(np.int64) if far.any() else None
 
 
@@ -192,7 +192,7 @@ def over(X: Features, powers: Ints) -> Features:
 
 def check_sizes(weights: Floats | None, what: str) -> None:
     """Raise DataError for weights whose sums and products are no numbers."""
-    if weights is not None and not (weights.max() < LARGE and weights.min() * LARGE > 1.0):
+    if weights is not None and not (weights.max() < LARGE and weights.min() > 1.0 / LARGE):
         raise DataError(
             f"the weights of {what} are from {weights.min():.3g} to {weights.max():.3g}: their sums and squares are no "
             f"numbers. Multiply all by the same factor, to between {1.0 / LARGE:g} and {LARGE:g}."

@@ -18,7 +18,7 @@ from tests.support.engine_samples import graded
 LINEAR, TREES = ("RidgeRanker", "ListNet"), ("RidgeRanker", "SymmetricGBDT")
 
 
-class Plain(Ridge):
+class Plain(Ridge):  # type: ignore[misc]
     """Scores as they are, of a class that no model of RankTune holds."""
 
     def predict(self, X: Any) -> Floats:
@@ -26,7 +26,7 @@ class Plain(Ridge):
         return scores
 
 
-class Huge(Ridge):
+class Huge(Ridge):  # type: ignore[misc]
     """Scores in units of 1e200, of which the common part is a thousand million units."""
 
     def predict(self, X: Any) -> Floats:
@@ -34,7 +34,7 @@ class Huge(Ridge):
         return scores
 
 
-class Tiny(Ridge):
+class Tiny(Ridge):  # type: ignore[misc]
     """Scores in units of 1e-200."""
 
     def predict(self, X: Any) -> Floats:
