@@ -9,12 +9,13 @@ import numpy as np
 from scipy import sparse
 
 from ranktune.solvers.base.ranker import BaseRanker, Step
-from ranktune.solvers.core.arrays import Floats, Ids, Mask, Sizes
+from ranktune.solvers.core.arrays import Floats, Ids, Ints, Mask, Sizes
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import list_scores, query_factors
+from ranktune.solvers.data.values import over, powers_of
 from ranktune.solvers.models.base import LINEAR, LIST, Model, Origin
 from ranktune.solvers.models.linear import LinearModel
 
@@ -47,6 +48,22 @@ class LinearRanker(BaseRanker):
         return Imputation.learn(queries, indicators=self.indicates_missing)
 
     def _steps_constrained(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
+        powers = self._powers(queries)
+        if powers is None:
+            yield from self._steps_within_signs(queries, vali)
+            return
+        vali = None if vali is None else vali.with_features(over(vali.features, powers))
+        for step in self._steps_within_signs(queries.with_features(over(queries.features, powers)), vali):
+            learnt, self.coef_ = self.coef_, np.ldexp(self.coef_, -powers)
+            yield step
+            self.coef_ = learnt
+        self.coef_ = np.ldexp(self.coef_, -powers)
+
+    def _powers(self, queries: Queries) -> Ints | None:
+        """Return the powers of two that features are divided by while weights are learnt, (n_features,), if any are."""
+        return None if getattr(self, "scaling", "list") == "list" else powers_of(queries.features)
+
+    def _steps_within_signs(self, queries: Queries, vali: Queries | None) -> Iterator[Step]:
         signs = queries.monotone
         if signs is None:
             yield from self._steps_watched(queries, vali)
@@ -74,7 +91,8 @@ class LinearRanker(BaseRanker):
         return np.divide(1.0, multiplier, out=np.zeros_like(multiplier), where=multiplier > 0.0)
 
     def _path_constrained(self, queries: Queries, values: Sequence[float | int]) -> Iterator[float | int]:
-        signs = queries.monotone
+        signs, powers = queries.monotone, self._powers(queries)
+        queries = queries if powers is None else queries.with_features(over(queries.features, powers))
         for value in self._steps_on_path(queries, values):
             learnt = self.coef_
             if signs is not None and (learnt * signs < 0.0).any():
@@ -82,6 +100,8 @@ class LinearRanker(BaseRanker):
                 for _ in alone._steps_constrained(queries, None):
                     pass
                 self.coef_ = alone.coef_
+            if powers is not None:
+                self.coef_ = np.ldexp(self.coef_, -powers)
             yield value
             self.coef_ = learnt
 

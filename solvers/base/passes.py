@@ -15,7 +15,7 @@ from ranktune.solvers.base.training_data import NOTHING, About
 from ranktune.solvers.blocks.blocked import BlockedQueries, OpenBlock, factors_of
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Json, Sizes
 from ranktune.solvers.core.checks import RandomState
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import factors, query_factors
 
@@ -151,6 +151,11 @@ class PassRanker(LinearRanker):
             raise ParameterError(
                 f"{type(self).__name__} honours monotone constraints only where it sees all queries: call fit, or "
                 "leave monotone out."
+            )
+        if self._powers(queries) is not None:
+            raise DataError(
+                "features beyond 1e100, or all below 1e-100, have squares that are no numbers, and further queries "
+                "cannot change their scale: divide them by a factor, or call fit, which does."
             )
         if first:
             self._begin(queries)

@@ -17,7 +17,7 @@ from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, wit
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.monotone import Monotone, named_signs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.values import Weights
+from ranktune.solvers.data.values import Weights, check_sizes
 from ranktune.solvers.models.base import CUSTOM, Model, Origin
 
 
@@ -368,4 +368,6 @@ def _with_pairs(queries: Queries) -> Queries:
             "no query has two documents of different grades. "
             "Check the grades and the grouping (qid= or group=)."
         )
+    check_sizes(queries.query_weights, "queries")
+    check_sizes(queries.document_weights, "documents")
     return queries

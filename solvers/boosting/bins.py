@@ -141,7 +141,8 @@ def thresholds(column: Floats, zeros: float, max_bins: int, weights: Floats | No
         wanted = np.arange(1, max_bins) * (counts.sum() / max_bins)
         places = np.unique(np.clip(np.searchsorted(np.cumsum(counts), wanted) + 1, 1, len(levels) - 1))
     low, high = levels[places - 1], levels[places]
-    middle = (0.5 * low + 0.5 * high).astype(np.float32).astype(np.float64)
+    with np.errstate(over="ignore"):  # beyond single precision the middle is not taken
+        middle = (0.5 * low + 0.5 * high).astype(np.float32).astype(np.float64)
     return np.unique(np.where((middle >= low) & (middle < high), middle, low))
 
 

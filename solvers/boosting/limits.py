@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats, stored_values
+from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_not_negative, check_positive
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.parameters import Check, Param
@@ -53,6 +53,9 @@ def whole(low: int, high: int) -> Check:
     return check
 
 
+TINY, HUGE = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+
+
 def check_single(values: Floats, what: str) -> None:
     """Raise DataError where values, which the libraries keep in single precision, would become 0 or infinite."""
     size = np.abs(values[values != 0.0])
@@ -65,15 +68,17 @@ def check_single(values: Floats, what: str) -> None:
         )
 
 
-def check_single_features(queries: Queries, solver: str) -> None:
-    """Raise DataError where a feature is beyond single precision, to which a library rounds features."""
-    values = stored_values(queries.features)
+def check_single_features(queries: Queries, solver: str, least: float = TINY, most: float = HUGE) -> None:
+    """Raise DataError where a feature is beyond what a library keeps, or has only values that are 0 to it."""
+    X = queries.features
+    by_feature = X if isinstance(X, np.ndarray) else X.data[:, None]
     high, low = (np.fmax, np.fmin) if queries.has_missing else (np.maximum, np.minimum)  # the first two pass over NaN
-    largest = max(float(high.reduce(values, None, initial=0.0)), -float(low.reduce(values, None, initial=0.0)))
-    if largest > float(np.finfo(np.float32).max):
+    sizes = np.maximum(high.reduce(by_feature, axis=0, initial=0.0), -low.reduce(by_feature, axis=0, initial=0.0))
+    beyond = sizes[(sizes > most) | ((sizes > 0.0) & (sizes < least))]
+    if len(beyond):
         raise DataError(
-            f"a feature is {largest:.3g}: {solver} rounds features to single precision, at most 3.4e38. "
-            "Scale the features."
+            f"the largest value of a feature is {beyond[0]:.3g}: {solver} rounds features to single precision, or cuts "
+            f"them off, and keeps {least:.2g} to {most:.2g}. Scale the features."
         )
 
 

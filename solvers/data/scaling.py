@@ -38,6 +38,9 @@ SCALINGS = ("none", "minmax", "standard")
 MIN_SPREAD = 1e-300
 """A smaller spread counts as zero: dividing by it would overflow."""
 
+MODERATE = 64
+"""Powers of two that are not far from 1."""
+
 BLOCK_ROWS = 4096
 """Rows of lists that are scored at a time: few enough to stay in cache."""
 
@@ -150,6 +153,16 @@ def weighted_sums(queries: Queries) -> tuple[Floats, float]:
     """Return the weighted sum of each feature over all documents, (n_features,), and the sum of the weights."""
     by_document = queries.weight_of_document
     return transposed(queries.features, by_document), float(by_document.sum())
+
+
+def moderate(values: Matrix) -> tuple[Floats, int]:
+    """Return values, (n,), over 2^exponent, and the exponent: 0 unless the largest value is far from 1; a new array.
+
+    Their squares and sums are then numbers, and they fit into single precision.
+    """
+    exponent = int(np.frexp(np.abs(values).max(initial=0.0))[1])
+    exponent = exponent if abs(exponent) > MODERATE else 0
+    return np.ldexp(np.asarray(values, dtype=np.float64), -exponent), exponent
 
 
 def without_level(values: Floats, queries: Queries) -> Floats:

@@ -6,7 +6,7 @@ take a third of the time that they take one by one, and are equal to rounding, t
 double. Columns of a group are adjacent.
 
 S, slope  (n, m) scores, and the derivatives      codes  (n,) numbers of the grades, k how many
-bounds    (G + 1,) the first column of each of G groups, and m: a group has one weight, and is logistic or has hinges
+bounds    (G + 1,) the first column of each of G groups, and m: a group has one weight and average, and one kind of loss
 phis      (m,) the loss of each column            margins, means  (m,) its margin, and whether it is the mean of pairs
 cuts      (G,) K, 0 where all pairs weigh 1       ranks     (G, K) v, what a rank counts
 gains     (G, n_documents) u, the gain of a document
@@ -65,9 +65,9 @@ class Hinges(NamedTuple):
     steep: Matrix
 
 
-def group_of(loss: PairwiseLoss) -> tuple[bool, str]:
+def group_of(loss: PairwiseLoss) -> tuple[bool, str, str]:
     """Return the key of the group that a column of this loss is in; columns of one key must be adjacent."""
-    return loss.phi == LOGISTIC, repr(loss.weight)
+    return loss.phi == LOGISTIC, loss.average, repr(loss.weight)
 
 
 def losses_of(losses: Sequence[PairwiseLoss], queries: Queries) -> Losses:
@@ -85,7 +85,7 @@ def losses_of(losses: Sequence[PairwiseLoss], queries: Queries) -> Losses:
         np.array([rule.mean for rule in rules], dtype=np.int64),
         cuts,
         ranks,
-        np.array([losses[c].weight.gains(queries.grades) for c in firsts], dtype=np.float64),
+        np.array([losses[c].gains(queries) for c in firsts]),
         copies_of(queries),
     )
 

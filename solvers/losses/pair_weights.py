@@ -1,8 +1,8 @@
 """The weights of pairs of documents: all 1, the change of a metric when the two swap places, or means of weights.
 
 A metric of the form sum over the first K ranks r of v_r u_(r) / Z changes by |u_i - u_j| |v_rank(i) - v_rank(j)| / Z
-when i and j swap. So a weight is given by u, the gain of a document, and v, the discount of a rank; Z and any other
-factor of a whole list cancels, because a loss is the weighted mean over the pairs of a list.
+when i and j swap. So a weight is given by u, the gain of a document, v, the discount of a rank, and Z, the highest sum
+that a list can have. Z cancels where a loss is the weighted mean over the pairs of a list.
 
 The means are over noisy rankings, those of a Plackett-Luce model of the scores. Their noise is the same throughout a
 fit, so that equal scores have equal weights; it differs by query, and by the place of a document in its query.
@@ -15,12 +15,13 @@ from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, part
 from ranktune.solvers.losses.smoothed import kernels
 from ranktune.solvers.metrics.gains import AUTO, GAINS, discounts, gains, relative_gains
+from ranktune.solvers.metrics.judgements import Judgements
 
 RELEVANT = 1.0
 """The lowest grade that recall counts as relevant, where a grade is that high."""
@@ -34,6 +35,8 @@ class PairWeight(Protocol):
 
     def ranks(self, longest: int) -> Floats:
         """Return v, (K,), not increasing, positive, K at most longest; empty if all pairs weigh 1."""
+
+    # ideal(gains, starts) may return Z of each list, given the gain of each document; without it all are 1.
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,10 @@ class DeltaNDCG:
         """Return 1 / log2(rank + 1)."""
         return discounts(longest if self.at is None else min(self.at, longest))
 
+    def ideal(self, gains: Floats, starts: Ints) -> Floats:
+        """Return the DCG of the best ranking of each list, (n_lists,), given the gain of each document."""
+        return Judgements(gains, starts).ideal("linear", "log2", self.at)
+
 
 @dataclass(frozen=True)
 class DeltaRecall:
@@ -136,6 +143,10 @@ class DeltaRecall:
     def ranks(self, longest: int) -> Floats:
         """Return ones."""
         return np.ones(min(self.at, longest))
+
+    def ideal(self, gains: Floats, starts: Ints) -> Floats:
+        """Return the relevant documents of each list, (n_lists,), given the gain of each document."""
+        return np.add.reduceat(gains, starts[:-1])
 
 
 @part
@@ -178,6 +189,10 @@ class NoisyNDCG(NoisyWeight):
     def ranks(self, longest: int) -> Floats:
         """Return 1 / log2(rank + 1)."""
         return DeltaNDCG(self.at, self.gain).ranks(longest)
+
+    def ideal(self, gains: Floats, starts: Ints) -> Floats:
+        """Return that of DeltaNDCG."""
+        return DeltaNDCG(self.at, self.gain).ideal(gains, starts)
 
 
 @part

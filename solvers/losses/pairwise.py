@@ -109,12 +109,20 @@ class PairwiseLoss(Composable):
     def lists(self, queries: Queries, others: Floats = NO_GRADES) -> Lists:
         """Return the grades in the form of the kernels. Raises DataError for grades that the weight cannot take."""
         codes, n_grades = number_grades(queries.grades, queries.starts)
-        gains = self.weight.gains(np.append(queries.grades, others) if len(others) else queries.grades)
         keys = np.zeros(queries.n_queries, dtype=np.int64)
         if self._samples:  # noise by the name of a query is the same wherever the query stands
             keys[:] = [crc32(str(name).encode()) for name in queries.query_ids]
-        starts, of_documents = as_ints(queries.starts), as_floats(gains[: queries.n_documents])
-        return Lists(starts, codes, as_ints(n_grades), of_documents, keys, copies_of(queries))
+        starts, gains = as_ints(queries.starts), self.gains(queries, others)
+        return Lists(starts, codes, as_ints(n_grades), gains, keys, copies_of(queries))
+
+    def gains(self, queries: Queries, others: Floats = NO_GRADES) -> Floats:
+        """Return u of each document, which is divided by Z of its list where losses are sums, so that it matters."""
+        gains = self.weight.gains(np.append(queries.grades, others) if len(others) else queries.grades)
+        gains, ideal = as_floats(gains[: queries.n_documents]), getattr(self.weight, "ideal", None)
+        if self.average != "none" or ideal is None:
+            return gains
+        highest: Floats = np.repeat(ideal(gains, queries.starts), queries.lengths)
+        return as_floats(np.divide(gains, highest, out=np.zeros_like(gains), where=highest > 0.0))
 
     def weight_of(self, queries: Queries) -> float | None:
         """Return the weight of the queries that have pairs; None where the losses of queries add up."""

@@ -36,6 +36,7 @@ class CustomMetric:
     function: Callable[..., float]
     cutoff: str = "none"
     options: ClassVar[Mapping[str, tuple[str, ...]]] = {"ties": TIES}
+    range: ClassVar[tuple[float, float]] = (-np.inf, np.inf)
 
     def __post_init__(self) -> None:
         """Check every field and give the name its one spelling."""

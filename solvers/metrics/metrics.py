@@ -130,6 +130,11 @@ class Metric:
         cutoff = "" if self.at is None else f"@{self.at}"
         return f"{self.name}{cutoff}" + (":" + ",".join(parts) if parts else "")
 
+    @property
+    def range(self) -> tuple[float, float]:
+        """The lowest and the highest value of a query."""
+        return KNOWN[self.name].range
+
     def per_query(self, scores: Matrix, queries: Queries | Judgements) -> Floats:
         """Return the metric of each query.
 

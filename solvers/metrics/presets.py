@@ -102,7 +102,7 @@ _EMPTY = ("skip", "0", "1")
 class Measure:
     """What a measure takes: a cutoff "@k" (required, optional or none) and options with their values, default first.
 
-    help says in a line what it is.
+    help says in a line what it is. range is that of its values.
 
     () in options stands for a number, see NUMBERS.
     """
@@ -110,6 +110,7 @@ class Measure:
     cutoff: str
     options: Mapping[str, tuple[str, ...]]
     help: str = ""
+    range: tuple[float, float] = (0.0, 1.0)
 
 
 class Number(NamedTuple):
@@ -137,11 +138,13 @@ _BINARY: dict[str, tuple[str, ...]] = {"relevant": (), "ties": _TIES, "empty": _
 _CLICKED = {"ties": _TIES, "empty": _EMPTY}
 _TIED_PAIRS = {"ties": ("average", "pessimistic", "optimistic"), "empty": _EMPTY}
 
+ANY = (-math.inf, math.inf)
+
 MEASURES: Table[Measure] = Table(
     "metric",
     {
         "ndcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}, "normalised discounted cumulative gain"),
-        "dcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}, "discounted cumulative gain"),
+        "dcg": Measure("optional", {**_GRADED, "short": ("pad", "0")}, "discounted cumulative gain", (0.0, math.inf)),
         "mean-ndcg": Measure("optional", _GRADED, "the mean of ndcg over all cutoffs up to k, as LETOR 4.0 has it"),
         "map": Measure(
             "optional", {**_BINARY, "ties": (*_TIES, "threshold"), "norm": ("top", "all")}, "average precision"
@@ -155,12 +158,14 @@ MEASURES: Table[Measure] = Table(
         "recall": Measure("required", _BINARY, "the share of the relevant documents that the first k hold"),
         "wta": Measure("none", {"ties": _TIES, "empty": _EMPTY}, "whether the first document has the highest grade"),
         "pairwise": Measure("none", _TIED_PAIRS, "the share of pairs of unequal grades that are in order"),
-        "kendall": Measure("none", {"empty": _EMPTY}, "Kendall's tau-b of scores and grades"),
+        "kendall": Measure("none", {"empty": _EMPTY}, "Kendall's tau-b of scores and grades", (-1.0, 1.0)),
         "auc": Measure("none", {"relevant": (), **_TIED_PAIRS}, "the area under the ROC curve"),
         "domination": Measure("none", _TIED_PAIRS, "1 minus the domination error"),
-        "ips": Measure("optional", _CLICKED, "expected clicks a search, by inverse propensities of a click log"),
-        "snips": Measure("optional", _CLICKED, "the same, of each document by the examination that it had in the log"),
-        "dr": Measure("optional", _CLICKED, "the same, by a click model that the log corrects: doubly robust"),
+        "ips": Measure("optional", _CLICKED, "expected clicks a search, by inverse propensities of a click log", ANY),
+        "snips": Measure(
+            "optional", _CLICKED, "the same, of each document by the examination that it had in the log", ANY
+        ),
+        "dr": Measure("optional", _CLICKED, "the same, by a click model that the log corrects: doubly robust", ANY),
     },
 )
 """The measures of RankTune by name."""

@@ -13,7 +13,7 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.split import Split
 from ranktune.studies.rankings.base import FeatureRanking
 from ranktune.studies.rankings.opening import COLUMN, open_ranking
-from ranktune.studies.rankings.parts import Part, scores_of_parts
+from ranktune.studies.rankings.parts import Part, scores_of_parts, warn_if_worse_than_random
 from ranktune.studies.rankings.scores import RowScores
 from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
 from ranktune.tuner.study.declaration import Study
@@ -54,7 +54,7 @@ def baseline_of(
         if kept is not None:
             return kept
         given = study.baseline
-    ranking = open_ranking(given, read[0], "the scores of the baseline")
+    ranking = open_ranking(given, read[0], "the scores of the baseline", study.position)
     whole = len(splits) == 1 and splits[0].test is not None and read[2] is None  # the source holds several parts
     if isinstance(ranking, RowScores) and (whole or len(splits) > 1):
         raise DataError(
@@ -80,4 +80,7 @@ def baseline_of(
             parts[:-1] = [None] * (len(PARTS) - 1)
         scores_of_part = zip(PARTS, scores_of_parts(ranking, parts), strict=True)
         scores |= {(split.name, part): values for part, values in scores_of_part if values is not None}
+        compared = "train" if split.test is None else "test"
+        if (values := scores.get((split.name, compared))) is not None:
+            warn_if_worse_than_random(ranking, values, getattr(split, compared), study.metric)
     return Baseline(study.baseline, scores)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, dense
-from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, nearest
+from ranktune.solvers.core.errors import DataError, ModelFormatError, ParameterError, RankTuneWarning, nearest
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import READERS, ending, find_reader, first_line
 from ranktune.solvers.data.readers.frames import as_eager, is_frame
 from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.sources.inspection import POSITIONS, are_positions
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.other_libraries.opening import HEAD, read_other
 from ranktune.studies.rankings import libraries
@@ -25,6 +27,8 @@ from ranktune.studies.rankings.scores import scores_by_line, scores_of_array, sc
 
 COLUMN = "column:"
 """Prefix of the name of a column."""
+FEW = 3
+"""Queries of three or more documents whose counted documents tell a position, where it says only which way to rank."""
 PICKLES = (".pkl", ".pickle", ".joblib", ".sav")
 _KINDS = (
     "a model file of RankTune, LightGBM (text), XGBoost (json, ubj), CatBoost (json), RankLib or ONNX, a "
@@ -32,7 +36,9 @@ _KINDS = (
 )
 
 
-def open_ranking(given: object, source: object = None, name: str = "the scores") -> Ranking:
+def open_ranking(
+    given: object, source: object = None, name: str = "the scores", position: str | None = None
+) -> Ranking:
     """Return the ranking that a user gives.
 
     Parameters
@@ -40,12 +46,15 @@ def open_ranking(given: object, source: object = None, name: str = "the scores")
     given : str, Path, array, data frame, Model or a model of another library
         A file: a model of RankTune, LightGBM, XGBoost, CatBoost, RankLib or ONNX; scores one a line in the order of the
         rows; a table with columns qid, docid and score; or a TREC run. Or column:NAME, a column of the data; for
-        numbered features column:3 is the third. The name of a column alone suffices where no file has that name. Or in
-        memory: scores (n_documents,), a frame as a table, a Model, a Booster, an object with predict(X).
+        numbered features column:3 is the third. The name of a column alone suffices where no file has that name. The
+        highest values rank first, of positions the lowest; column:-NAME turns that round. Or in memory: scores
+        (n_documents,), a frame as a table, a Model, a Booster, an object with predict(X).
     source : object
         The data, of which given may be a column.
     name : str
         What an object in memory is called.
+    position : str, optional
+        The column of the data that holds positions; others are recognised by name, or as they count documents.
 
     Raises
     ------
@@ -53,7 +62,7 @@ def open_ranking(given: object, source: object = None, name: str = "the scores")
         It cannot be read, is damaged, of an unknown kind, or needs a package that is not installed.
     """
     if isinstance(given, str | Path):
-        return _from_text(given, source)
+        return _from_text(given, source, position)
     if isinstance(given, Model):
         return of_model(given, given.solver)
     if isinstance(given, list | tuple | np.ndarray):
@@ -73,32 +82,59 @@ def of_model(model: Model, name: str) -> FeatureRanking:
     return FeatureRanking(name, wanted, lambda queries: model.predict(queries))
 
 
-def _from_text(given: str | Path, source: object) -> Ranking:
+def _from_text(given: str | Path, source: object, position: str | None) -> Ranking:
     text = str(given)
     path = Path(given)
     if path.is_file():
         return _from_file(path)
     if isinstance(given, str) and text.startswith(COLUMN):
-        return of_column(text.removeprefix(COLUMN), source)
+        return of_column(text.removeprefix(COLUMN), source, position)
     if path.is_dir():
         raise DataError(f"{path} is a folder. Give {_KINDS}.")
     columns = _columns_of(source)
     if text in columns:
-        return of_column(text, source)
+        return of_column(text, source, position)
     hint = f" {nearest(text, columns)}" if columns else ""
     raise DataError(f"{text}: there is no such file, and no such column of the data.{hint} Give {_KINDS}.")
 
 
-def of_column(name: str, source: object = None) -> FeatureRanking:
-    """Return the ranking by a column of the data, or by a numbered feature where the features have numbers only."""
+@dataclass(frozen=True, eq=False)
+class ColumnRanking(FeatureRanking):
+    """A ranking by a column, the highest value first, or, if it holds positions, the lowest; turned: the other way."""
+
+    column: str
+    turned: bool
+    is_position: bool
+
+    def scores(self, queries: Queries) -> Floats:
+        """Return the score of each document. Warns (RankTuneWarning) where the column was taken to hold positions."""
+        values = super().scores(queries)
+        guessed = self.column.lower() in POSITIONS or are_positions(values, queries, FEW)
+        if guessed and not self.is_position:
+            warnings.warn(
+                f"{self.name} ranks the {'highest' if self.turned else 'lowest'} first, since {self.column!r} looks "
+                f"like a position. {COLUMN}{'' if self.turned else '-'}{self.column} turns it round.",
+                RankTuneWarning,
+                stacklevel=2,
+            )
+        return values if (guessed or self.is_position) == self.turned else -values
+
+
+def of_column(name: str, source: object = None, position: str | None = None) -> FeatureRanking:
+    """Return the ranking by a column of the data, or by a numbered feature where the features have numbers only.
+
+    A name with - before it turns the ranking round, unless a column has that name. position is as in open_ranking.
+    """
     named = catalogue.is_table(source) or (isinstance(source, Queries) and source.feature_names is not None)
-    if not named and not name.isdecimal():
-        raise DataError(f"{COLUMN}{name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
     columns = _columns_of(source)
-    if named and columns and name not in columns:
-        raise DataError(f"{COLUMN}{name}: there is no such column of the data. {nearest(name, columns)}")
-    names = (name,) if named else (f"f{name}",)
-    return FeatureRanking(f"{COLUMN}{name}", Wanted(names, 1), _first_column)
+    turned = name.startswith("-") and name not in columns
+    column = name[1:] if turned else name
+    if not named and not column.isdecimal():
+        raise DataError(f"{COLUMN}{name}: the features of the data have no names. Give {COLUMN}NUMBER, from 1.")
+    if named and columns and column not in columns:
+        raise DataError(f"{COLUMN}{name}: there is no such column of the data. {nearest(column, columns)}")
+    wanted = Wanted((column if named else f"f{column}",), 1)
+    return ColumnRanking(f"{COLUMN}{name}", wanted, _first_column, column, turned, column == position)
 
 
 def _columns_of(source: object) -> Collection[str]:

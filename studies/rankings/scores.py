@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 import narwhals as nw
@@ -17,8 +18,9 @@ from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.columns.roles import DOCUMENTS, QUERIES
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.frames import as_eager
-from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
+from ranktune.solvers.data.readers.parsing.streams import Position, lines_of, words_of
 from ranktune.solvers.data.readers.tables.runs import read_run
+from ranktune.solvers.data.sources.inspection import POSITIONS
 from ranktune.studies.rankings.base import Wanted, checked_scores
 
 SCORES = ("score", "scores", "prediction", "predictions", "pred", "y_pred")
@@ -161,6 +163,15 @@ def scores_by_line(path: Path) -> RowScores:
 def scores_of_run(path: Path) -> IdScores:
     """Return the scores of a TREC run."""
     columns, (name,) = read_run(path)
+    lines = [(words[0], float(words[3]), float(words[4])) for words in words_of(Position(path))]
+    pairs = [(b[1] - a[1]) * (b[2] - a[2]) for a, b in pairwise(lines) if a[0] == b[0]]
+    if sum(map(np.sign, pairs)) > 0.0:
+        warnings.warn(
+            f"the scores of {path} rise with its ranks, and a run ranks the highest score first: it may be upside "
+            "down. Write the negative ranks as scores.",
+            RankTuneWarning,
+            stacklevel=2,
+        )
     return _by_ids(str(path), columns["qid"], columns["docid"], [float(score) for score in columns[name]], is_run=True)
 
 
@@ -182,6 +193,14 @@ def scores_of_table(frame: object, name: str) -> RowScores | IdScores:
     if column.null_count():
         raise DataError(f"{name}: {column.null_count()} scores are missing. Every row needs one.")
     values = column.cast(nw.Float64).to_numpy()
+    if str(score).lower() in POSITIONS:
+        warnings.warn(
+            f"{name} ranks the lowest first, since {str(score)!r} is called as a position is. If the highest are the "
+            "best, call the column score.",
+            RankTuneWarning,
+            stacklevel=2,
+        )
+        values = -values
     ids = None if query is None else [str(query_id) for query_id in table[query].to_list()]
     if document is None:
         return RowScores(name, values, ids)

@@ -6,16 +6,21 @@ An invalid result makes a failed trial with the reason; none of its values reach
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.task import Outcome
 
 LONGEST = 10_000
 """Characters kept of an error or a warning, and how many warnings are kept."""
+ROUNDING = 1e-9
+"""By how much a value may be outside of the range of its metric."""
 _NUMBERS = ("nonzeros", "bytes", "microseconds", "cost")
 
 
@@ -120,6 +125,14 @@ def _values(name: str, given: object) -> Floats:
     numbers: Floats = values.astype(np.float64)
     if np.isinf(numbers).any():
         raise _InvalidOutcome(f"{name} is infinite on {int(np.isinf(numbers).sum())} of {len(numbers)} queries")
+    with suppress(ParameterError):  # a name that an objective made up
+        low, high = parse_metric(name).range
+        outside = numbers[(numbers < low - ROUNDING) | (numbers > high + ROUNDING)]
+        if len(outside):
+            raise _InvalidOutcome(
+                f"{name} is {outside[0]:g} on a query, and {len(outside)} of {len(numbers)} are outside of its range, "
+                f"{low:g} to {high:g}"
+            )
     return numbers
 
 

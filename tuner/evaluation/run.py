@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import moderate, subtract_means
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
@@ -153,8 +155,7 @@ class Run:
         """Return the outcome of the model at the best place."""
         task = self.task
         places = self._nested(best, stopped)
-        with np.errstate(over="ignore"):  # scores beyond single precision are not blended
-            scores = None if self._scores is None else self._scores[best].astype(np.float32)
+        scores = None if self._scores is None else _rounded(self._scores[best], self.queries)
         steps = zip(self._steps, self.parts[best], strict=True)
         nonzeros, size, cost = (float(np.mean(column)) for column in zip(*self._sizes[best], strict=True))
         return Outcome(
@@ -202,3 +203,13 @@ class Run:
         leader = self.values(best)
         ahead = [mean_of(self.values(place) - leader, self.weights) for place in range(self._reached(best))]
         return [mean_of(leader, self.weights) + difference for difference in ahead]
+
+
+def _rounded(scores: Floats, queries: Queries) -> NDArray[np.float32]:
+    """Return scores, (n_documents,), less the mean of their query, in single precision, scaled where that needs it.
+
+    Blends take no notice of either: what all documents of a query have in common would take the digits of the rest.
+    """
+    centred, _ = moderate(scores)
+    subtract_means(centred, as_ints(queries.starts))
+    return moderate(centred)[0].astype(np.float32)

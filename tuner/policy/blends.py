@@ -32,8 +32,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, as_ints
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import moderate, subtract_means
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric
 from ranktune.tuner.policy.policy import POLICY, Blending, Policy
@@ -51,10 +52,21 @@ class Blend:
 
 def scale(scores: NDArray[np.floating], queries: Queries) -> float:
     """Return the root of the mean over queries of the variance of scores within each; 0 for a constant model."""
-    lengths = np.maximum(queries.lengths, 1)
-    mean = np.add.reduceat(scores.astype(np.float64), queries.starts[:-1]) / lengths
-    centred = scores - np.repeat(mean, queries.lengths)
-    return float(np.sqrt(np.mean(np.add.reduceat(centred**2, queries.starts[:-1]) / lengths)))
+    centred, exponent = moderate(scores)
+    subtract_means(centred, as_ints(queries.starts))
+    centred, more = moderate(centred)
+    variances = np.add.reduceat(centred**2, queries.starts[:-1]) / queries.lengths
+    return float(np.ldexp(np.sqrt(np.mean(variances)), exponent + more))
+
+
+def without_luck(values: Floats, lead: Floats, metric: Metric, weights: Floats | None) -> Floats:
+    """Return what a blend scores by query, (n,), less the luck of its members.
+
+    lead, (n,), is how much better the scores of the members are than their trials' own values. Scores of a trial with a
+    path are those of its best value, which these queries chose, and its values are nested: so the mean of lead is luck,
+    which is positive. Where it is negative, the scores are not those that the values are of, and nothing is taken off.
+    """
+    return np.clip(values - lead, *metric.range) if mean_or_zero(lead, weights) > 0.0 else values
 
 
 class Blends:

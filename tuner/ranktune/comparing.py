@@ -19,7 +19,7 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.rankings.base import Ranking
 from ranktune.studies.rankings.opening import open_ranking
-from ranktune.studies.rankings.parts import Part, read_for, scores_on
+from ranktune.studies.rankings.parts import Part, read_for, scores_on, warn_if_worse_than_random
 from ranktune.tuner.statistics import comparisons
 from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import bootstrap_interval
@@ -77,10 +77,12 @@ def compare(
     (3, 0.5, 0.25)
     """
     first, read = ranked(scores_a, queries, options)
-    second = open_ranking(scores_b, queries, "scores_b")
+    second = open_ranking(scores_b, queries, "scores_b", options.get("position"))
     name = str(parse_metric(metric))
-    ours = per_query(scores_on(first, Part(read)), read, (name,))[name]
-    theirs = per_query(scores_on(second, Part(read, queries, options)), read, (name,))[name]
+    scores = scores_on(first, Part(read)), scores_on(second, Part(read, queries, options))
+    for ranking, values in zip((first, second), scores, strict=True):
+        warn_if_worse_than_random(ranking, values, read, name)
+    ours, theirs = (per_query(values, read, (name,))[name] for values in scores)
     generator = np.random.default_rng(random_state)
     return comparisons.compare(ours, theirs, generator, level=level, weights=read.query_weights)
 
@@ -160,11 +162,13 @@ def evaluate(
         opened[1].check(opened[1].about([queries]), queries, listed(logs))
         queries = opened[1].on(queries)
     scores = [scores_on(ranking, Part(queries))]
+    warn_if_worse_than_random(ranking, scores[0], queries, names[0])
     ours = per_query(scores[0], queries, names)
     evaluation: Json = {"queries": queries.n_queries, "metrics": _means(ours, queries)}
     if against is not None:
-        other = open_ranking(against, data, "the scores of against")
+        other = open_ranking(against, data, "the scores of against", options.get("position"))
         scores.append(scores_on(other, Part(queries, data, options)))
+        warn_if_worse_than_random(other, scores[1], queries, names[0])
         theirs = per_query(scores[1], queries, names)
         paired = {
             name: comparisons.compare(
@@ -182,7 +186,7 @@ def evaluate(
 
 def ranked(given: object, data: object, options: ReadOptions) -> tuple[Ranking, Queries]:
     """Return a ranking, and the queries of data with the features that it needs."""
-    ranking = open_ranking(given, data)
+    ranking = open_ranking(given, data, position=options.get("position"))
     return ranking, read_for(ranking, data, options)
 
 

@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import or_left_out
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.evaluation.models import kept_scores
-from ranktune.tuner.policy.blends import scale
+from ranktune.tuner.policy.blends import scale, without_luck
 from ranktune.tuner.retuning.continuing import continued, entry_of_continued, is_preferred
 from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, unseen, verdict_of
 from ranktune.tuner.retuning.earlier import Earlier, load_earlier
@@ -148,11 +148,7 @@ def _values(state: State, former: Candidate) -> Floats:
 
 
 def blended_values(study: Study, problem: Problem, former: Candidate) -> Floats:
-    """Return what a blend scores by the scores that the trials of its members left, empty where one left none.
-
-    The scores of a trial with a path are those of its best value, which these queries chose: what they are better than
-    the trial's own values, which are nested, is taken off.
-    """
+    """Return what a blend scores by the scores that the trials of its members left, empty where one left none."""
     queries, metric = problem.validation_queries, parse_metric(study.metric)
     total, lead = np.zeros(queries.n_documents), np.zeros(queries.n_queries)
     for member, share in zip(former.members, former.params.values(), strict=True):
@@ -162,7 +158,7 @@ def blended_values(study: Study, problem: Problem, former: Candidate) -> Floats:
         spread, weight = scale(scores, queries), float(str(share))
         total += weight * scores / spread if spread > 0.0 else 0.0
         lead += weight * (metric.per_query(scores.astype(np.float64), queries) - member.vali)
-    return metric.per_query(total, queries) - lead
+    return without_luck(metric.per_query(total, queries), lead, metric, queries.query_weights)
 
 
 DECIDE = Stage(

@@ -14,13 +14,21 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import LeftOut, RankTuneError, RankTuneWarning, StudyError, or_left_out
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model, microseconds_a_document
 from ranktune.tuner.evaluation.plans import Delivered, Final
-from ranktune.tuner.policy.blends import Blend, Blends, first_elsewhere, first_unless_better, nested_choice, scale
+from ranktune.tuner.policy.blends import (
+    Blend,
+    Blends,
+    first_elsewhere,
+    first_unless_better,
+    nested_choice,
+    scale,
+    without_luck,
+)
 from ranktune.tuner.selection.candidates import Candidate, best_by_solver, task_of
 from ranktune.tuner.selection.results import BASELINE, BLEND, LINEAR_BLEND, TREE_BLEND, Failure
 from ranktune.tuner.splits.forward import blocks, gap_of
@@ -138,13 +146,16 @@ def _blends(
     scaled = np.stack([c.scores / np.float32(scale(c.scores, queries)) for c in able if c.scores is not None])
     groups = [(LINEAR if candidate.parts == {LINEAR} else TREES, candidate.solver) for candidate in able]
     first = {k: candidate.values for k, candidate in enumerate(able) if candidate.is_first}
-    blends = Blends(scaled, groups, queries, parse_metric(study.metric), folds, problem.policy, first)
+    metric = parse_metric(study.metric)
+    blends = Blends(scaled, groups, queries, metric, folds, problem.policy, first)
     linear, trees = ([k for k, c in enumerate(able) if c.parts == {part}] for part in (LINEAR, TREES))
     mixes = [(BLEND, list(range(len(able))))] if len(able) > len(linear) else []
     mixes += [(TREE_BLEND, trees), (LINEAR_BLEND, linear)]
     weights = queries.query_weights
     mixed = [
-        _blend(label, able, blends.of(models), blends.alone, weights) for label, models in mixes if len(models) > 1
+        _blend(label, able, blends.of(models), blends.alone, metric, weights)
+        for label, models in mixes
+        if len(models) > 1
     ]
     if mixed and mixed[0].solver == BLEND and mixed[0].parts == {TREES}:  # then it is that of the trees
         mixed = [blend for blend in mixed if blend.solver != TREE_BLEND]
@@ -153,13 +164,14 @@ def _blends(
     return [blend for blend in mixed if len(blend.members) > 1 or problem.name]
 
 
-def _blend(label: str, able: Sequence[Candidate], blend: Blend, alone: Floats, weights: Floats | None) -> Candidate:
+def _blend(
+    label: str, able: Sequence[Candidate], blend: Blend, alone: Floats, metric: Metric, weights: Floats | None
+) -> Candidate:
     taken = [k for k in np.argsort(-blend.shares, kind="stable") if blend.shares[k] > 0.0]
     members = tuple(able[k] for k in taken)
     shares = dict(zip(_names(members), (float(round(blend.shares[k], 6)) for k in taken), strict=True))
-    # Scores of a trial with a path are those of its best value, which these queries chose. The trial's own values are
-    # nested: what the scores are better than them is taken off.
-    values = blend.per_query - blend.shares @ (alone - np.stack([each.values for each in able]))
+    lead = blend.shares @ (alone - np.stack([each.values for each in able]))
+    values = without_luck(blend.per_query, lead, metric, weights)
     if able[0].rescored is not None:
         return Candidate(
             label, shares, float("nan"), np.empty(0), 0, rescored=values, members=members, rescored_weights=weights

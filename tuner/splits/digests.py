@@ -7,12 +7,12 @@ different ids.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix
+from ranktune.solvers.core.arrays import Features, Floats, Ints, Matrix, dense
 from ranktune.solvers.data.columns.texts import bits_of
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import csr_of
@@ -25,6 +25,8 @@ BLOCK = 1 << 20
 """Values that are processed together."""
 SKETCH, SAMPLE = 3, 10_000
 """Waves of a sketch, and documents that give the scale of features."""
+FAR = 1024.0
+"""How many times their differences values are from 0 that are measured from their median."""
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 _LAST = np.uint64(1 << 29)
 """A float64 whose bits are a multiple of this is a float32."""
@@ -75,11 +77,18 @@ def query_digests(queries: Queries, columns: Sequence[str] | None = None) -> lis
     return result
 
 
-def sketches(queries: Queries, scale: Floats) -> Floats:
+class Scale(NamedTuple):
+    """What values of each feature are measured from, and how large their differences are, (n_features,) each."""
+
+    origin: Floats
+    size: Floats
+
+
+def sketches(queries: Queries, scale: Scale) -> Floats:
     """Return a few numbers for each query, (n_queries, SKETCH + 1), that differ by little where all values do.
 
     They are its number of documents, and means over them of waves: the cosine of a random direction times the features,
-    whose scale is linear up to about scale, (n_features,), and logarithmic above.
+    which are linear from their origin up to about their size, and logarithmic above.
     """
     generator = np.random.default_rng(1)
     directions = generator.normal(size=(queries.n_features, SKETCH)) / np.sqrt(queries.n_features)
@@ -89,30 +98,50 @@ def sketches(queries: Queries, scale: Floats) -> Floats:
     for a in range(0, queries.n_documents, rows):
         block = queries.features[a : a + rows]
         if isinstance(block, np.ndarray):
-            waves[a : a + rows] += _squeezed(block, scale) @ directions
+            waves[a : a + rows] += _squeezed(block, *scale) @ directions
         else:
-            values = _squeezed(block.data, scale[block.indices])
+            values = _squeezed(block.data, scale.origin[block.indices], scale.size[block.indices])
             waves += csr_of(values, block.indices, block.indptr, queries.n_features) @ directions
     lengths = queries.lengths[:, None]
     return np.hstack([np.add.reduceat(np.cos(waves), queries.starts[:-1], axis=0) / lengths, lengths])
 
 
-def scale_of(features: Features) -> Floats:
-    """Return about how large the values of each feature are that are not 0, (n_features,).
+def scale_of(parts: Sequence[Features]) -> Scale:
+    """Return the scale of the features of all parts: how large values are that are not 0, measured from 0.
+
+    Values that are all far from 0 beside their differences, by more than FAR times, are measured from their median.
+    """
+    samples = [part[:: max(part.shape[0] // SAMPLE, 1)] for part in parts]
+    size = np.max([_typical(sample) for sample in samples], axis=0)
+    origin, full = np.zeros_like(size), size > 0.0
+    for part in parts:
+        if not isinstance(part, np.ndarray):  # what is not stored is 0
+            full &= np.bincount(part.indices, minlength=part.shape[1]) == part.shape[0]
+    columns = np.flatnonzero(full)
+    values = [dense(sample[:, columns]).astype(np.float64) for sample in samples]
+    middle = np.median(np.concatenate(values), axis=0)
+    with np.errstate(over="ignore"):
+        spread = np.max([_typical(part - middle) for part in values], axis=0)
+    far = (spread > 0.0) & (FAR * spread < size[columns])
+    origin[columns[far]], size[columns[far]] = middle[far], FAR * spread[far]
+    return Scale(origin, size)
+
+
+def _typical(sample: Features) -> Floats:
+    """Return about how large the values of each column are that are not 0, (n_features,).
 
     A mean of roots is ruled neither by few huge values nor by noise around 0.
     """
-    sample = features[:: max(features.shape[0] // SAMPLE, 1)]
     counts = np.asarray((sample != 0.0).sum(axis=0), dtype=np.float64).ravel()
     roots = abs(sample) ** 0.25 if isinstance(sample, np.ndarray) else abs(sample).power(0.25)
     sums = np.nan_to_num(np.asarray(roots.sum(axis=0), dtype=np.float64).ravel())
     return np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0.0) ** 4
 
 
-def _squeezed(values: Matrix, scale: Floats) -> Floats:
+def _squeezed(values: Matrix, origin: Floats, size: Floats) -> Floats:
     """Return values on their scale, missing and huge ones as numbers."""
     with np.errstate(over="ignore"):
-        parts = np.divide(values, scale, out=np.zeros(values.shape), where=scale > 0.0)
+        parts = np.divide(values - origin, size, out=np.zeros(values.shape), where=size > 0.0)
         squeezed: Floats = np.nan_to_num(np.arcsinh(parts), nan=-np.pi, posinf=np.e**6, neginf=-(np.e**6))
     return squeezed
 

@@ -234,7 +234,7 @@ def without_shared(split: Split, gathering: Gathering = IN_MEMORY) -> Split:
     present = {name: part for name, part in parts.items() if part is not None}
     if len(present) == 1:
         return split
-    scale = np.max([scale_of(part.features) for part in present.values()], axis=0)
+    scale = scale_of([part.features for part in present.values()])
     taken: dict[int, str] = {}
     trees: list[tuple[str, cKDTree]] = []
     for name, part in present.items():

@@ -55,8 +55,8 @@ TEST = Setting("Test data, never used to choose; none: no test. (default: a fift
 
 BASELINE = Setting(
     "Today's ranking, to which the chosen model is compared: a model file of RankTune, LightGBM, XGBoost, CatBoost, "
-    "RankLib or ONNX; scores, one a row or with qid and docid (csv, TREC run); or column:NAME, which stays a feature "
-    "unless --drop names it.",
+    "RankLib or ONNX; scores, one a row or with qid and docid (csv, TREC run); or column:NAME, whose highest values "
+    "rank first, of positions the lowest, unless it is column:-NAME. It stays a feature unless --drop names it.",
     python="Scores by row are those of test, or of data, vali and test together. Also an array, or a model in memory.",
     option_type=str,
 )

@@ -15,7 +15,7 @@ from ranktune.solvers.boosting.growth import without_features
 from ranktune.solvers.boosting.lightgbm.bins import DENSE_SAMPLE, MAX_KEPT_BYTES, bins_of
 from ranktune.solvers.boosting.lightgbm.growth import LightGBMData
 from ranktune.solvers.boosting.lightgbm.library import Data
-from ranktune.solvers.boosting.limits import L2, check_share, check_single, whole
+from ranktune.solvers.boosting.limits import L2, check_share, check_single, check_single_features, whole
 from ranktune.solvers.boosting.objectives import MakeObjective
 from ranktune.solvers.boosting.training_queries import InBlocks, TrainingQueries
 from ranktune.solvers.boosting.within import kinds_of, possible
@@ -34,6 +34,10 @@ MAX_LEAVES = 131_072
 
 STOCK: Mapping[str, Value] = {"learning_rate": 0.1, "leaves": 31, "min_documents": 20, "l2": 1.0}
 """The size of trees and the learning rate of LightGBM by default."""
+
+
+ZERO, LARGEST = 1e-35, 1e300
+"""Values between them are neither 0 nor cut off in LightGBM."""
 
 
 @with_parameters
@@ -104,6 +108,7 @@ class LightGBMRanker(GrownRanker):
         if queries.is_weighted:
             check_single(queries.weight_of_document, "the weight of a query or document")
         if blocks is None:
+            check_single_features(queries, "LightGBM", ZERO, LARGEST)
             bins, rows = bins_of(queries, parameters)
         else:
             bins, rows = Data.from_blocks(blocks.features, queries.n_documents, parameters), None

@@ -45,7 +45,7 @@ _CHANCE = 1e-9
 _ROW_ID = "is another whole number in nearly every row, like an id."
 _UNKNOWN = "If it is not known when documents are ranked"
 _ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
-_POSITIONS = ("position", "pos", "rank", "ranking")
+POSITIONS = ("position", "pos", "rank", "ranking")
 
 
 @dataclass(frozen=True)
@@ -186,7 +186,7 @@ def _note(name: str, reason: str | None) -> str:
     for role in ROLES.values():
         if name.lower() in role.names:
             return f'Called as {role.what}s are: {role.option}="{name}", or {_drop(name)}'
-    if name.lower() in _POSITIONS:
+    if name.lower() in POSITIONS:
         return f"Called as a position is. {_UNKNOWN}: {_drop(name)}"
     return ""
 
@@ -249,7 +249,7 @@ def _suspicion(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -
             return LEAK, "is nearly a function of the grade."
     if made or not np.array_equal(values, np.round(values)):
         return "", ""
-    if _are_positions(values, queries):
+    if are_positions(values, queries):
         return POSITION, "counts the documents of a query from first to last, like a position."
     distinct = len(np.unique(values))
     if distinct >= NEARLY_ALL * len(values):
@@ -297,12 +297,15 @@ def _explained(values: Floats, grades: Floats) -> float:
     return 1.0 - within / total if total > 0.0 and np.isfinite(total) else 0.0
 
 
-def _are_positions(values: Floats, queries: Queries) -> bool:
-    """Return whether the values in nearly every query are 1, 2, 3 ... or 0, 1, 2 ..., in any order."""
+def are_positions(values: Floats, queries: Queries, least: int = MIN_QUERIES) -> bool:
+    """Return whether the values in nearly every query are 1, 2, 3 ... or 0, 1, 2 ..., in any order.
+
+    That proves nothing with fewer than `least` queries of three or more documents.
+    """
     order = np.lexsort((values, queries.query_of_document))
     place = np.arange(len(values)) - np.repeat(queries.starts[:-1], queries.lengths)
     offsets = values[order] - place
     lowest = np.minimum.reduceat(offsets, queries.starts[:-1])
     steady = (lowest == np.maximum.reduceat(offsets, queries.starts[:-1])) & ((lowest == 0.0) | (lowest == 1.0))
     long = queries.lengths >= 3
-    return bool(long.sum() >= MIN_QUERIES and steady[long].mean() >= NEARLY_ALL)
+    return bool(long.sum() >= least and steady[long].mean() >= NEARLY_ALL)

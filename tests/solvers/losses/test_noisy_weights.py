@@ -35,7 +35,7 @@ WEIGHTS: list[tuple[str, Any, str]] = [
 
 
 def naive(name: str, loss: PairwiseLoss, scores: Floats, queries: Queries) -> float:
-    """The mean over queries of the weighted mean over pairs, the weights of which are those of five noisy rankings."""
+    """The mean over queries of the weighted mean over pairs, or their sum, with the weights of five noisy rankings."""
     values = []
     for q, (a, b) in enumerate(pairwise(queries.starts)):
         part, s, key = queries.select(np.array([q])), scores[a:b], crc32(str(queries.query_ids[q]).encode())
@@ -46,17 +46,21 @@ def naive(name: str, loss: PairwiseLoss, scores: Floats, queries: Queries) -> fl
         weights *= np.outer(part.weight_of_document, part.weight_of_document)
         if len(set(part.grades)) > 1:
             total = weights.sum()
-            values.append((weights * phi(loss, s[:, None] - s)).sum() / total if total > 0.0 else 0.0)
-    return float(np.mean(values))
+            loss_of_query = (weights * phi(loss, s[:, None] - s)).sum()
+            values.append(loss_of_query / (total if loss.average == "queries" and total > 0.0 else 5.0))
+    if loss.average == "none" and name == "neighbours":  # the shares of ranks are as in YetiRank, which sum to more
+        return float(np.sum(values) * (0.8 ** np.arange(4)).sum())
+    return float(np.mean(values) if loss.average == "queries" else np.sum(values))
 
 
+@pytest.mark.parametrize("average", ["queries", "none"])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("make", [PairwiseLogistic, PairwiseHinge, PairwiseSquaredHinge])
 @pytest.mark.parametrize(("name", "weight", "grades"), WEIGHTS)
 def test_the_loss_is_that_of_plain_python_and_the_gradient_is_its_with_weights_held_constant(
-    make: Any, name: str, weight: Any, grades: str, weighted: bool
+    make: Any, name: str, weight: Any, grades: str, weighted: bool, average: str
 ) -> None:
-    queries, loss = graded([7, 1, 12, 2, 9], grades=grades), make(weight)
+    queries, loss = graded([7, 1, 12, 2, 9], grades=grades), make(weight, average=average)
     if weighted:
         queries = queries.with_documents(
             {"document_weights": np.random.default_rng(5).uniform(0.2, 3.0, queries.n_documents)}

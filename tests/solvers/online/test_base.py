@@ -226,13 +226,6 @@ def test_too_many_pairs_are_refused_and_drawing_helps(monkeypatch: pytest.Monkey
         solar1().fit(np.eye(8), [0, 1, 0, 0, 1, 2, 3, 3.5], qid=[0, 0, 1, 1, 1, 1, 1, 1])
 
 
-def test_features_that_overflow_are_refused() -> None:
-    X = np.array([[1e200, 1.0], [-1e200, 2.0], [3.0, 1e200]])
-    for ranker in (solar1(), solar2(), solar2(covariance="diagonal"), pamir()):
-        with pytest.raises(ParameterError, match="overflowed"):
-            ranker.fit(X, [0.0, 1.0, 2.0])
-
-
 @pytest.mark.parametrize("pair_order", online_pairs.ORDERS)
 @pytest.mark.parametrize("covariance", ["full", "diagonal"])
 def test_pairs_that_are_listed_in_parts_leave_the_same_bits(

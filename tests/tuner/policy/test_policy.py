@@ -30,7 +30,7 @@ TECHNICAL = {
     },
     "tuner/selection/estimate.py": {"HOPELESS_Z", "GAIN_SHARE", "GAIN_VARIANCE", "MIN_QUERIES", "BLOCK"},
     "tuner/splits/sealing.py": {"_ATTEMPTS"},
-    "tuner/splits/digests.py": {"NOTHING", "BLOCK", "_LAST", "_ODD", "SKETCH", "SAMPLE"},
+    "tuner/splits/digests.py": {"NOTHING", "BLOCK", "_LAST", "_ODD", "SKETCH", "SAMPLE", "FAR"},
     "tuner/splits/split.py": {"ALIKE"},
     "tuner/splits/store.py": {"MAX_MAPPED"},
     "tuner/one_pass/checkpoint.py": {"FORMAT", "SECONDS", "SHARE_OF_WRITING"},

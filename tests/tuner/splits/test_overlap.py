@@ -103,3 +103,19 @@ def test_few_distinct_values_raise_no_alarm(n_values: int, n_features: int) -> N
         warnings.simplefilter("ignore")
         kept = without_shared(Split("s", train, test=test))
     assert kept.train.n_queries == 1000 - sum(exact)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+@pytest.mark.parametrize(("offset", "scale"), [(1e8, 1.0), (-1e12, 1e3), (1e8, 1e-3)])
+def test_values_far_from_0_are_told_apart_by_their_differences(offset: float, scale: float, is_sparse: bool) -> None:
+    """Of the same data without the offset, as many queries are shared."""
+    train, fresh, common = graded(60, 0), graded(20, 1), graded(5, 2)
+
+    def moved(*parts: Queries) -> Queries:
+        queries = concatenate(parts)
+        X = queries.features * scale + offset
+        return queries.with_features(sparse.csr_array(X) if is_sparse else X)
+
+    with pytest.warns(RankTuneWarning, match="5 of 65 training queries"):
+        kept = without_shared(Split("s", moved(train, common), test=moved(fresh, common)))
+    assert kept.train.n_queries == 60

@@ -117,7 +117,7 @@ def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given
     output, method = lists["output"], lists["method"] or TEAM_DRAFT
     check_ending(output, "lists are", (".jsonl",))
     options, generator = reading(given), np.random.default_rng(lists["seed"])
-    first, second = open_ranking(a, data), open_ranking(b, data)
+    first, second = (open_ranking(given, data, position=options.get("position")) for given in (a, b))
     queries = read_for(first, data, options, graded=False)
     scores = scores_on(first, Part(queries)), scores_on(second, Part(queries, data, options, graded=False))
     rows = interleaved(queries, *scores, generator, method=method, length=lists["length"], draws=lists["draws"])
