@@ -66,6 +66,9 @@ first, because time may be short.
 They are of each family those that tend to win or to help in a blend, and a baseline.
 """
 
+ONE_COLUMN = "BestFeature"
+"""The solver of one column, which is the floor that models are compared with and no part of a blend."""
+
 PARTS: Table[object] = Table(
     "name",
     {

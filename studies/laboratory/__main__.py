@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
-import numpy as np
 import typer
 from rich.console import Console
 
@@ -18,27 +17,17 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
-from ranktune.studies.benchmarks.results import Measurement
+from ranktune.studies.benchmarks.results import Measurement, append_result, stored_results
 from ranktune.studies.benchmarks.tables import Row, Table, drawn
 from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
 from ranktune.studies.benchmarks.turnkey.command import Data, cases_of
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
-from ranktune.studies.laboratory.analysis import (
-    HARM,
-    beyond,
-    by_task,
-    differences,
-    gains,
-    means,
-    ordered,
-    picked,
-    significant,
-)
-from ranktune.studies.laboratory.configurations import configurations, name_of
+from ranktune.studies.laboratory.analysis import by_task, means, ordered, picked
+from ranktune.studies.laboratory.configurations import configurations, first_with_rows, name_of
 from ranktune.studies.laboratory.deliveries import Delivered
 from ranktune.studies.laboratory.making import Wanted, make_table, read_rows
-from ranktune.studies.laboratory.portfolios import addition, error_of, shown, taken, written
+from ranktune.studies.laboratory.portfolios import added_on, additions, error_of, shown, taken
 from ranktune.studies.laboratory.rows import SHARES
 from ranktune.studies.laboratory.rules import Rules
 from ranktune.studies.laboratory.simulating import (
@@ -58,9 +47,6 @@ SOLVERS = tuple(name for name in STANDARD if name != "CatBoostRanker")
 COMPOSITION = "Ranker"
 """The solver that is composed of a loss, a penalty and an optimiser, which is simulated alone too."""
 DEFAULT_SECONDS = (10.0, 60.0)
-
-ERRORS = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0)
-"""Standard errors by which a trial has to be ahead, in the comparison of choices; 0: the plain maximum."""
 
 Kept: TypeAlias = Annotated[Path, typer.Option("--keep", help="The file of the rows. What is in it is not repeated.")]
 
@@ -101,41 +87,38 @@ def packed(keep: Kept, output: Annotated[Path, typer.Argument(help="The file, .n
 
 @app.command()
 def portfolio(
-    keep: Kept,
-    draws: Annotated[int, typer.Option(help="Drawn configurations of each solver that may be added.", min=1)] = 8,
-    output: Annotated[Path | None, typer.Option(help="Write the portfolios to this file, JSON.")] = None,
+    keep: Annotated[Path, typer.Option("--keep", help="The file of the gains. What is in it is not repeated.")],
+    seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
 ) -> None:
-    """Show what the tasks to learn from add to the portfolio of each solver, and write the portfolios."""
-    table = by_task(read_rows(keep))
-    learn, confirm = _halves(list(table), keep)
-    every = configurations(SOLVERS, draws)
-    known = [each for solver in SOLVERS if (each := addition(table, solver, every, learn, confirm)) is not None]
-    added = taken(known)
+    """Show what the solvers' defaults with one choice changed add to the blend, and which are to be tried first."""
+    known = {row["task"]: row["gains"] for row in stored_results(keep, dict)}
+    for seed in seeds_of(seeds):
+        if f"{DRAWN}-{seed}" not in known:
+            row = added_on(_drawn(seed), SOLVERS)
+            append_result(keep, row)
+            known[row["task"]] = row["gains"]
+    every = additions(known, *_halves(list(known), keep))
     rows: list[Row] = [
         {
-            "added": shown(each.params),
+            "added": each.name,
             "learn": f"{each.learn.mean():+.4f}",
-            "left out": f"{each.left_out.mean():+.4f}",
-            "error": f"{error_of(each.left_out):.4f}",
+            "error": f"{error_of(each.learn):.4f}",
             "confirm": f"{each.confirm.mean():+.4f}",
+            "its error": f"{error_of(each.confirm):.4f}",
             "s": f"{each.seconds:.2f}",
-            "taken": "yes" if each in added else "",
+            "taken": "yes" if each in taken(every) else "",
         }
-        for each in known
+        for each in every
     ]
-    note = (
-        "Gains of the best by validation on test queries: on the tasks to learn from, on those of forms that were left "
-        "out, with the standard error, and on the tasks that confirm. Seconds of a fit."
-    )
-    _print(Table("what the table adds to the portfolios", rows, note))
-    if output is not None:
-        output.write_text(written(added, f"python -m ranktune.studies.laboratory portfolio --draws {draws}"))
+    note = f"Gains of the blend on test queries of {len(known)} tasks. Seconds of a fit."
+    _print(Table("what is added to the portfolios", rows, note))
 
 
 @app.command()
 def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> None:
     """Order first configurations by what each adds, on the tasks to learn from, and show it on the others."""
-    table, first = by_task(read_rows(keep)), configurations(SOLVERS, 0)
+    table = by_task(read_rows(keep))
+    first = first_with_rows(SOLVERS, table)
     names = [name_of(params) for params in first]
     tasks = [task for task, rows in table.items() if all(name in rows for name in names)]
     learn, confirm = (means(table, half, names) for half in _halves(tasks, keep))
@@ -150,25 +133,6 @@ def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configura
     ]
     note = f"the best of all in hindsight: {learn[1].max(axis=1).mean():.4f}, {confirm[1].max(axis=1).mean():.4f}"
     _print(Table("test NDCG@10 of the best by validation of the configurations so far", rows, note))
-
-
-@app.command()
-def choices(keep: Kept, draws: Annotated[int, typer.Option(help="As of the table.", min=1)] = 8) -> None:
-    """Compare ways to choose among the trials of a solver, by what they gain over its first configuration."""
-    table, first, every = by_task(read_rows(keep)), configurations(SOLVERS, 0), configurations(SOLVERS, draws)
-    rules = {f"> {errors:g} errors": beyond(errors) for errors in ERRORS} | {"significant": significant}
-    for title, tasks in zip(("to learn from", "that confirm"), _halves(list(table), keep), strict=True):
-        known = [differences(table, task, solver, first, every) for solver in SOLVERS for task in tasks]
-        known = [of_task for of_task in known if len(of_task) > 1]
-        rows: list[Row] = []
-        for name, rule in rules.items():
-            gained = gains(rule, known)
-            error = gained.std() / len(known) ** 0.5
-            shares = {"helped": f"{np.mean(gained > HARM):.1%}", "harmed": f"{np.mean(gained < -HARM):.1%}"}
-            rows.append({"choice": name, "gain": f"{gained.mean():+.4f}", "error": f"{error:.4f}", **shares})
-        hindsight = np.mean([max(0.0, *(each.real for each in of_task)) for of_task in known])
-        note = f"{len(known)} choices; the best in hindsight gains {hindsight:+.4f}. Helped, harmed: by {HARM:g}."
-        _print(Table(f"gain on test over the first configuration, on tasks {title}", rows, note))
 
 
 _RULES = "Constants of the policy, such as choice.ahead=1 choice.ahead=0,search.startup_apart=3: with the first."

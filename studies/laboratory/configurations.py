@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import optuna
 
@@ -25,6 +25,11 @@ def configurations(solvers: Sequence[str], count: int) -> list[Configuration]:
     drawn = [_draws(space.restricted({SOLVER: name}), number, count) for number, name in enumerate(solvers)]
     every = [*first_configurations(space), *(params for rank in zip(*drawn, strict=True) for params in rank)]
     return list({name_of(params): params for params in every}.values())
+
+
+def first_with_rows(solvers: Sequence[str], table: Mapping[str, Container[str]]) -> list[Configuration]:
+    """Return what a study of these solvers tries first, as far as some task of a table has a row of it."""
+    return [params for params in configurations(solvers, 0) if any(name_of(params) in rows for rows in table.values())]
 
 
 def _draws(space: UnionSpace, seed: int, count: int) -> list[Configuration]:

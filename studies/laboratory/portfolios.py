@@ -1,60 +1,95 @@
-"""The portfolios of the solvers, as the file that a study reads: what other work has shown, and what the table adds.
+"""What is added to the portfolios of the solvers, `portfolio.json`, which a study tries first.
 
-A solver gets one more configuration, that which raises its best by validation most, on test queries of the tasks to
-learn from. It is added where this also helps on tasks whose form of true scores was left out. The gains are largest for
-the seconds that they take in linear models, so that additions are taken by their gain a second, until the portfolios
-take `LONGER` of their time more.
+A study blends its models, so that a configuration is worth what it adds to the blend of all others. Candidates are the
+defaults of the solvers with one choice changed. On each task the first configurations of all solvers and the candidates
+are fitted, and the blend with a candidate is compared with that of the first configurations alone on test queries. A
+solver gets the candidate that adds most on the tasks to learn from, if it also adds on those that confirm.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from optuna.distributions import CategoricalDistribution
 
-from ranktune.solvers.boosting.lightgbm.ranker import STOCK
-from ranktune.solvers.boosting.objectives import SMOOTHED
-from ranktune.solvers.core.arrays import Floats, Ints
+from ranktune.solvers.core.arrays import Floats, Json
+from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.core.space import Value
-from ranktune.studies.benchmarks.tasks import TRUTHS
-from ranktune.studies.laboratory.analysis import ByTask, means, picked
-from ranktune.studies.laboratory.configurations import Configuration, name_of
-from ranktune.tuner.samplers.first import alike
+from ranktune.solvers.data.split import Split
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.laboratory.configurations import Configuration, configurations, name_of
+from ranktune.studies.laboratory.rows import METRIC, best_of, task_of
+from ranktune.tuner.policy.blends import Blends, scale
+from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.samplers.first import alike, grows
 from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.splits.plans import query_folds
 from ranktune.tuner.study.declaration import Study
 
-BEGIN: Mapping[str, Sequence[Mapping[str, Value]]] = {
-    "GBDTRanker": ({}, {"start": "linear"}, STOCK),
-    "LambdaMART": ({"loss": SMOOTHED, "leaves": 8}, {}),
-}
-"""The portfolios before the table; of other solvers the defaults. They are explained on the page on boosting."""
-LONGER = 0.2
-"""Share of the time of the portfolios before the table that additions may take. Set by hand."""
+LEAST = 0.0005
+"""What a candidate must add to the blend, and more than a standard error, on both halves of the tasks. Set by hand."""
+LIMIT = 6.0
+"""Processor seconds after which a fit ends."""
+
+
+def changed_choices(solvers: Sequence[str]) -> list[Configuration]:
+    """Return the defaults of each solver with each choice changed, but for those that a study tries first anyway."""
+    space, first = Study(solvers=list(solvers)).union_space(), configurations(solvers, 0)
+    result = []
+    for defaults in space.defaults():
+        for name in defaults:
+            known = space.distributions[name]
+            choices = known.choices if isinstance(known, CategoricalDistribution) and name != SOLVER else ()
+            each = (space.configuration(str(defaults[SOLVER]), {name.partition(".")[2]: choice}) for choice in choices)
+            result += [params for params in each if params and not any(alike(params, other) for other in first)]
+    return result
+
+
+def added_on(split: Split, solvers: Sequence[str]) -> Json:
+    """Return what each candidate adds to the blend on the test queries of a task, and the seconds of its fit."""
+    vali, test = split.vali, split.test
+    assert vali is not None
+    assert test is not None
+    first, fitted = configurations(solvers, 0), list[tuple[Configuration, Floats, Floats, float]]()
+    for params in (*first, *changed_choices(solvers)):
+        try:
+            points, scores = best_of(task_of(name_of(params)), split.train, vali, test, LIMIT)
+        except (RankTuneError, ValueError, ArithmeticError):
+            continue
+        if (spread := scale(scores[0], vali)) > 0.0:
+            fitted.append((params, scores[0] / spread, scores[1] / spread, points[-1].seconds))
+    known, scaled, tests, seconds = zip(*fitted, strict=True)
+    metric, begun = parse_metric(METRIC), [place for place, params in enumerate(known) if params in first]
+    alone = {place: metric.per_query(scaled[place], vali) for place in begun}
+    groups = [(str(grows(str(params[SOLVER]))), str(params[SOLVER])) for params in known]
+    blends = Blends(np.stack(scaled), groups, vali, metric, query_folds(vali, POLICY.blend.folds, 0), first=alone)
+
+    def reached(models: Sequence[int]) -> float:
+        return metric.mean(blends.of(models).shares @ np.stack(tests), test)
+
+    gains = {
+        shown(params): (reached([*begun, place]) - reached(begun), seconds[place])
+        for place, params in enumerate(known)
+        if place not in begun
+    }
+    return {"task": split.name, "gains": gains}
 
 
 @dataclass(frozen=True)
 class Addition:
-    """A configuration that may be added to the portfolio of its solver.
+    """A candidate: what it adds to the blend, (n_tasks,), on tasks to learn from and that confirm, and its seconds."""
 
-    params           the configuration
-    learn, left_out, confirm  what the best by validation then gains on test queries, (n_tasks,): of the tasks to learn
-                     from, of the same where the tasks of their form were left out, and of those that confirm
-    seconds, before  of a fit, and of those of the portfolio before, means over the tasks
-    """
-
-    params: Configuration
+    name: str
     learn: Floats
-    left_out: Floats
     confirm: Floats
     seconds: float
-    before: float
 
     @property
     def helps(self) -> bool:
-        """Whether the mean gain on forms that were left out is larger than its standard error."""
-        return bool(self.left_out.mean() > error_of(self.left_out))
+        """Whether it adds to the blend."""
+        return all(gains.mean() > max(LEAST, error_of(gains)) for gains in (self.learn, self.confirm))
 
 
 def error_of(values: Floats) -> float:
@@ -62,67 +97,24 @@ def error_of(values: Floats) -> float:
     return float(values.std() / len(values) ** 0.5)
 
 
-def portfolio_before(solver: str) -> list[Configuration]:
-    """Return the portfolio of a solver before the table."""
-    space = Study(solvers=[solver]).union_space()
-    known = (space.configuration(solver, values) for values in BEGIN.get(solver, ({},)))
-    return [params for params in known if params is not None]
+def additions(
+    known: Mapping[str, Mapping[str, tuple[float, float]]], learn: Sequence[str], confirm: Sequence[str]
+) -> list[Addition]:
+    """Return the candidates that were fitted on all tasks, those first that add most on the tasks to learn from.
+
+    known holds the gain and the seconds of each candidate by task.
+    """
+    names = set.intersection(*map(set, known.values()))
+    gains = {name: [np.array([known[task][name] for task in half]).T for half in (learn, confirm)] for name in names}
+    every = [Addition(name, own[0], other[0], float(own[1].mean())) for name, (own, other) in gains.items()]
+    return sorted(every, key=lambda each: -each.learn.mean())
 
 
-def addition(
-    table: ByTask, solver: str, every: Sequence[Configuration], learn: Sequence[str], confirm: Sequence[str]
-) -> Addition | None:
-    """Return what would be added to the portfolio of a solver, None where fewer than two forms have all of its rows."""
-    known = portfolio_before(solver)
-    before = [name_of(params) for params in known]
-    others = [each for each in every if each[SOLVER] == solver and not any(alike(each, own) for own in known)]
-    params = {name_of(each): each for each in others}
-    names = [*before, *params]
-    learn, confirm = ([task for task in tasks if all(n in table[task] for n in names)] for tasks in (learn, confirm))
-    forms = np.array([int(task.partition("-")[2]) % len(TRUTHS) for task in learn])
-    if len(set(forms)) < 2 or not confirm or not params:
-        return None
-    own, confirming, places = means(table, learn, names), means(table, confirm, names), list(range(len(before)))
-    best = _next(*own, places)
-    seconds = np.mean([[table[task][n].checkpoints[-1].seconds for n in names] for task in learn], axis=0)
-    return Addition(
-        params[names[best]],
-        _gain(*own, places, best),
-        _left_out(*own, places, forms),
-        _gain(*confirming, places, best),
-        float(seconds[best]),
-        float(seconds[places].sum()),
-    )
-
-
-def taken(additions: Iterable[Addition]) -> list[Addition]:
-    """Return the additions that help, the highest gain a second first, which take at most `LONGER` of all seconds."""
-    every = list(additions)
-    left = LONGER * sum(each.before for each in every)
-    result = []
-    for each in sorted(filter(lambda each: each.helps, every), key=lambda each: -each.left_out.mean() / each.seconds):
-        left -= each.seconds
-        if left < 0.0:
-            break
-        result.append(each)
-    return result
-
-
-def written(additions: Iterable[Addition], command: str) -> str:
-    """Return the text of the file of portfolios: of each solver the parameters that are not its defaults."""
-    portfolios = {solver: list(map(dict, known)) for solver, known in BEGIN.items()}
-    for each in additions:
-        solver = str(each.params[SOLVER])
-        portfolios.setdefault(solver, [{}]).append(changed(each.params))
-    return json.dumps({"made by": command, "portfolios": portfolios}, indent=1) + "\n"
-
-
-def changed(params: Configuration) -> dict[str, Value]:
-    """Return the parameters of a configuration that are not its solver's defaults, by their names in the solver."""
-    solver = str(params[SOLVER])
-    (defaults,) = Study(solvers=[solver]).union_space().defaults()
-    values = {name: value for name, value in params.items() if defaults.get(name) != value}
-    return {name.removeprefix(f"{solver}.").partition("[")[0]: value for name, value in values.items()}
+def taken(ordered: Sequence[Addition]) -> list[Addition]:
+    """Return for each solver the candidate that adds most, of those that help."""
+    helping = [each for each in ordered if each.helps]
+    best = {each.name.split()[0]: each for each in reversed(helping)}
+    return [each for each in helping if each in best.values()]
 
 
 def shown(params: Configuration) -> str:
@@ -131,19 +123,9 @@ def shown(params: Configuration) -> str:
     return " ".join([str(params[SOLVER]), *(f"{name}={value}" for name, value in values.items())])
 
 
-def _gain(vali: Floats, test: Floats, places: Sequence[int], added: int) -> Floats:
-    return picked(vali, test, [*places, added]) - picked(vali, test, places)
-
-
-def _next(vali: Floats, test: Floats, places: Sequence[int]) -> int:
-    others = [place for place in range(test.shape[1]) if place not in places]
-    return max(others, key=lambda place: float(picked(vali, test, [*places, place]).mean()))
-
-
-def _left_out(vali: Floats, test: Floats, places: Sequence[int], forms: Ints) -> Floats:
-    """Return the gains on the tasks of each form, (n_tasks,), of what is chosen on those of all others."""
-    result = np.zeros(len(forms))
-    for form in np.unique(forms):
-        own, others = forms == form, forms != form
-        result[own] = _gain(vali[own], test[own], places, _next(vali[others], test[others], places))
-    return result
+def changed(params: Configuration) -> dict[str, Value]:
+    """Return the parameters of a configuration that are not its solver's defaults, by their names in the solver."""
+    solver = str(params[SOLVER])
+    (defaults,) = Study(solvers=[solver]).union_space().defaults()
+    values = {name: value for name, value in params.items() if defaults.get(name) != value}
+    return {name.removeprefix(f"{solver}.").partition("[")[0]: value for name, value in values.items()}

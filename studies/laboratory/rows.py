@@ -18,7 +18,6 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
-from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row, Sizes
 from ranktune.studies.benchmarks.tasks import DRAWN
@@ -62,16 +61,22 @@ def task_of(configuration: str, seed: int = 0) -> Task:
 
 
 def _measured(task: Task, train: Queries, vali: Queries, test: Queries, limit: float) -> Json:
-    metric = parse_metric(METRIC)
-    checkpoints: list[Checkpoint] = []
-    best: tuple[float, Floats, Floats] | None = None
+    checkpoints, scores = best_of(task, train, vali, test, limit)
+    of_vali, of_test = map(parse_metric(METRIC).per_query, scores, (vali, test))
+    return {"checkpoints": checkpoints, "vali": of_vali, "test": of_test}
+
+
+def best_of(
+    task: Task, train: Queries, vali: Queries, test: Queries, limit: float
+) -> tuple[tuple[Checkpoint, ...], list[Floats]]:
+    """Return the models on the way, and the scores of the best by validation on validation and on test queries."""
+    points = list[Checkpoint]()
     for value, ranker, seconds in _models(task, train, vali, limit):
-        of_vali, of_test = (metric.per_query(ranker.predict(part), part) for part in (vali, test))
-        checkpoints.append(Checkpoint(value, seconds, mean_of(of_vali), mean_of(of_test)))
-        if best is None or checkpoints[-1].vali > best[0]:
-            best = checkpoints[-1].vali, of_vali, of_test
-    assert best is not None
-    return {"checkpoints": tuple(checkpoints), "vali": best[1], "test": best[2]}
+        scores = [ranker.predict(part) for part in (vali, test)]
+        points.append(Checkpoint(value, seconds, *map(parse_metric(METRIC).mean, scores, (vali, test))))
+        if max(points, key=lambda point: point.vali) is points[-1]:
+            best = scores
+    return tuple(points), best
 
 
 def _models(task: Task, train: Queries, vali: Queries, limit: float) -> Iterator[tuple[float, BaseRanker, float]]:

@@ -13,7 +13,7 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms
 from ranktune.studies.laboratory.analysis import HARM, by_task
-from ranktune.studies.laboratory.configurations import configurations, name_of
+from ranktune.studies.laboratory.configurations import first_with_rows, name_of
 from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary, task_means
 from ranktune.studies.laboratory.known import KnownTask, known_task
 from ranktune.studies.laboratory.making import read_rows
@@ -62,12 +62,13 @@ def known_tasks(path: Path, half: str, solvers: Sequence[str]) -> list[KnownTask
         task: {name: row for name, row in rows.items() if row.vali is not None and np.isfinite(row.vali).any()}
         for task, rows in by_task(read_rows(path)).items()
     }
-    space = Study(solvers=list(solvers)).union_space()
-    first = [name_of(params) for params in configurations(solvers, 0)]
+    split, begun = Study(solvers=list(solvers)).union_space().split, first_with_rows(solvers, table)
+    first = {solver: [own for name, own in map(split, begun) if name == solver] for solver in solvers}
+    space = Study(solvers=list(solvers), first=first, after="the table").union_space()
     names = [
         name
         for name, rows in table.items()
-        if _confirms(name) == (half == CONFIRM) and all(each in rows for each in first)
+        if _confirms(name) == (half == CONFIRM) and all(name_of(each) in rows for each in begun)
     ]
     if not names:
         raise ParameterError(f"{path} has no task of the half '{half}' with all first configurations.")

@@ -58,10 +58,11 @@ class Continuing(Protocol):
         ...
 
 
-def fitted(run: Run, train: Queries, vali: Queries | None = None) -> Iterator[BaseRanker]:
+def fitted(run: Run, train: Queries, vali: Queries | None = None, *, cut: bool = False) -> Iterator[BaseRanker]:
     """Yield the fitted ranker, or that of each value of the path that is still racing, which is valid until the next.
 
-    A fit without a path may stop early by vali. Raises LimitReached between two steps once the time is over.
+    A fit without a path may stop early by vali. Raises LimitReached between two steps once the time is over, unless it
+    is boosting that may be cut: then the ranker has the rounds until there.
     """
     ranker, path = unfitted(run.task), run.task.path[: run.racing]
     steps = ranker.fit_path(train, path) if path else ranker.fit_steps(train, vali=vali)
@@ -69,6 +70,9 @@ def fitted(run: Run, train: Queries, vali: Queries | None = None) -> Iterator[Ba
         with run.fitting():
             step = next(steps, None)
         if step is None:
+            break
+        if cut and run.is_over and isinstance(ranker, BoostedRanker) and n_rounds(ranker):
+            run.unfinished = True
             break
         run.check_time()
         if isinstance(step, tuple):

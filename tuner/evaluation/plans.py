@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 
+from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.boosting.early_stopping import Patience
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.base import Model
+from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.evaluate import Plan
 from ranktune.tuner.evaluation.feature_sets import selected_columns, solver_parameters
 from ranktune.tuner.evaluation.fitting import fitted, grown, progressive, read_for_fit, sample, unfitted
@@ -203,7 +206,8 @@ class Final(Plan[Delivered]):
     """One fit to all that a delivered model learns from. The model is scored on test queries, where these are given.
 
     on_everything  whether it learns from all development queries, not only from the training queries of the first fold
-    instead        the trial whose model is delivered once the limit is over; if its model is missing, the fit continues
+    instead        the trial whose model is delivered once the limit is over; if its model is missing, boosting has the
+                   rounds until there
     model          a model to deliver as it is, such as a blend
     """
 
@@ -224,20 +228,22 @@ class Final(Plan[Delivered]):
 
     def task(self, task: Task) -> Task:
         """Return a task without a limit where there is nothing to deliver once it is over."""
-        endless = self.instead is not None and task.limit < float("inf") and kept_model(self.instead) is None
-        return replace(task, limit=float("inf")) if endless else task
+        if self.instead is None or issubclass(solver_class(task.solver), BoostedRanker) or kept_model(self.instead):
+            return task
+        return replace(task, limit=float("inf"))
 
     def fits(self, run: Run, number: int) -> Iterator[Fit]:
         """Yield the model."""
         model, stopped = self.model, ""
         if model is None and not self.on_everything:
             model = kept_model(run.task)
-        try:
+        with suppress(LimitReached):
             run.model = model or self._fitted(run)
-        except LimitReached:
-            run.model, stopped = None if self.instead is None else kept_model(self.instead), "its time"
-            if run.model is None:
-                raise
+        if run.unfinished or run.model is None:
+            kept = None if self.instead is None else kept_model(self.instead)
+            run.model, stopped = (run.model, "") if kept is None else (kept, "its time")
+        if run.model is None:
+            raise LimitReached
         test = None if self.test is None else replace(self.test, rows=None)  # scores in their order, not the caller's
         yield Fit(run.model, test, self.evaluated, stopped=stopped)
 
@@ -246,7 +252,7 @@ class Final(Plan[Delivered]):
         numbers = np.arange(super().queries(task).n_queries) if self.on_everything else training_numbers(task.folder)
         whole = read_for_fit(task, numbers)
         columns = selected_columns(task.folder, numbers, task.budget, task.parameters)
-        (ranker,) = fitted(run, whole.with_columns(columns))
+        (ranker,) = fitted(run, whole.with_columns(columns), cut=True)
         return as_model(ranker, task, whole, columns)
 
     def finished(self, run: Run, outcome: Outcome) -> Delivered:

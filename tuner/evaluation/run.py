@@ -25,6 +25,9 @@ NONE: Ints = np.empty(0, dtype=np.int64)
 class LimitReached(Exception):
     """A task took longer than its limit; its fits so far are dropped."""
 
+    def __str__(self) -> str:
+        return "there was no time left for it"
+
 
 @dataclass(frozen=True, eq=False)
 class Fit:
@@ -95,9 +98,14 @@ class Run:
         yield
         self._fitting += time.process_time() - begun
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the time is over."""
+        return time.monotonic() > self.deadline
+
     def check_time(self) -> None:
         """Raise LimitReached once the time is over."""
-        if time.monotonic() > self.deadline:
+        if self.is_over:
             raise LimitReached
 
     def score(self, place: int, fit: Fit) -> None:

@@ -208,8 +208,6 @@ class Time:
         The most seeds, which time that nothing else has used pays for. Set by hand.
     copy_passes : int
         Times that all development documents are scored to make a copy and to measure its loss. Set by hand.
-    late : float
-        Share of the seconds of the reports that is left when a refit ends at the latest. Set by hand.
     explained, explained_least, explained_most : float
         Share of the time of a study that explanations take, and the seconds that they take at least and at most. Set by
         hand.
@@ -232,7 +230,6 @@ class Time:
     untimed_bag: int = 3
     max_bag: int = 10
     copy_passes: int = 6
-    late: float = 0.5
     explained: float = 0.03
     explained_least: float = 0.5
     explained_most: float = 20.0

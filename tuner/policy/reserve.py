@@ -126,9 +126,14 @@ class Durations:
         """Return the seconds that a refit with one seed may take, of what a fit repeats of its trial."""
         return self.policy.time.margin * seconds * self.refit_ratio
 
-    def refit_limit(self, left: float, models: int) -> float:
-        """Return the seconds after which a refit ends, of so many seconds left, before the report of so many models."""
-        return left - self.policy.time.late * self.reporting(models)
+    def refit_limits(self, plain: Sequence[Tried], jobs: int, left: float) -> list[float]:
+        """Return the seconds after which each refit ends: those left, or where these do not suffice for all, its share.
+
+        Boosting then has the rounds that it has.
+        """
+        free, total = self.free(left, jobs, len(plain)), sum(each.fit_seconds for each in plain)
+        scarce = self.refit_ratio * total > max(free, 0.0)
+        return [free * min(each.fit_seconds / total if scarce else 1.0, 1.0 / jobs) for each in plain]
 
     def after_search(self, candidates: Sequence[Tried], seed: int, jobs: int, left: float) -> Rescore | Blend:
         """Return which candidates are rescored; without a deadline or time for two, those blended by their trials.

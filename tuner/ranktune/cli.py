@@ -11,7 +11,10 @@ import os
 import signal
 import stat
 import sys
+import time
 
+BEGUN = time.monotonic() - time.process_time()
+"""When this process began, by the steady clock: until here it has done nothing but compute."""
 TYPE_CHECKING = False  # typing is not loaded before the handlers are in place
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -41,7 +44,7 @@ def main() -> None:
         try:
             from ranktune.command_line.app import run
 
-            run()
+            run(BEGUN)
         finally:
             _keep_exit_code()
     except KeyboardInterrupt:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 import numpy as np
 from optuna.trial import TrialState
 
-from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import listed
 from ranktune.tuner.drift.reference import write_reference
+from ranktune.tuner.evaluation.plans import Delivered
 from ranktune.tuner.policy.reserve import explaining
 from ranktune.tuner.retuning.portfolio import save_fitted, save_portfolio
 from ranktune.tuner.runner.search_stages import LOOK, SEARCH
@@ -33,7 +34,7 @@ from ranktune.tuner.selection.finals import (
     refit_one,
 )
 from ranktune.tuner.selection.finished_trials import best_candidates, best_default, failures
-from ranktune.tuner.selection.leaderboard import DefaultModel, default_model, default_scores
+from ranktune.tuner.selection.leaderboard import DefaultModel, default_model
 from ranktune.tuner.selection.rescoring import RESCORED, read_rescored, rescored, write_rescored
 from ranktune.tuner.selection.results import DISTILLED, Failure
 from ranktune.tuner.selection.saving import save_evidence, save_models
@@ -109,35 +110,17 @@ FIRST = Stage("best default", _first, (SEARCH,), _nothing, instead=Instead("whic
 """The best of the solvers' defaults, which tuning is compared with."""
 
 
-def _fitted(state: State) -> Floats | None:
-    if state.deadline.left < float("inf"):
-        return None  # the refits come first
-    study, problem, chosen = state.study, state[LOOK].problem, state[BLEND].ordered[0]
-    return default_scores(study, problem, state[FIRST], chosen, state.session.executor)
-
-
-FITTED = Stage(
-    "default fitted",
-    _fitted,
-    (LOOK, FIRST, BLEND),
-    _nothing,
-    instead=Instead("the fit of the best default", _nothing),
-    beside=True,
-)
-"""What it scores on the test queries; None where DEFAULT finds that out, if there is time."""
-
-
-def _refitted(state: State) -> tuple[list[Entry], list[Failure]]:
+def _refitted(state: State) -> tuple[list[Entry], list[Failure], Mapping[Candidate, Delivered]]:
     problem, executor = state[LOOK].problem, state.session.executor
-    entries, unfit, left_out = refit_all(state.study, problem, state[BLEND].ordered, executor, state.deadline)
+    entries, unfit, left_out, models = refit_all(state.study, problem, state[BLEND].ordered, executor, state.deadline)
     state.left_out.extend(left_out)
-    return keep_within(state.study, entries), unfit
+    return keep_within(state.study, entries), unfit, models
 
 
-def _as_tried(state: State) -> tuple[list[Entry], list[Failure]]:
+def _as_tried(state: State) -> tuple[list[Entry], list[Failure], Mapping[Candidate, Delivered]]:
     ordered = sorted(state[BLEND].candidates, key=lambda candidate: candidate.merit, reverse=True)
     plain = [candidate for candidate in ordered if not candidate.members]
-    return refit_one(state.study, state[LOOK].problem, plain, state.session.executor)
+    return *refit_one(state.study, state[LOOK].problem, plain, state.session.executor), {}
 
 
 REFIT = Stage(
@@ -150,7 +133,7 @@ REFIT = Stage(
 
 
 def _served(state: State) -> Served:
-    study, chosen, (entries, _) = state.study, state[BLEND].unrestricted, state[REFIT]
+    study, chosen, (entries, *_) = state.study, state[BLEND].unrestricted, state[REFIT]
     if not study.serve:
         return Served(entries, chosen.solver)
     end = state.session.executor.call(served, study, state[LOOK].problem, entries, chosen, state.deadline)
@@ -160,7 +143,7 @@ def _served(state: State) -> Served:
 
 
 def _unserved(state: State) -> Served:
-    entries, _ = state[REFIT]
+    entries, *_ = state[REFIT]
     return unmeasured(entries, state[BLEND].unrestricted.solver)
 
 
@@ -192,16 +175,16 @@ SAVE = Stage("saving", _saved, (LOOK, BLEND, SERVE))
 
 
 def _default(state: State) -> DefaultModel | None:
-    known, chosen, scored = state[FIRST], state[SAVE].entries[0], state[FITTED]
+    known, chosen, models = state[FIRST], state[SAVE].entries[0], state[REFIT][2]
     return default_model(
-        state.study, state[LOOK].problem, known, chosen, state.session.executor, state.deadline, scored
+        state.study, state[LOOK].problem, known, chosen, models, state.session.executor, state.deadline
     )
 
 
 DEFAULT = Stage(
     "default",
     _default,
-    (LOOK, FIRST, SAVE, FITTED),
+    (LOOK, FIRST, REFIT, SAVE),
     _nothing,
     instead=Instead("the best default", _nothing),
     beside=True,
@@ -278,14 +261,19 @@ class Conclusion:
 def _concluded(state: State) -> Conclusion:
     trials, study = state.record.trials(), state.study
     failed = failures(state.record, study.union_space(), state.problem.name)
-    left, early = state.deadline.left, ""
+    left, early = state.deadline.left, list[str]()
     if state.given < float("inf") and left > state.problem.policy.time.unused * state.given:
-        early = f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}."
+        early.append(f"{left:.0f} of {state.given:.0f} seconds were not used: {state[SEARCH]}.")
+    tried = {str(trial.params[SOLVER]) for trial in trials}
+    if untried := [solver for solver in study.solvers if solver not in tried and state[LOOK].looked is None]:
+        early.append(f"Not tried with {len(trials)} trial{'s' * (len(trials) > 1)}: {', '.join(untried)}.")
+    if left < float("inf") and state.problem.test is not None and state[FIRST] and state[DEFAULT] is None:
+        early.append("What tuning gained was not measured: the best default could not be fitted in time.")
     return Conclusion(
         len(trials),
         sum(trial.state == TrialState.PRUNED for trial in trials),
         (*failed, *state[REFIT][1]),
-        early,
+        " ".join(early),
     )
 
 
@@ -319,7 +307,7 @@ ESTIMATE = Stage(
 CONCLUDE = Stage(
     "conclusion",
     _concluded,
-    (SEARCH, REFIT),
+    (LOOK, SEARCH, FIRST, REFIT, DEFAULT),
     _nothing,
     instead=Instead("the list of failed trials", lambda state: Conclusion(len(state.record.trials()))),
 )
@@ -331,7 +319,7 @@ def _folder(state: State) -> Path:
 
 STAGES: tuple[Stage[Any], ...]
 STAGES = (
-    *(LOOK, SEARCH, CANDIDATES, FIRST, RESCORE, BLEND, FITTED, REFIT, SERVE, SAVE),
+    *(LOOK, SEARCH, CANDIDATES, FIRST, RESCORE, BLEND, REFIT, SERVE, SAVE),
     *(DEFAULT, BASELINE, PROVE, REFER, EXPLAIN, ESTIMATE, CONCLUDE),
 )
 """What a study does on each split."""

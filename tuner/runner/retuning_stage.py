@@ -49,7 +49,7 @@ def _decided(state: State) -> Verdict:
     if former.number == chosen.candidate.number and not former.members:
         contenders = {REFIT: (chosen, None)}
     elif can_load(state.study.serve, former.parts):
-        (anew, *_), _, _ = refit_all(state.study, problem, [former], session.executor, state.deadline)
+        (anew, *_), *_ = refit_all(state.study, problem, [former], session.executor, state.deadline)
         anew = replace(anew, candidate=replace(anew.candidate, vali=_values(state, former)))
         contenders |= {REFIT: (anew, None)}
     further = _continued(state, earlier, former, contenders)

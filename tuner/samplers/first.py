@@ -8,6 +8,7 @@ need. The file `portfolio.json` has those of all solvers with more than their de
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -15,6 +16,7 @@ from itertools import zip_longest
 
 from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.names import ONE_COLUMN
 from ranktune.solvers.registry import solver_class
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 
@@ -31,19 +33,25 @@ def portfolio(solver: str) -> Sequence[Mapping[str, Value]]:
     return _portfolios().get(solver, ({},))
 
 
-def first_configurations(space: UnionSpace) -> list[dict[str, Value]]:
+LEADING = ("LogisticRanker", "SymmetricGBDT", "LambdaMART")
+"""What few trials begin with: the best of the linear solvers, and of boosting (docs/explanation/tasks.md)."""
+
+
+def first_configurations(space: UnionSpace, trials: float = math.inf) -> list[dict[str, Value]]:
     """Return the first of each solver, then the second of each, and so on, as far as they lie in the space.
 
     Those that the space was given come before the portfolio, or are alone. A solver of which none lies in the space is
-    tried with its defaults, unless what was given is alone.
+    tried with its defaults, unless what was given is alone. If there are fewer trials, one quick solver comes first,
+    then boosting, the best first, and then the others, so that any number of trials has the best portfolio of its size.
     """
-    return [dict(params) for params in _first(space)]
+    first = _first(space)
+    return [dict(params) for params in (first if len(first) <= trials else _first(space, few=True))]
 
 
 @lru_cache
-def _first(space: UnionSpace) -> tuple[Mapping[str, Value], ...]:
+def _first(space: UnionSpace, *, few: bool = False) -> tuple[Mapping[str, Value], ...]:
     by_solver = []
-    for defaults in space.defaults():
+    for defaults in _in_order(space) if few else space.defaults():
         solver = str(defaults[SOLVER])
         given = (*space.first.get(solver, ()), *(() if space.alone else portfolio(solver)))
         every = (space.configuration(solver, values) for values in given)
@@ -54,6 +62,17 @@ def _first(space: UnionSpace) -> tuple[Mapping[str, Value], ...]:
         by_solver.append(configurations or ([] if space.alone else [defaults]))
     ranks = zip_longest(*by_solver)
     return tuple(params for rank in ranks for params in rank if params is not None)
+
+
+def _in_order(space: UnionSpace) -> list[dict[str, Value]]:
+    """Return the defaults of the solvers in the order of few trials."""
+
+    def place(defaults: Mapping[str, Value]) -> tuple[bool, bool, int]:
+        solver = str(defaults[SOLVER])
+        return grows(solver), solver == ONE_COLUMN, [*LEADING, solver].index(solver)
+
+    quick, *others = sorted(space.defaults(), key=place)
+    return [quick, *sorted(others, key=lambda defaults: not place(defaults)[0])]
 
 
 @cache

@@ -68,7 +68,7 @@ class SearchScheduler:
         policy: Policy = POLICY,
         sampler: Callable[..., BaseSampler] = make_sampler,
     ) -> None:
-        options = options or SearchOptions()
+        options = replace(options or SearchOptions(), trials=study.n_trials)
         self._study, self._timed, self._weights, self._clock = study, timed, weights, clock
         self._policy, self._sampler, self._first = policy, sampler, FirstTrials(space, options, policy)
         self._per_solver, space = options.per_solver, self._first.space

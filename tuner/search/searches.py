@@ -40,6 +40,8 @@ class SearchOptions:
         Whether each solver is searched by itself, or all of them together.
     earlier : Earlier, optional
         The study that this one retunes: its trials are evidence once it is known how far the data have moved.
+    trials : float
+        How many trials there are.
     """
 
     looked: Look | None = None
@@ -47,6 +49,7 @@ class SearchOptions:
     fit_seconds: float = 0.0
     per_solver: bool = True
     earlier: Earlier | None = None
+    trials: float = math.inf
 
 
 class FirstTrials:
@@ -67,7 +70,7 @@ class FirstTrials:
     """
 
     def __init__(self, space: UnionSpace, options: SearchOptions, policy: Policy = POLICY) -> None:
-        first, further, looked = first_configurations(space), list[dict[str, Value]](), options.looked
+        first, further, looked = first_configurations(space, options.trials), list[dict[str, Value]](), options.looked
         boosting = frozenset(solver for params in first if grows(solver := str(params[SOLVER])))
         if looked is not None:
             promising = [params for params in first if params[SOLVER] not in looked.hopeless]

@@ -17,9 +17,11 @@ from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.solvers.models.base import LINEAR, LIST, TREES, Model
 from ranktune.solvers.models.blend import blended
+from ranktune.solvers.names import ONE_COLUMN
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model, microseconds_a_document
 from ranktune.tuner.evaluation.plans import Delivered, Final
+from ranktune.tuner.evaluation.run import LimitReached
 from ranktune.tuner.policy.blends import (
     Blend,
     Blends,
@@ -41,9 +43,6 @@ from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.limits import load_libraries
-
-ONE_COLUMN = "BestFeature"
-"""The solver of one column, which is the floor that models are compared with and no part of a blend."""
 
 
 def load_ending() -> None:
@@ -187,15 +186,22 @@ def _names(members: Sequence[Candidate]) -> list[str]:
     return [solver if count == 1 else f"{solver} {count}" for solver, count in zip(solvers, counts, strict=True)]
 
 
+def parts_of(chosen: Sequence[Candidate]) -> list[Candidate]:
+    """Return the candidates that are fitted for those that are chosen, each once."""
+    return list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
+
+
 def refit_all(
     study: Study, problem: Problem, chosen: Sequence[Candidate], executor: Executor, deadline: Deadline
-) -> tuple[list[Entry], list[Failure], list[LeftOut]]:
+) -> tuple[list[Entry], list[Failure], list[LeftOut], dict[Candidate, Delivered]]:
     """Return the candidates with their final models, those whose fit fails, and those whose model does not score.
 
-    Members shared by blends are refitted once. Where time is too short to refit one, the model that its trial left is
-    used; without one it has no entry, unless it is part of the first. Raises RankTuneError where no refit succeeds.
+    Members shared by blends are refitted once, and their models are returned too. Where time is too short to refit one,
+    the model that its trial left is used; without one it has no entry, unless it is part of the first. Refits end at
+    the deadline, boosting with the rounds that it has, but there is always one entry. Raises RankTuneError where no
+    refit succeeds.
     """
-    plain = list(dict.fromkeys(part for candidate in chosen for part in candidate.members or (candidate,)))
+    plain = parts_of(chosen)
     needed = chosen[0].members or chosen[:1]
     left, durations = {part: task_of(study, problem, part, study.seed) for part in plain}, problem.durations
     fits = [has_model(left[part]) for part in plain]
@@ -207,16 +213,24 @@ def refit_all(
         if "seeds" not in part.params:  # unless its seeds were tuned
             used[part] = replace(part, params={**part.params, "seeds": seeds})
     on_everything = study.refit or not problem.given_split
-    limit, threads = durations.refit_limit(deadline.left, len(plain)), 1
+    limits = dict(zip(refitted, durations.refit_limits(refitted, executor.jobs, deadline.left), strict=True))
+    until, threads = deadline.before(durations.reporting(len(plain))), 1
     if deadline.left < float("inf"):
         threads = max(1, executor.jobs // max(len(refitted), 1))
     else:  # the longest fits first, so that the last ones end together
         refitted.sort(key=lambda part: -part.fit_seconds)
     jobs: dict[Candidate, Future[Delivered]] = {}
     for part in (*refitted, *as_left):
+        limit = min(limits.get(part, float("inf")), until.left)  # in this process one follows the other
         task = replace(task_of(study, problem, used[part], study.seed), limit=limit, threads=threads)
         plan = Final(on_everything, instead=left[part]) if part in refitted else Final(on_everything=False)
         jobs[part] = executor.submit(evaluate, plan, task)
+
+    def suffices() -> bool:
+        known = {part for part, job in jobs.items() if job.done() and job.exception() is None}
+        return any(known.issuperset(parts_of([each])) for each in chosen)
+
+    in_time = until.end(jobs.values(), executor.stop, suffices)
     models: dict[Candidate, Delivered] = {}
     unfit = []
     for candidate in (part for part in plain if part in jobs):
@@ -226,12 +240,12 @@ def refit_all(
             took = candidate.seconds if candidate in as_left else job.result().seconds
             models[candidate] = replace(job.result(), seconds=took)
         else:
-            unfit.append(_failure(problem, candidate, error))
+            unfit.append(_failure(problem, candidate, error if in_time else LimitReached()))
     entries, left_out = executor.call(_entries, study, problem, chosen, used, models)
     if not entries:
         causes = [failure.error for failure in unfit] + [missing.error for missing in left_out]
         raise RankTuneError(f"no candidate could be refitted: {'; '.join(causes)}")
-    return entries, unfit, left_out
+    return entries, unfit, left_out, models
 
 
 def refit_one(

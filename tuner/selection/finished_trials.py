@@ -164,14 +164,16 @@ def _is_linear(solver: str) -> bool:
 
 def best_default(record: Trials, space: UnionSpace, limits: Mapping[str, float]) -> Candidate | None:
     """Return the best trial within limits at a configuration that a study tries first, None without one in full."""
-    first, candidates = first_configurations(space), []
-    for trial in record.trials():
+    first, candidates, trials = first_configurations(space), [], record.trials()
+    for trial in trials:
         if trial.state != TrialState.COMPLETE or trial.value is None or not within_limits(trial.user_attrs, limits):
             continue
         asked, value = requested(trial)
         solver, params = space.split(asked)
         if any(is_alike(asked, configuration) for configuration in first):
-            number, seconds = number_of(trial), seconds_of(trial)
+            parts = [each for each in trials if is_alike(each.params, trial.params)] if grows(solver) else [trial]
+            seconds = repeated(trial) * sum(map(seconds_of, parts))  # of a model that has grown, those of all its parts
+            number = number_of(trial)
             candidates.append(Candidate(solver, params, value, np.empty(0), 1, number=number, seconds=seconds))
     return max(candidates, key=lambda candidate: (candidate.value, -candidate.number), default=None)
 

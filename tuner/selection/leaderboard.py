@@ -7,7 +7,7 @@ one. Its comparison was planned, and is not corrected for others.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +16,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.blend import needs_of
 from ranktune.tuner.evaluation.evaluate import evaluate
-from ranktune.tuner.evaluation.plans import Final
+from ranktune.tuner.evaluation.models import has_model
+from ranktune.tuner.evaluation.plans import Delivered, Final
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import Entry, Scored
 from ranktune.tuner.selection.preferences import TuningGain
@@ -230,32 +231,38 @@ def default_model(
     problem: Problem,
     default: Candidate | None,
     chosen: Entry,
+    refitted: Mapping[Candidate, Delivered],
     executor: Executor,
     deadline: Deadline,
-    scored: Floats | None = None,
 ) -> DefaultModel | None:
     """Return the best default with its values on the test queries; None without them, or without time to fit it.
 
-    scored are these values, None where they are to be found.
+    It is fitted like the chosen model: where this is a model that trials left, so is the default's. refitted are the
+    models of the chosen candidates, which are not fitted again.
     """
     if default is None or problem.test is None:
         return None
-    if _is_default(chosen.candidate, default):
+    if is_default(chosen.candidate, default):
         return DefaultModel(default.solver, chosen.test[study.metric], is_delivered=True)
-    if scored is None and problem.durations.refit(default.seconds) <= problem.durations.free(deadline.left, 1):
-        scored = default_scores(study, problem, default, chosen.candidate, executor)
-    return None if scored is None else DefaultModel(default.solver, scored, is_delivered=False)
-
-
-def default_scores(
-    study: Study, problem: Problem, default: Candidate | None, chosen: Candidate, executor: Executor
-) -> Floats | None:
-    """Return what a default scores by test query once it is fitted to all; None without these, or if it is chosen."""
-    if default is None or problem.test is None or _is_default(chosen, default):
-        return None
-    scored = executor.submit(_scored, study, problem, default)
+    made = next((made for part, made in refitted.items() if is_default(part, default)), None)
+    parts = [refitted[part] for part in chosen.candidate.members or (chosen.candidate,) if part in refitted]
+    on_everything = all(part.on_everything for part in parts)
+    task, durations = task_of(study, problem, default, study.seed), problem.durations
+    if made is None and (on_everything or not has_model(task)):
+        if durations.refit(default.seconds) > durations.free(deadline.left, 1):
+            return None
+        task = replace(task, limit=durations.free(deadline.left, 1))
+    plan = Final(
+        on_everything and (study.refit or not problem.given_split),
+        model=None if made is None else made.model,
+        test=problem.test,
+    )
+    scored = executor.submit(evaluate, plan, task)
+    deadline.before(durations.reporting()).end([scored], executor.stop)
     # The study does not fail by a model that it does not deliver.
-    return None if scored.exception() is not None else scored.result()
+    if scored.exception() is not None or scored.result().unfinished:
+        return None
+    return DefaultModel(default.solver, scored.result().per_query[study.metric], is_delivered=False)
 
 
 def tuning_gain(
@@ -279,13 +286,7 @@ def tuning_gain(
     return TuningGain(name, interval, comparison.p_randomisation)
 
 
-def _is_default(chosen: Candidate, default: Candidate) -> bool:
+def is_default(chosen: Candidate, default: Candidate) -> bool:
     """Return whether the chosen candidate is a default, or a bag of seeds of it, unless seeds are tuned."""
     params = {name: value for name, value in chosen.params.items() if name != "seeds" or name in default.params}
     return chosen.solver == default.solver and params == dict(default.params)
-
-
-def _scored(study: Study, problem: Problem, default: Candidate) -> Floats:
-    """Fit a default to the queries that the delivered model is fitted to, and return its values by test query."""
-    plan = Final(study.refit or not problem.given_split, test=problem.test)
-    return evaluate(plan, task_of(study, problem, default, study.seed)).per_query[study.metric]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 from ranktune.tuner.evaluation.evaluate import attempt
 from ranktune.tuner.evaluation.models import kept_scores
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.policy.actions import Blend, Rescore
+from ranktune.tuner.policy.actions import Rescore
 from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.splits.plans import FRESH
 from ranktune.tuner.splits.proof import Damaged, read_archive
@@ -32,35 +32,34 @@ def rescored(
 ) -> list[Candidate]:
     """Return the candidates with the scores of finalists; unchanged if strict, since nothing is blended then.
 
-    With a deadline, and time for at least two of them, they are trained on fresh folds with another seed. Else the
-    scores are those of their trials.
+    With a deadline, and time for at least two of them, they are trained on fresh folds with another seed. Else, and
+    where one does not end in time, the scores are those of their trials.
     """
     if study.strict or not isinstance(problem.plan, tuple):
         return candidates
-    match problem.durations.after_search(candidates, study.seed, executor.jobs, deadline.left):
-        case Rescore(places):
-            return _on_fresh_folds(study, problem, candidates, places, executor)
-        case Blend(places):
-            return _of_trials(study, problem, candidates, places, executor, deadline)
+    durations = problem.durations
+    action = durations.after_search(candidates, study.seed, executor.jobs, deadline.left)
+    if isinstance(action, Rescore):
+        tasks = {k: task_of(study, problem, candidates[k], study.seed + 1) for k in action.places}
+        fresh = {k: replace(task, plan=FRESH, keep_scores=True) for k, task in tasks.items()}
+        refits = sum(durations.refit(candidates[k].fit_seconds) for k in fresh) / executor.jobs
+        until = deadline.before(refits + durations.reporting(len(fresh)))
+        outcomes = _evaluated(executor, fresh, until)
+        if until.left > 0.0 or len(outcomes) == len(fresh):
+            weights = problem.development.query_weights
+            for k, outcome in outcomes.items():
+                again = outcome.per_query[study.metric]
+                candidates[k] = replace(candidates[k], rescored=again, rescored_weights=weights, scores=outcome.scores)
+            return candidates
+    return _of_trials(study, problem, candidates, action.places, executor, deadline)
 
 
-def _evaluated(executor: Executor, tasks: Mapping[int, Task]) -> Iterator[tuple[int, Outcome]]:
-    """Yield the places of tasks, and the outcomes of those that did not fail."""
-    jobs = {k: executor.submit(attempt, task) for k, task in tasks.items()}
-    done = ((k, job.result()) for k, job in jobs.items() if job.exception() is None)
-    yield from ((k, outcome) for k, outcome in done if outcome.error is None)
-
-
-def _on_fresh_folds(
-    study: Study, problem: Problem, candidates: list[Candidate], places: Sequence[int], executor: Executor
-) -> list[Candidate]:
-    tasks = {k: task_of(study, problem, candidates[k], study.seed + 1) for k in places}
-    fresh = {k: replace(task, plan=FRESH, keep_scores=True) for k, task in tasks.items()}
-    weights = problem.development.query_weights
-    for k, outcome in _evaluated(executor, fresh):
-        rescored = outcome.per_query[study.metric]
-        candidates[k] = replace(candidates[k], rescored=rescored, rescored_weights=weights, scores=outcome.scores)
-    return candidates
+def _evaluated(executor: Executor, tasks: Mapping[int, Task], deadline: Deadline) -> dict[int, Outcome]:
+    """Return the outcomes of tasks by their places, of those that did not fail and had ended at the deadline."""
+    jobs = {k: executor.submit(attempt, replace(task, limit=deadline.left)) for k, task in tasks.items()}
+    deadline.end(jobs.values(), executor.stop)
+    done = {k: job.result() for k, job in jobs.items() if job.exception() is None}
+    return {k: outcome for k, outcome in done.items() if outcome.error is None}
 
 
 def _of_trials(
@@ -85,7 +84,7 @@ def _of_trials(
             left -= margin * candidates[k].seconds
             name, path = candidates[k].path  # the same fits as in the trial, so that blends are the same
             repeated[k] = replace(task, keep_scores=True, path_parameter=name, path=path)
-    for k, outcome in _evaluated(executor, repeated):
+    for k, outcome in _evaluated(executor, repeated, deadline).items():
         candidates[k] = replace(candidates[k], scores=None if outcome.scores is None else outcome.scores[documents])
     return candidates
 

@@ -271,7 +271,7 @@ class Result(SplitResult):
     folder : str
         Folder of the study.
     ended_early : str
-        Why much of the given time was not used, empty where it was, or where none was given.
+        Why much of the given time was not used, which solvers were not tried, and what else there was no time for.
     folds : tuple of SplitResult
         The results of the single splits.
     restriction : Restriction or None

@@ -1,63 +1,106 @@
-"""The portfolios of the solvers: what the table adds to them, and the file that studies read."""
+"""The portfolios of the solvers: defaults with one choice changed, judged by what they add to a blend."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
-from ranktune.studies.benchmarks.task_table.rows import Checkpoint, Row
-from ranktune.studies.laboratory.__main__ import app
-from ranktune.studies.laboratory.analysis import by_task
-from ranktune.studies.laboratory.configurations import configurations, name_of
-from ranktune.studies.laboratory.portfolios import Addition, addition, changed, taken, written
+from ranktune.solvers.data.split import Split
+from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.studies.benchmarks.results import append_result
+from ranktune.studies.benchmarks.tasks import task
+from ranktune.studies.laboratory.__main__ import SOLVERS, app
+from ranktune.studies.laboratory.configurations import Configuration, configurations, first_with_rows, name_of
+from ranktune.studies.laboratory.portfolios import LEAST, added_on, additions, changed_choices, shown, taken
+from ranktune.studies.laboratory.rows import best_of, task_of
+from ranktune.tuner.policy.blends import Blends, scale
+from ranktune.tuner.samplers.first import alike, portfolio
+from ranktune.tuner.samplers.space import SOLVER
+from ranktune.tuner.splits.plans import query_folds
 from ranktune.tuner.study.declaration import Study
-from tests.studies.laboratory.test_guard import TABLE
-
-GENERATOR = np.random.default_rng(0)
-SHIPPED = files("ranktune.tuner.samplers").joinpath("portfolio.json")
 
 
-def test_a_portfolio_gets_what_helps_on_forms_that_were_left_out() -> None:
-    every = configurations(("RankSVM", "ListNet"), 3)
-    extra = {solver: next(e for e in reversed(every) if e["solver"] == solver) for solver in ("RankSVM", "ListNet")}
-    rows = []
-    for seed in (*range(12), *range(36, 48)):
-        for params in every:
-            values = 0.5 + 0.01 * GENERATOR.random(40)
-            # The last of RankSVM is better on every task, that of ListNet on the tasks of one form alone.
-            if params in extra.values():
-                values = values + (0.1 if params == extra["RankSVM"] or seed % 12 == 0 else -0.1)
-            points = (Checkpoint(1.0, 0.1, float(values.mean()), float(values.mean())),)
-            rows.append(Row(f"drawn-{seed}", name_of(params), 1.0, points, values, values))
-    table = by_task(rows)
-    learn, confirm = ([f"drawn-{seed}" for seed in seeds] for seeds in (range(12), range(36, 48)))
-    known = [addition(table, solver, every, learn, confirm) for solver in ("RankSVM", "ListNet")]
-    svm, net = known
-    assert svm is not None and net is not None
-    assert svm.params == extra["RankSVM"] and svm.helps
-    np.testing.assert_allclose([svm.learn.mean(), svm.left_out.mean(), svm.confirm.mean()], 0.1, atol=0.01)
-    assert net.params == extra["ListNet"] and net.learn.max() > 0.09 and net.left_out.max() < 0.01
-    text = json.loads(written([svm], "made by"))
-    assert text["portfolios"]["RankSVM"] == [{}, changed(svm.params)]
-    space = Study(solvers=["RankSVM"]).union_space()
-    assert space.configuration("RankSVM", changed(svm.params)) == svm.params
-    assert addition(table, "RidgeRanker", every, learn, confirm) is None
+def test_candidates_are_the_defaults_with_one_choice_changed() -> None:
+    """What depends on the choice may change with it; what is tried first anyway is no candidate."""
+    space, first = Study(solvers=list(SOLVERS)).union_space(), configurations(SOLVERS, 0)
+    defaults = {str(params[SOLVER]): params for params in space.defaults()}
+    every = changed_choices(SOLVERS)
+    assert len({name_of(params) for params in every}) == len(every) > 40
+    for params in every:
+        own = defaults[str(params[SOLVER])]
+        changed = [name for name in own if name in params and params[name] != own[name]]
+        chosen = [name for name in changed if isinstance(own[name], str)]
+        assert 1 <= len(chosen) and not any(alike(params, other) for other in first)
+        again = space.configuration(str(params[SOLVER]), {chosen[0].partition(".")[2]: params[chosen[0]]})
+        assert again == params
+    assert {"loss": "smoothed"} in portfolio("SymmetricGBDT")
 
 
-def test_what_takes_too_long_is_not_added() -> None:
-    gains_of = np.array([0.01, 0.02])
-    cheap, dear = (Addition({"solver": "ListNet"}, gains_of, gains_of, gains_of, s, 1.0) for s in (0.1, 0.4))
-    assert taken([dear, cheap]) == [cheap]
-    assert taken([replace(dear, left_out=-gains_of), cheap]) == [cheap]
+def test_what_a_candidate_adds_is_what_the_blend_scores_more_with_it() -> None:
+    """Each blend is made again of its own models alone."""
+    whole, solvers, metric = task("drawn", 1), ("GBDTRanker", "LogisticRanker"), parse_metric("ndcg@10")
+    vali, test = whole.vali, whole.test
+    assert vali is not None and test is not None
+    split = Split(whole.name, whole.train.select(np.arange(20)), vali, test)
+    folds, first = query_folds(vali, 5, 0), configurations(solvers, 0)
+
+    def reached(chosen: list[Configuration]) -> float:
+        models = [best_of(task_of(name_of(params)), split.train, vali, test, 99.0)[1] for params in chosen]
+        scaled = [[part / scale(own[0], vali) for part in own] for own in models]
+        groups = [(str("GBDT" in str(params[SOLVER])), str(params[SOLVER])) for params in chosen]
+        alone = {k: metric.per_query(own[0], vali) for k, own in enumerate(scaled[: len(first)])}
+        blends = Blends(np.stack([own[0] for own in scaled]), groups, vali, metric, folds, first=alone)
+        shares = blends.of(range(len(chosen))).shares
+        return metric.mean(sum(share * own[1] for share, own in zip(shares, scaled, strict=True)), test)
+
+    before = reached(first)
+    gains = added_on(split, solvers)["gains"]
+    assert list(gains) == [shown(params) for params in changed_choices(solvers)]
+    for params in (changed_choices(solvers)[0], changed_choices(solvers)[-1]):
+        assert gains[shown(params)][0] == pytest.approx(reached([*first, params]) - before, abs=1e-9)
 
 
-def test_the_portfolios_of_studies_are_those_that_the_table_gives(tmp_path: Path) -> None:
-    output = tmp_path / "portfolio.json"
-    result = CliRunner().invoke(app, ["portfolio", "--keep", str(TABLE), "--output", str(output)])
+NOISE = np.random.default_rng(0).normal(size=40)
+
+
+@pytest.mark.parametrize(
+    ("learn", "confirm", "is_taken"),
+    [(0.004, 0.004, True), (0.004, -0.004, False), (-0.004, 0.004, False), (0.5 * LEAST, 0.004, False)],
+)
+def test_a_candidate_is_taken_where_both_halves_gain(learn: float, confirm: float, is_taken: bool) -> None:
+    known = {
+        f"drawn-{k}": {"A x=1": (gain + 0.001 * NOISE[k], 1.0), "A x=2": (0.9 * gain, 2.0), "B y=1": (0.0, 1.0)}
+        for k, gain in enumerate([learn] * 12 + [confirm] * 12)
+    }
+    tasks = list(known)
+    result = taken(additions(known, tasks[:12], tasks[12:]))
+    assert [each.name for each in result] == (["A x=1" if learn > 0.0 else "A x=2"] if is_taken else [])
+
+
+def test_the_command_shows_the_candidates_and_repeats_nothing(tmp_path: Path) -> None:
+    for seed in (0, 1, 36, 37):
+        gain = 0.01 + 0.001 * seed / 37
+        append_result(
+            tmp_path / "gains", {"task": f"drawn-{seed}", "gains": {"SymmetricGBDT loss=smoothed": [gain, 2.0]}}
+        )
+    result = CliRunner().invoke(app, ["portfolio", "--keep", str(tmp_path / "gains"), "--seeds", "0:2"])
     assert result.exit_code == 0, result.output
-    assert json.loads(output.read_text())["portfolios"] == json.loads(SHIPPED.read_text())["portfolios"]
+    assert "SymmetricGBDT loss=smoothed" in result.output and "yes" in result.output
+
+
+def test_the_portfolios_lie_in_the_spaces_of_their_solvers() -> None:
+    known = json.loads(files("ranktune.tuner.samplers").joinpath("portfolio.json").read_text())["portfolios"]
+    for solver, configured in known.items():
+        space = Study(solvers=[solver]).union_space()
+        assert len(configured) > 1 and all(space.configuration(solver, values) for values in configured)
+
+
+def test_a_table_need_not_have_all_first_configurations() -> None:
+    first = configurations(("SymmetricGBDT", "RankSVM"), 0)
+    rows = {"drawn-0": [name_of(params) for params in first[:2]], "drawn-1": [name_of(first[0])]}
+    assert first_with_rows(("SymmetricGBDT", "RankSVM"), rows) == first[:2]

@@ -54,3 +54,19 @@ def test_after_the_time_limit_the_model_of_the_trial_is_used(task: Task) -> None
     keep_model(other, full.model.replaced(parameters={"C": 7.0}))
     left = evaluate(Final(instead=other), late)
     assert not left.on_everything and left.model.parameters == other.parameters
+
+
+@pytest.mark.parametrize(("solver", "seeds"), [("GBDTRanker", 1), ("LambdaMART", 3), ("SymmetricGBDT", 1)])
+def test_boosting_is_delivered_with_the_rounds_that_it_has_when_the_time_is_over(
+    task: Task, solver: str, seeds: int
+) -> None:
+    """Unless its trial left a model. Other fits go on, since they have nothing to deliver before their end."""
+    boosted = replace(task, solver=solver, parameters={"trees": 90, "seeds": seeds}, limit=0.0)
+    cut = evaluate(Final(instead=boosted), boosted)
+    assert cut.unfinished and cut.on_everything and 0 < cut.model.bytes
+    one = evaluate(Final(), replace(boosted, parameters={"trees": 1}, limit=float("inf")))
+    np.testing.assert_array_equal(cut.model.predict(TEST), one.model.predict(TEST))
+    whole = evaluate(Final(), replace(boosted, limit=float("inf")))
+    assert not whole.unfinished and whole.model.bytes > 20 * cut.model.bytes
+    keep_model(boosted, whole.model)
+    assert not evaluate(Final(instead=boosted), boosted).on_everything

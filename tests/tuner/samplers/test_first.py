@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ranktune.solvers.names import SOLVERS
+import itertools
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.names import ONE_COLUMN, SOLVERS, STANDARD
 from ranktune.tuner.samplers.first import alike, first_configurations, grows, is_alike
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.study.declaration import Study
@@ -34,6 +39,38 @@ def test_small_trees_and_those_of_lightgbm_are_among_the_first() -> None:
         }
         assert set(by_name["leaves"]) == {8, 31}
         assert set(by_name["learning_rate"]) == {0.1} and set(by_name["min_documents"]) == {20}
+
+
+def some_solvers(seed: int) -> tuple[str, ...]:
+    """Some of all solvers, in any order."""
+    generator = np.random.default_rng(seed)
+    return tuple(generator.permutation(SOLVERS.names)[: generator.integers(1, len(SOLVERS.names))].tolist())
+
+
+@pytest.mark.parametrize("solvers", [STANDARD, *map(some_solvers, range(12))])
+def test_any_number_of_trials_has_one_quick_solver_and_then_boosting(solvers: tuple[str, ...]) -> None:
+    space = Study(solvers=solvers).union_space()
+    every = first_configurations(space)
+    for trials in range(1, len(every) + 1):
+        first = first_configurations(space, trials)
+        assert sorted(map(repr, first)) == sorted(map(repr, every))
+        names = [str(params[SOLVER]) for params in first[: len(space.defaults())]]
+        assert sorted(names) == sorted(str(params[SOLVER]) for params in space.defaults())
+        if trials == len(every):
+            assert first == every
+            return
+        quick, boosted, others = (list(kind) for kind in (names[:1], *_kinds(names[1:])))
+        assert grows(quick[0]) <= all(map(grows, names)) and not any(map(grows, others))
+        assert ONE_COLUMN not in quick or not (set(others) - {ONE_COLUMN})
+        assert ONE_COLUMN not in others[:-1]
+        by_merit = [name for name in ("SymmetricGBDT", "LambdaMART") if name in boosted]
+        assert boosted[: len(by_merit)] == by_merit
+
+
+def _kinds(names: list[str]) -> tuple[list[str], list[str]]:
+    """The boosted solvers at the beginning, and the others."""
+    boosted = list(itertools.takewhile(grows, names))
+    return boosted, names[len(boosted) :]
 
 
 def test_what_lies_outside_the_space_is_left_out_and_each_solver_has_one() -> None:

@@ -78,17 +78,21 @@ def _readable(message: object) -> str:
     return printable(as_options(str(message), typer.main.get_command(app)), keep="\n")
 
 
-def run() -> None:
-    """Run the command line; a RankTuneError is one message and exit code 2 or 3, never a traceback."""
+def run(begun: float) -> None:
+    """Run the command line of a process that began at a moment of the steady clock, from which time limits count.
+
+    A RankTuneError is one message and exit code 2 or 3, never a traceback.
+    """
     from ranktune.second_signal import second_signal_ends
     from ranktune.solvers.core.errors import AllFailed, RankTuneError
+    from ranktune.tuner.study.deadline import limits_of_command
 
     gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
     warnings.showwarning = _show_warning
     with suppress(OSError):  # a folder that was removed
         sys.path.append(str(Path.cwd()))  # where modules of the user's are: --solver module:Name
     try:
-        with second_signal_ends():
+        with second_signal_ends(), limits_of_command(begun):
             app()
     except RankTuneError as error:
         crashes.print_traceback(error)
