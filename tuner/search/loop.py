@@ -248,8 +248,9 @@ class TrialLoop:
                 self._complete(trial, outcome)
 
     def _time_left(self) -> float:
-        """Return the seconds that are left for trials; one trial always runs."""
-        return self._requests.budget.left() if self._reports.done else float("inf")
+        """Return the seconds that are left for trials; one trial always runs, however long, and no other beside it."""
+        begun = self._reports.done or self._dispatcher.busy
+        return self._requests.budget.left() if begun else float("inf")
 
     def _request(self, number: int) -> None:
         """Carry out the next action: the trial of that number, or the end of the search."""

@@ -264,10 +264,11 @@ def test_one_name_needs_no_list_and_jobs_are_a_count(tmp_path: Path) -> None:
             ranktune.tune(graded(30, 0), solvers="RidgeRanker", trials=1, home=tmp_path, jobs=jobs)  # type: ignore[arg-type]
 
 
-def test_a_timeout_ends_the_search_and_the_rest_is_done(tmp_path: Path) -> None:
-    options = {"solvers": SOLVERS, "sampler": "random", "home": tmp_path, "jobs": 1, "name": "short"}
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_timeout_ends_the_search_and_the_rest_is_done(jobs: int, tmp_path: Path) -> None:
+    options = {"solvers": SOLVERS, "sampler": "random", "home": tmp_path, "jobs": jobs, "name": "short"}
     result = ranktune.tune(graded(40, 0), timeout=0.01, **options)  # type: ignore[arg-type]
-    assert result.trials == 1  # the first always runs
+    assert result.trials == 1  # the first always runs, and no other beside it
     assert result.best.test is not None
     assert ranktune.tune(graded(40, 0), trials=4, **options).trials == 4  # type: ignore[arg-type]
 
