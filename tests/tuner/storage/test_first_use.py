@@ -1,4 +1,4 @@
-"""Several processes that are the first to use an empty record, or that find one of an older Optuna: all of them go on."""
+"""Several processes that are the first to use an empty record, or one of an older Optuna: all of them go on."""
 
 from __future__ import annotations
 
