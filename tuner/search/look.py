@@ -85,7 +85,8 @@ class _Looking:
         weights = self._development.query_weights
         jobs = [self._executor.submit(attempt, self._task(arm), plan) for arm in arms]
         for arm, job in zip(arms, jobs, strict=True):
-            outcome = Outcome(error="lost") if job.exception() is not None else job.result()
+            returned = outcome_of(job)
+            outcome = returned if isinstance(returned, Outcome) else Outcome(error="lost")
             took = outcome.ended - outcome.begun
             self._left -= took
             if outcome.error is None and not outcome.given_up:
