@@ -177,7 +177,9 @@ class Dispatcher:
         done = self._clock.wait(self._on_lanes, seconds) if self._on_lanes else set()
         if not self._on_lanes:
             self._clock.sleep(seconds)
-        outcomes = [ended for future in done if (ended := self._returned(future)) is not None]
+        ends = {future: outcome_of(future) for future in done}
+        self._lost.update(self._on_lanes[one][0].number for one, end in ends.items() if isinstance(end, WorkerLost))
+        outcomes = [ended for one, end in ends.items() if (ended := self._returned(one, end)) is not None]
         failed, self._failed = self._failed, []
         return outcomes + failed + (self._delivered() if self._offered else [])
 
@@ -194,7 +196,7 @@ class Dispatcher:
         try:
             while self._on_lanes and self._clock.now() < until:
                 for future in self._clock.wait(self._on_lanes, max(until - self._clock.now(), 0.0)):
-                    ended = self._returned(future)
+                    ended = self._returned(future, outcome_of(future))
                     if ended is not None:
                         yield ended
         finally:
@@ -236,14 +238,12 @@ class Dispatcher:
         self._other = self._other or self._apart()
         return self._other
 
-    def _returned(self, future: Future[Outcome]) -> tuple[Running, Outcome] | None:
+    def _returned(self, future: Future[Outcome], outcome: Outcome | WorkerLost) -> tuple[Running, Outcome] | None:
         """Return a trial that ran here with its outcome, None if it is begun again."""
         trial, lease = self._on_lanes.pop(future)
-        outcome = outcome_of(future)
         if isinstance(outcome, Outcome):
             self._lost.clear()
             return trial, replace(outcome, restarts=lease.attempt - 1)
-        self._lost[trial.number] += 1
         unstarted = outcome.reason.startswith(NOT_STARTED)
         if unstarted or (len(self._lost) > 1 and self._lost[trial.number] <= IN_COMMON):
             self._leases.give_back([lease.token])  # it waits again, without counting an attempt

@@ -22,6 +22,7 @@ from ranktune.tuner.policy.looks import Arm
 from ranktune.tuner.policy.standings import Look, Standing
 from ranktune.tuner.samplers.first import portfolio
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.search.dispatcher import outcome_of
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks, without_path
 from ranktune.tuner.workers.executor import Executor
