@@ -38,22 +38,28 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.5
 """Seconds between two updates of the list of members."""
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 30.0
 """Seconds without an answer after which a cluster is away."""
 PATIENCE = 600.0
 """Seconds to wait for a cluster that is away."""
 PROOFS = 2
 """Updates in a row by which a cluster that has lost a member proves to be well otherwise."""
+RETURNS = 3
+"""How often a function is begun anew that ran when the last member left: it may be what ends them."""
 
 
 @dataclass(eq=False)
 class ClusterJob(Job):
-    """A job with its key on the cluster, and the member it was sent to; lost: how that died, proofs: updates since."""
+    """A job with its key on the cluster, and the member it was sent to.
+
+    lost says how that died, proofs counts the updates since, and returns how often no member was left.
+    """
 
     key: str = ""
     address: str = ""
     lost: str = ""
     proofs: int = 0
+    returns: int = 0
 
 
 class ClusterWorkers(ABC):
@@ -132,7 +138,7 @@ class ClusterWorkers(ABC):
         for job in self._unfinished():
             job.fail(WorkerLost("stopped"))
         self._watcher.join()
-        if self._is_well:
+        if self._away_since == math.inf:
             with suppress(Exception):  # members may be gone
                 self._tell(self._threads, close_host, self._token)
         with suppress(Exception):
@@ -177,14 +183,10 @@ class ClusterWorkers(ABC):
                 except Exception:  # all members get them once there is another connection
                     self._connected = False
 
-    @property
-    def _is_well(self) -> bool:
-        return self._connected and self._away_since == math.inf
-
     def _send(self) -> None:
         """Send waiting jobs to members with a free thread."""
         with self._lock:
-            jobs, free = self._unfinished(), dict(self._threads) if self._is_well else {}
+            jobs, free = self._unfinished(), dict(self._threads)
             for job in jobs:
                 if job.address in free:
                     free[job.address] -= 1
@@ -222,32 +224,32 @@ class ClusterWorkers(ABC):
 
     def _abandon(self, job: ClusterJob, error: WorkerLost) -> None:
         job.fail(error)
-        if self._is_well and job.address in self._threads:
+        if job.address in self._threads and self._away_since == math.inf:
             with suppress(Exception):
                 self._tell([job.address], stop, self._token, job.key)
 
     def _watch_members(self) -> None:
         """Update the list of members again and again; note where that fails, or takes too long."""
-        looking, begun = Future[None](), 0.0
-        looking.set_result(None)
+        looking, begun = Future[str](), 0.0
+        looking.set_result("")
         while not self._closing.wait(POLL_SECONDS):
             if looking.done():
                 looking, begun = Future(), time.monotonic()
                 threading.Thread(target=self._look, args=(looking,), daemon=True).start()
             wait([looking], POLL_SECONDS)
             if looking.done():
-                self._note(str(looking.exception() or "") or ("" if self._threads else "it has no worker"))
+                self._note(looking.result())
             elif time.monotonic() - begun > ANSWER_SECONDS:
                 self._note("no answer", silent=True)
             self._send()
 
-    def _look(self, looking: Future[None]) -> None:
+    def _look(self, looking: Future[str]) -> None:
+        """Update the list of members, and say what is wrong with the cluster, "" if it is well."""
         try:
-            self._refresh()
-            looking.set_result(None)
+            looking.set_result("" if self._refresh() else "it has no worker")
         except Exception as error:
             self._connected = False
-            looking.set_exception(StudyError(" ".join(str(error).split()) or type(error).__name__))
+            looking.set_result(" ".join(str(error).split()) or type(error).__name__)
 
     def _note(self, away: str, silent: bool = False) -> None:
         """Note how the cluster is away, "" if it is well; functions on members that are gone are put back."""
@@ -255,13 +257,13 @@ class ClusterWorkers(ABC):
         with self._lock:
             was_well, since = self._away_since == math.inf, min(self._away_since, now)
             self._away_since = since if away else math.inf
-            for job in self._unfinished():
-                if away and not silent:
-                    job.address, job.lost, job.proofs = "", "", 0
-                elif job.lost and not away:
-                    job.proofs += 1
-                    if job.proofs > PROOFS:
-                        job.fail(WorkerLost(f"the {self.engine} worker {job.address} left or died ({job.lost})"))
+            for job in [] if silent else self._unfinished():
+                job.returns += bool(away and job.address and self._connected)
+                job.proofs = job.proofs + 1 if job.lost else 0
+                if job.returns > RETURNS or (job.proofs > PROOFS and not away):
+                    job.fail(WorkerLost(f"the {self.engine} worker {job.address} left or died ({job.lost or away})"))
+                elif away:
+                    job.address = job.lost = ""
             if away and not silent:
                 self._threads.clear()
         if away and now - since >= PATIENCE:
@@ -275,8 +277,8 @@ class ClusterWorkers(ABC):
             what = f"answers again after {now - since:.1f} seconds"
             warnings.warn(f"{name} {f'is away: {away}. Waiting for it' if away else what}", RankTuneWarning, 2)
 
-    def _refresh(self) -> None:
-        """Update the list of members, of another connection where the last one failed."""
+    def _refresh(self) -> bool:
+        """Update the list of members, by another connection where the last one failed; return whether there are any."""
         if not self._connected:
             self._connect()
             self._connected = True
@@ -299,6 +301,7 @@ class ClusterWorkers(ABC):
             for job in self._unfinished():
                 if job.address in gone:
                     job.lost = job.lost or "it is no member any more"
+        return not members.keys() <= self._refused
 
 
 def _mismatch(answer: object) -> str:
