@@ -157,7 +157,7 @@ BURNT = "its worker was lost twice, the last time: the worker process is lost: t
 def test_trials_that_an_earlier_release_failed_with_their_cluster_are_run_again(cause: str, tmp_path: Path) -> None:
     """With their parameters; what a trial did to its own worker stays."""
     data, home = letor(tmp_path / "train.txt", 30, 1), tmp_path / "home"
-    how = {"jobs": 1, "home": home, "progress": Silent()}
+    how: dict[str, Any] = {"jobs": 1, "home": home, "progress": Silent()}
     api.tune(data, test="none", solvers="RidgeRanker", sampler="random", full=True, trials=3, name="n", **how)
     folder = find_folder(home, "n")
     space, record = folder.study().union_space(), Record(folder.path, "n", "ndcg@10")

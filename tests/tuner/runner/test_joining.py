@@ -306,7 +306,7 @@ def test_a_worker_may_be_first(where: str, folder: Path, request: pytest.Fixture
             raise KeyboardInterrupt
 
     def tuned(progress: Silent) -> int:
-        files = {"data": folder / "train.txt", "test": folder / "test.txt"}
+        files: dict[str, Any] = {"data": folder / "train.txt", "test": folder / "test.txt"}
         return api.tune(**files, solvers=["RankSVM"], trials=60, name="n", progress=progress, **at).trials
 
     if where == "interrupted":

@@ -72,7 +72,7 @@ def test_all_of_several_first_users_go_on(
     for number in range(ROUNDS):
         folder = tmp_path / str(number)
         folder.mkdir()
-        places.append(made(folder, server and server.new_database(), age))
+        places.append(made(folder, None if server is None else server.new_database(), age))
     assert at_once(places, names) == [0] * len(names)
     for folder, url in places:
         for name in names:

@@ -275,7 +275,8 @@ class ClusterWorkers(ABC):
                 job.fail(error)
         elif bool(away) == was_well:
             what = f"answers again after {now - since:.1f} seconds"
-            warnings.warn(f"{name} {f'is away: {away}. Waiting for it' if away else what}", RankTuneWarning, 2)
+            with suppress(RankTuneWarning):  # where warnings are errors: this thread has to go on
+                warnings.warn(f"{name} {f'is away: {away}. Waiting for it' if away else what}", RankTuneWarning, 2)
 
     def _refresh(self) -> bool:
         """Update the list of members, by another connection where the last one failed; return whether there are any."""
