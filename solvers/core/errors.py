@@ -94,6 +94,10 @@ class AllFailed(StudyError):
     """All of a study's last trials failed, so that the cause is hardly their configurations."""
 
 
+class WorkersAway(StudyError):
+    """The workers of a study were away for longer than is waited: no trial failed, and all are put back."""
+
+
 class WorkerLost(RankTuneError, BrokenExecutor):
     """A worker process died or was stopped.
 

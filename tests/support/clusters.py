@@ -56,14 +56,24 @@ class DaskCluster(Processes):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
-        file = folder / "scheduler.json"
-        self.start("scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(file), "--no-dashboard")
+        self.scheduler = self._scheduler("0")
+
+    def _scheduler(self, port: str) -> int:
+        """Start a scheduler, wait until it has written its address, and return its number."""
+        file = self.folder / "scheduler.json"
+        file.unlink(missing_ok=True)
+        where = ("--host", "127.0.0.1", "--port", port, "--scheduler-file", str(file), "--no-dashboard")
+        number, until = self.start("scheduler", *where), time.monotonic() + SOON
         self.address = ""
-        until = time.monotonic() + SOON
         while not self.address and time.monotonic() < until:
             time.sleep(0.05)
             with suppress(OSError, ValueError):  # not yet written, or not all of it
                 self.address = json.loads(file.read_text())["address"]
+        return number
+
+    def restart(self) -> None:
+        """Start another scheduler at the address of the first."""
+        self.scheduler = self._scheduler(self.address.rpartition(":")[2])
 
     def start(self, kind: str, *options: str) -> int:
         """Start a process of Dask's and return its number."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -88,3 +89,11 @@ class BySecond(ByFirst):
     """The same by the second feature."""
 
     column = 1
+
+
+class Slow(PowerRidge):
+    """The same, and a fit takes a tenth of a second."""
+
+    def fit(self, X: Any, y: Floats) -> Self:
+        time.sleep(0.1)
+        return super().fit(X, y)

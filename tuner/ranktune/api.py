@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -34,7 +35,7 @@ from ranktune.tuner.storage.locations import Locations
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.home import find_folder, free_name, home_folder, make_folder
+from ranktune.tuner.study.home import NoStudy, find_folder, free_name, home_folder, make_folder
 from ranktune.tuner.study.settings import TIMED, Settings
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.interrupts import Interrupted
@@ -218,7 +219,8 @@ def work(given: WorkArguments) -> int:
     """Run trials of a study that another process runs (tune, run or resume).
 
     The study of that name is in the database at the URL storage, on this or another machine, or else in home. Any
-    number of processes may join and leave. The call ends with the study, or when there was no trial for wait seconds.
+    number of processes may join and leave. The call ends with the study, or when there was no trial for wait seconds;
+    a study that no process runs yet is waited for as long.
     The data are read from where they are on the machine that runs the study, or fetched from its artifacts.
 
     {parameters}
@@ -231,7 +233,7 @@ def work(given: WorkArguments) -> int:
     Raises
     ------
     StudyError
-        If there is no such study.
+        If there is no such study by then.
 
     Examples
     --------
@@ -239,7 +241,7 @@ def work(given: WorkArguments) -> int:
     >>> api.work("mine", storage="postgresql://me@host/runs", jobs=8)  # doctest: +SKIP
     """
     progress = given.progress or display(given.verbose)
-    with closing(progress), closing(_joinable(given)) as joinable:
+    with closing(progress), closing(_joinable(given, progress.stage)) as joinable:
         force = Workforce(given.jobs, given.trial_timeout, given.trial_memory, memory=given.memory)
         with with_custom(force.assembled(apart=True)) as workers:
             worker = JoinedWorker(joinable, workers, progress.stage, wait=given.wait)
@@ -249,10 +251,24 @@ def work(given: WorkArguments) -> int:
                 raise Interrupted(worker.put_back, f"{worker.done} trials were run here.") from None
 
 
-def _joinable(given: WorkArguments) -> FolderStudy | DatabaseStudy:
-    if given.storage is None:
-        return FolderStudy(find_folder(home_folder(given.home), given.name))
-    return DatabaseStudy(given.storage, given.name)
+def _joinable(given: WorkArguments, say: Callable[[str], None]) -> FolderStudy | DatabaseStudy:
+    """Return the study once another process runs it. Raises NoStudy if that is not within given.wait seconds."""
+    until, said = time.monotonic() + given.wait, False
+    while True:
+        try:
+            if given.storage is not None:
+                return DatabaseStudy(given.storage, given.name)
+            folder = find_folder(home_folder(given.home), given.name)
+            if folder.held() or folder.has_result:
+                return FolderStudy(folder)
+            raise NoStudy(f"no process runs study '{given.name}' in {folder.path}. Continue it (`ranktune resume`).")
+        except NoStudy as missing:
+            if time.monotonic() >= until:
+                raise
+            if not said:
+                say(f"{missing} Waiting for it for up to {given.wait:g} seconds")
+            said = True
+        time.sleep(1.0)
 
 
 def _described(sources: Sources) -> Json:

@@ -183,7 +183,7 @@ class WorkArguments(WorkerRuntime):
     """What work takes."""
 
     name: Annotated[str, Setting("The study, which another process runs.")] = field(kw_only=False)
-    wait: Annotated[float, Setting("Seconds without a trial after which the worker leaves.", minimum=0.0)] = 600
+    wait: Annotated[float, Setting("Seconds without the study, or a trial, after which it leaves.", minimum=0.0)] = 600
 
 
 def takes(

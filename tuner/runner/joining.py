@@ -27,7 +27,7 @@ from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.retrying import retrying
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.home import StudyFolder
+from ranktune.tuner.study.home import NoStudy, StudyFolder
 from ranktune.tuner.study.tasks import Tasks
 
 DECLARED = "ranktune"
@@ -127,7 +127,7 @@ class DatabaseStudy:
             known = sorted({known.partition("/")[0] for known in self._all_names()})
             hint = nearest(name, known) if known else "It holds no studies yet."
             self.close()
-            raise StudyError(f"no study '{name}' in {shown_url(url)}. {hint} Begin it with storage=.")
+            raise NoStudy(f"no study '{name}' in {shown_url(url)}. {hint} Begin it with storage=.")
 
     def splits(self) -> list[JoinedSplit]:
         """Return the splits whose record exists by now."""

@@ -1,7 +1,8 @@
 """Runs the trials of a study in the worker processes of this host and on workers that joined, each under a lease.
 
 A lease is a row beside the record: which trial, which worker, which token. A trial whose worker was lost is begun once
-more with the same parameters, by the first free worker. The second loss makes it a failed trial.
+more with the same parameters, by the first free worker. The second loss makes it a failed trial. A loss that several
+trials have in common, or in which none begins, has another cause than a trial, and does not count.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Generator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import TooLong, WorkerLost
+from ranktune.solvers.core.errors import TooLong, WorkerLost, WorkersAway
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
@@ -23,6 +25,7 @@ from ranktune.tuner.storage.leases import LEASED, Lease, Leases
 from ranktune.tuner.study.events import Event, Events
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.executor import Executor, InProcess, Processes
+from ranktune.tuner.workers.processes import NOT_STARTED
 
 POLL, POLL_JOINED = 0.5, 0.05
 """Seconds between two looks for completed trials: without workers that joined, and with them."""
@@ -34,6 +37,8 @@ OVERDUE = 1.0
 """Seconds after its limit at which a trial in a process of its own is ended."""
 GRACE = 4.0
 """Seconds that running trials get to finish when a study is interrupted."""
+IN_COMMON = 2
+"""Losses of a trial that do not count, if other trials were lost too and none has ended in between."""
 
 
 class Clock:
@@ -100,6 +105,7 @@ class Dispatcher:
         self._apart = apart
         self._other: Executor | None = None
         self._suspects: set[int] = set()
+        self._lost: Counter[int] = Counter()  # the losses of each trial, since one has ended
         self._polled, self._renewed, self._due = float("-inf"), self._clock.now(), float("inf")
 
     @property
@@ -171,7 +177,9 @@ class Dispatcher:
         done = self._clock.wait(self._on_lanes, seconds) if self._on_lanes else set()
         if not self._on_lanes:
             self._clock.sleep(seconds)
-        outcomes = [ended for future in done if (ended := self._returned(future)) is not None]
+        ends = {future: outcome_of(future) for future in done}
+        self._lost.update(self._on_lanes[one][0].number for one, end in ends.items() if isinstance(end, WorkerLost))
+        outcomes = [ended for one, end in ends.items() if (ended := self._returned(one, end)) is not None]
         failed, self._failed = self._failed, []
         return outcomes + failed + (self._delivered() if self._offered else [])
 
@@ -188,7 +196,7 @@ class Dispatcher:
         try:
             while self._on_lanes and self._clock.now() < until:
                 for future in self._clock.wait(self._on_lanes, max(until - self._clock.now(), 0.0)):
-                    ended = self._returned(future)
+                    ended = self._returned(future, outcome_of(future))
                     if ended is not None:
                         yield ended
         finally:
@@ -230,13 +238,19 @@ class Dispatcher:
         self._other = self._other or self._apart()
         return self._other
 
-    def _returned(self, future: Future[Outcome]) -> tuple[Running, Outcome] | None:
+    def _returned(self, future: Future[Outcome], outcome: Outcome | WorkerLost) -> tuple[Running, Outcome] | None:
         """Return a trial that ran here with its outcome, None if it is begun again."""
         trial, lease = self._on_lanes.pop(future)
-        outcome = outcome_of(future)
         if isinstance(outcome, Outcome):
+            self._lost.clear()
             return trial, replace(outcome, restarts=lease.attempt - 1)
-        if self._leases.reissue(trial.number, lease.token) is None:
+        unstarted = outcome.reason.startswith(NOT_STARTED)
+        if unstarted or (len(self._lost) > 1 and self._lost[trial.number] <= IN_COMMON):
+            self._leases.give_back([lease.token])  # it waits again, without counting an attempt
+            if unstarted and self._lost[trial.number] > IN_COMMON:
+                raise WorkersAway(f"{outcome}. What had finished is kept, and `ranktune resume` goes on.")
+        elif self._leases.reissue(trial.number, lease.token) is None:
+            del self._lost[trial.number]
             return trial, lost_twice(outcome)
         self._log(Event.REISSUED, trial.number, reason=str(outcome))
         self.resume(trial)
@@ -293,6 +307,8 @@ def outcome_of(future: Future[Outcome]) -> Outcome | WorkerLost:
     """Return the checked outcome of a future, or how its worker was lost; a limit that was reached is an outcome."""
     try:
         returned: object = future.result()
+    except WorkersAway:
+        raise
     except WorkerLost as lost:
         return lost
     except TooLong as error:
@@ -304,7 +320,7 @@ def outcome_of(future: Future[Outcome]) -> Outcome | WorkerLost:
 
 def lost_twice(error: WorkerLost) -> Outcome:
     """Return the failure of a trial whose worker was lost for the second time."""
-    return Outcome(error=f"its worker was lost twice, the last time: {error}", restarts=1)
+    return Outcome(error=f"its worker was lost twice, the second time: {error}", restarts=1)
 
 
 def _limit(trial: Running) -> float | None:

@@ -22,6 +22,7 @@ from ranktune.tuner.policy.looks import Arm
 from ranktune.tuner.policy.standings import Look, Standing
 from ranktune.tuner.samplers.first import portfolio
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.search.dispatcher import outcome_of
 from ranktune.tuner.study.problem import Problem
 from ranktune.tuner.study.tasks import Tasks, without_path
 from ranktune.tuner.workers.executor import Executor
@@ -85,7 +86,8 @@ class _Looking:
         weights = self._development.query_weights
         jobs = [self._executor.submit(attempt, self._task(arm), plan) for arm in arms]
         for arm, job in zip(arms, jobs, strict=True):
-            outcome = Outcome(error="lost") if job.exception() is not None else job.result()
+            returned = outcome_of(job)
+            outcome = returned if isinstance(returned, Outcome) else Outcome(error="lost")
             took = outcome.ended - outcome.begun
             self._left -= took
             if outcome.error is None and not outcome.given_up:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,14 +10,15 @@ from pathlib import Path
 import optuna
 import psutil
 from optuna.storages import RDBStorage
-from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.core.files import atomic_write
-from ranktune.tuner.storage.optuna_internals import make_optuna_tables
+from ranktune.tuner.storage.lease_tables import make_tables
+from ranktune.tuner.storage.optuna_internals import OptunaTables
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying, without_password
 
 EXAMPLE = "postgresql://user:password@host/database"
@@ -36,6 +37,13 @@ _SERVER: dict[str, object] = {
     "tcp_user_timeout": 30_000,
     "application_name": "ranktune",
 }
+_ALONE = """
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SET LOCAL lock_timeout = '60s';
+SET LOCAL idle_in_transaction_session_timeout = '60s';
+SELECT pg_advisory_xact_lock(7241865319);
+"""
+"""Keeps other processes from making tables until the transaction ends; the server ends that of one that has stopped."""
 _NETWORK_FILE_SYSTEMS = frozenset(
     "nfs nfs4 cifs smb smb2 smb3 smbfs afs ceph lustre glusterfs gpfs beegfs 9p ncpfs ocfs2 gfs2 orangefs pvfs2 "
     "fuse.sshfs fuse.glusterfs fuse.ceph fuse.cephfs fuse.s3fs fuse.rclone fuse.gcsfuse fuse.davfs fuse.juicefs "
@@ -108,36 +116,30 @@ def lease_engine(storage: RDBStorage) -> Engine:
 
 
 def _opened(url: URL, arguments: dict[str, object], probe: Engine) -> RDBStorage:
-    """Return the storage; the probe makes the tables first, because Optuna leaks connections if opening fails."""
-    with probe.begin() as connection:  # all or none: a table without its index would take two studies of one name
-        if connection.dialect.name == "sqlite":
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        make_optuna_tables(connection)
+    """Return the storage; before, one transaction of one process at a time makes or upgrades all tables, or none."""
+    with probe.begin() as connection:
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.dialect.name == "sqlite" else _ALONE)
+        tables = OptunaTables(connection)
+        if tables.version != tables.versions[0]:
+            _upgrade(tables, url, connection)
+        make_tables(connection)
     text = url.render_as_string(hide_password=False).replace("{", "{{").replace("}", "}}")  # Optuna formats it
-    options = {"connect_args": arguments}
     with quiet():
-        storage = RDBStorage(text, options, skip_compatibility_check=True)
-        current, head = storage.get_current_version(), storage.get_head_version()
-        if current != head:
-            _upgrade(storage, url, current)
-    return storage
+        return RDBStorage(text, {"connect_args": arguments}, skip_compatibility_check=True, skip_table_creation=True)
 
 
-def _upgrade(storage: RDBStorage, url: URL, current: str) -> None:
+def _upgrade(tables: OptunaTables, url: URL, connection: Connection) -> None:
     """Upgrade the tables of an older Optuna and keep a copy of the file. Raises StudyError if Optuna is older."""
-    if current not in storage.get_all_versions():
+    if tables.version not in tables.versions:
         raise StudyError(
-            f"the record was written by a newer Optuna than {optuna.__version__} (its tables are of '{current}'). "
-            "Upgrade it: pip install -U ranktune optuna."
+            f"the record was written by a newer Optuna than {optuna.__version__} (its tables are of "
+            f"'{tables.version}'). Upgrade it: pip install -U ranktune optuna."
         )
-    if url.database and url.get_backend_name() == "sqlite":
+    file = connection.connection.driver_connection
+    if url.database and isinstance(file, sqlite3.Connection):
         path = Path(url.database)
-        storage.engine.dispose()
-        with storage.engine.connect() as connection:
-            connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        with open(path, "rb") as file:
-            atomic_write(path.with_name(f"{path.name}.before-upgrade"), lambda copy: shutil.copyfileobj(file, copy))
-    storage.upgrade()
+        atomic_write(path.with_name(f"{path.name}.before-upgrade"), file.serialize())
+    tables.upgrade()
 
 
 def _check_driver() -> None:

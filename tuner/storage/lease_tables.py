@@ -5,7 +5,7 @@ A database of an earlier version lacks some of them, but no column: what was add
 
 from __future__ import annotations
 
-from sqlalchemy import Boolean, Column, Engine, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
+from sqlalchemy import Boolean, Column, Connection, Float, Index, Integer, LargeBinary, MetaData, String, Table, Text
 
 NAME = 512  # letters of a study's name at most, as in Optuna
 _METADATA = MetaData()
@@ -64,6 +64,6 @@ OWNERS = Table(
 )
 
 
-def make_tables(engine: Engine) -> None:
-    """Create the missing tables."""
-    _METADATA.create_all(engine)
+def make_tables(connection: Connection) -> None:
+    """Create the missing tables, as a part of a transaction."""
+    _METADATA.create_all(connection)

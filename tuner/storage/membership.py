@@ -23,7 +23,7 @@ from sqlalchemy.exc import IntegrityError
 
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.storage.database import lease_engine, open_storage
-from ranktune.tuner.storage.lease_tables import OWNERS, WORKERS, make_tables
+from ranktune.tuner.storage.lease_tables import OWNERS, WORKERS
 from ranktune.tuner.storage.retrying import PATIENCE, OnEvent, retrying
 
 PERIOD = 30.0
@@ -104,7 +104,6 @@ class Membership:
         self._clock = clock
         self._workers, self._owners = Watch(period, clock), Watch(period, clock)
         self.held: tuple[str, str] | None = None
-        self._retried(lambda: make_tables(self.engine))
 
     def disconnect(self) -> None:
         """Close the connections to the database."""

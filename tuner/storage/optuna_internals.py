@@ -4,7 +4,8 @@ Optuna's own method looks up each parameter and attribute first, and cannot be a
 times as long, and does not show whether a trial was written whose commit went unanswered. Everything taken from Optuna
 that it does not document is here:
 
-storages._rdb.models.*Model                                 its tables, to write a trial as a part of a transaction
+storages._rdb.models.*Model, SCHEMA_VERSION                 its tables, to write a trial as a part of a transaction
+storages._rdb/alembic                                       the upgrades of its tables
 TrialModel._datetime_start_utc, _datetime_complete_utc      times as they are stored
 TrialValueModel.value_to_stored_repr                        the value of a trial as it is stored
 TrialIntermediateValueModel.intermediate_value_to_stored_repr    a reported value as it is stored
@@ -15,11 +16,17 @@ A test checks that they exist in the installed Optuna, and that Optuna reads wha
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
+import optuna
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from optuna.distributions import check_distribution_compatibility, distribution_to_json, json_to_distribution
 from optuna.storages._rdb import models
 from optuna.trial import FrozenTrial
-from sqlalchemy import Connection, Table, bindparam, insert, select
+from sqlalchemy import Connection, Table, bindparam, delete, insert, select, update
 
 
 def _table(model: type[models.BaseModel]) -> Table:
@@ -31,11 +38,34 @@ def _table(model: type[models.BaseModel]) -> Table:
 STUDIES, TRIALS, VALUES = _table(models.StudyModel), _table(models.TrialModel), _table(models.TrialValueModel)
 PARAMS, USER = _table(models.TrialParamModel), _table(models.TrialUserAttributeModel)
 SYSTEM, REPORTS = _table(models.TrialSystemAttributeModel), _table(models.TrialIntermediateValueModel)
+VERSION, HERE = _table(models.VersionInfoModel), {"schema_version": models.SCHEMA_VERSION}
 
 
-def make_optuna_tables(connection: Connection) -> None:
-    """Create the missing tables of Optuna, as a part of a transaction."""
-    models.BaseModel.metadata.create_all(connection)
+class OptunaTables:
+    """The tables of Optuna, as a part of a transaction; those that are missing are created.
+
+    `version` is the name of the tables that are there, and `versions` has those that this Optuna knows, newest first.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        models.BaseModel.metadata.create_all(connection)
+        self._connection = connection
+        self._scripts = ScriptDirectory(str(Path(models.__file__).with_name("alembic")))
+        self.versions = [script.revision for script in self._scripts.walk_revisions()]
+        context = MigrationContext.configure(connection)
+        if context.get_current_revision() is None:
+            if connection.execute(select(VERSION)).first() is None:
+                connection.execute(insert(VERSION).values(**HERE, library_version=optuna.__version__))
+            context.stamp(self._scripts, "head")
+        self.version = context.get_current_revision()
+
+    def upgrade(self) -> None:
+        """Bring the tables up to the newest version."""
+        scripts, metadata = self._scripts, models.BaseModel.metadata
+        with EnvironmentContext(Config(), scripts, fn=lambda now, _: scripts._upgrade_revs("head", now)) as environment:
+            environment.configure(connection=self._connection, target_metadata=metadata, render_as_batch=True)
+            environment.run_migrations()
+        self._connection.execute(update(VERSION).values(**HERE, library_version=optuna.__version__))
 
 
 def stored_times(trial: FrozenTrial) -> dict[str, object]:
@@ -87,6 +117,13 @@ class TrialRows:
             self._ids[json.loads(value)] = trial_id
             self._last = max(self._last, trial_id)
         return self._ids.get(number)
+
+    def remove(self, connection: Connection, numbers: list[int]) -> None:
+        """Remove the trials with these numbers."""
+        ids = [found for number in numbers if (found := self.find(connection, number)) is not None]
+        for table in (VALUES, REPORTS, PARAMS, USER, SYSTEM, TRIALS):
+            connection.execute(delete(table).where(table.c.trial_id.in_(ids)))
+        self._ids, self._last = {}, -1  # a file gives their ids to others
 
     def write(self, connection: Connection, trial: FrozenTrial) -> None:
         """Write a finished trial. Raises ValueError if a distribution is incompatible with earlier ones."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import re
 import uuid
 import zipfile
 from collections.abc import Callable, Mapping
@@ -58,6 +59,8 @@ ARTIFACT = "artifacts:"
 """Beginning of the name of the attribute by which Optuna knows the file of a trial's arrays."""
 META = {"artifact_id": "", "filename": ARRAYS, "mimetype": "application/zip", "encoding": None}
 """What that attribute says, optuna.artifacts.ArtifactMeta: `optuna.artifacts` loads boto3 where that is installed."""
+BURNT = re.compile("its worker was lost twice, the last time: the worker process is lost: the (Dask|Ray|joblib) ")
+"""How the error of a trial begins that an earlier release failed because its cluster was away."""
 DIGEST = "sha256"
 """The attribute that holds the digest of a trial: SQLite has no checksums of its own. Trials of older releases, and
 those that another tool wrote, have none."""
@@ -110,8 +113,24 @@ class Record:
         return self._leases
 
     def settle(self) -> None:
-        """Remove the leases of trials that are in the record; an owner does this first."""
-        self.leases.settle({number_of(trial) for trial in self.trials()})
+        """Remove the leases of trials that are in the record; an owner does this first.
+
+        Trials that failed because their cluster was away are taken from the record, and wait again.
+        """
+        trials = self.trials()
+        self.leases.settle({number_of(trial) for trial in trials})
+        if burnt := [trial for trial in trials if BURNT.match(str(trial.user_attrs.get(ERROR)))]:
+            self.retried(lambda: self._take_back([number_of(trial) for trial in burnt]))
+            self.study = optuna.load_study(study_name=self.study.study_name, storage=self.storage)  # it keeps trials
+            for trial in burnt:
+                self.leases.offer(number_of(trial), trial.params)
+
+    def _take_back(self, numbers: list[int]) -> None:
+        with self.storage.engine.begin() as connection:
+            begin_writing(connection, self._study_id)
+            if self._leases is not None and self._leases.held:
+                confirm_owner(connection, *self._leases.held)
+            self._rows.remove(connection, numbers)
 
     def trials(self) -> list[FrozenTrial]:
         """Return the finished trials, by their number. Raises Damaged where one is not what was written."""

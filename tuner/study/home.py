@@ -48,6 +48,10 @@ def home_folder(home: str | Path | None = None) -> Path:
     return Path(home or os.environ.get("RANKTUNE_HOME") or "ranktune-runs")
 
 
+class NoStudy(StudyError):
+    """There is no study of that name, or no process that runs it."""
+
+
 @dataclass(frozen=True)
 class StudyFolder:
     """The folder of one study."""
@@ -318,7 +322,7 @@ def _probe(path: Path) -> None:
 
 
 def find_folder(home: Path, name: str) -> StudyFolder:
-    """Return the folder of an existing study. Raises StudyError with the nearest name if there is none."""
+    """Return the folder of an existing study. Raises NoStudy with the nearest name if there is none."""
     from ranktune.tuner.study.declaration import check_name
 
     if Path(name).parent.resolve() == home.resolve():  # the folder itself
@@ -328,7 +332,7 @@ def find_folder(home: Path, name: str) -> StudyFolder:
     if not folder.has_begun:
         known = [study.path.name for study in all_folders(home)]
         hint = nearest(name, known) if known else "It holds no studies yet."
-        raise StudyError(f"no study '{name}' in {home}. {hint}")
+        raise NoStudy(f"no study '{name}' in {home}. {hint}")
     return folder
 
 

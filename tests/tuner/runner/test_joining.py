@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -280,3 +282,51 @@ def test_a_worker_without_an_owner_leaves(folder: Path) -> None:
     assert study.is_concluded()
     study.close()
     assert api.work("n", home=folder, jobs=1) == 0
+
+
+class Noted(Silent):
+    """Keeps what is said outside of trials."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def stage(self, text: str) -> None:
+        self.said.append(text)
+
+
+@pytest.mark.parametrize("where", ["folder", "database", "interrupted"])
+def test_a_worker_may_be_first(where: str, folder: Path, request: pytest.FixtureRequest) -> None:
+    """It waits for the study, or for who goes on with it, and then runs trials."""
+    at: dict[str, Any] = {"home": folder / "home", "jobs": 1}
+    if where == "database":
+        at["storage"] = request.getfixturevalue("postgres").new_database()
+
+    class Ends(Noted):
+        def split(self, name: str, total: int | None, done: int) -> None:
+            raise KeyboardInterrupt
+
+    def tuned(progress: Silent) -> int:
+        files: dict[str, Any] = {"data": folder / "train.txt", "test": folder / "test.txt"}
+        return api.tune(**files, solvers=["RankSVM"], trials=60, name="n", progress=progress, **at).trials
+
+    if where == "interrupted":
+        with pytest.raises(KeyboardInterrupt):
+            tuned(Ends())
+    noted = Noted()
+    with ThreadPoolExecutor(1) as other:
+        ran = other.submit(api.work, "n", wait=90.0, progress=noted, **at)
+        while not noted.said:
+            assert not ran.done(), ran.exception()
+            time.sleep(0.05)
+        assert tuned(Silent()) == 60
+        assert ran.result(90.0) > 0
+    assert "study 'n'" in noted.said[0] and "Waiting for it for up to 90 seconds" in noted.said[0]
+
+
+@pytest.mark.parametrize("where", ["folder", "database"])
+def test_a_worker_that_waits_for_nothing_is_told(where: str, folder: Path, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue("postgres").new_database() if where == "database" else None
+    begun = time.monotonic()
+    with pytest.raises(StudyError, match="no study 'n' in"):
+        api.work("n", home=folder, storage=url, wait=0.5, progress=Silent())
+    assert 0.5 <= time.monotonic() - begun < 30.0

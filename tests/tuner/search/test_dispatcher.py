@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.core.errors import WorkerLost
+from ranktune.solvers.core.errors import WorkerLost, WorkersAway
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.policy.policy import Race
 from ranktune.tuner.search.dispatcher import GRACE, LANES, Clock, Dispatcher, Running, own_name
@@ -219,6 +219,42 @@ def test_a_trial_whose_lane_is_lost_is_begun_once_more_and_fails_the_second_time
     assert "signal 11" in outcome.error
     assert place.said() == [("started", 7), ("reissued", 7), ("started", 7)]
     assert {event["split"] for event in read_events(place.folder)} == {"fold"}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_loss_that_trials_have_in_common_costs_no_attempt(place: Place, times: int) -> None:
+    """As where the system ends all workers for want of memory; then one of the trials ends its own worker twice."""
+    dispatcher = place.dispatcher(3)
+    start(dispatcher, 0, 1, 2)
+    for _ in range(times):
+        for number in (0, 1, 2):
+            place.lanes.futures[number].set_exception(WorkerLost("killed by signal 9"))
+        assert dispatcher.completed() == []
+        assert [row.attempt for row in place.rows().values()] == [1, 1, 1]
+        assert dispatcher.completed() == []
+    for number in (0, 1):
+        place.lanes.futures[number].set_result(DONE)
+    assert sorted(trial.number for trial, _ in dispatcher.completed()) == [0, 1]
+    for attempt in (1, 2):
+        assert place.rows()[2].attempt == attempt
+        place.lanes.futures[2].set_exception(WorkerLost("killed by signal 9"))
+        result = dispatcher.completed()
+        dispatcher.completed()
+    ((trial, outcome),) = result
+    assert trial.number == 2 and "lost twice" in str(outcome.error)
+
+
+@pytest.mark.parametrize("reason", ["not started: no space left on device", "not started: too many open files"])
+def test_workers_that_cannot_be_started_end_the_study_and_no_trial(place: Place, reason: str) -> None:
+    dispatcher = place.dispatcher(1)
+    start(dispatcher, 5)
+    with pytest.raises(WorkersAway, match=f"{reason}.*`ranktune resume` goes on"):
+        for _ in range(10):
+            place.lanes.futures[5].set_exception(WorkerLost(reason))
+            dispatcher.completed()
+            dispatcher.completed()
+    assert list(dispatcher.stop(0.0)) == []
+    assert (place.rows()[5].state, place.rows()[5].attempt) == (WAITING, 1)
 
 
 def test_a_worker_that_is_not_heard_of_any_more_costs_an_attempt(place: Place) -> None:

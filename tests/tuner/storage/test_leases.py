@@ -127,14 +127,15 @@ def test_a_database_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
         earlier.offer(number, PARAMS, race=Race(min_queries=3))
     with earlier.engine.begin() as connection:
         RACES.drop(connection)
-    later = Leases(record.storage, "s")
+    opened = Record(tmp_path, "s", "map")
+    later = opened.leases
     with later.engine.begin() as connection:
         connection.execute(RACES.insert().values(study="s", number=1, thresholds='{"min_queries": 5}'))
     claimed = [later.claim(worker) for worker in "ab"]
     assert [lease.race for lease in claimed if lease] == [POLICY.race, Race(min_queries=5)]
-    for leases in (earlier, later):
-        leases.disconnect()
+    earlier.disconnect()
     record.close()
+    opened.close()
 
 
 def test_the_owner_takes_back_what_it_offered_but_not_what_is_claimed(leases: Leases) -> None:

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from ranktune.solvers.core.errors import ParameterError, StudyError, WorkerLost
+from ranktune.solvers.core.errors import ParameterError, StudyError, WorkersAway
 from ranktune.tuner.study.events import read_events
+from ranktune.tuner.workers.clusters import base
 from ranktune.tuner.workers.clusters.host import versions
 from ranktune.tuner.workers.executor import Executor, Limits, make_executor
 from tests.support.clusters import DaskCluster as Cluster
@@ -92,14 +93,16 @@ def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -
     assert sorted(finished) == list(range(trials))
 
 
-def test_a_scheduler_that_dies_leaves_nobody_waiting(tmp_path: Path) -> None:
+def test_a_scheduler_that_dies_leaves_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is waited for, but not for ever."""
+    monkeypatch.setattr(base, "PATIENCE", 2.0)
     cluster = Cluster(tmp_path)
     try:
         cluster.worker("--no-nanny")
         executor = connected(cluster, 1)
         future = executor.submit(time.sleep, 1000.0)
         cluster.processes[0].kill()
-        with pytest.raises(WorkerLost):
+        with pytest.raises(WorkersAway, match="was away for 2 seconds"):
             future.result(4 * SOON)
         executor.__exit__(KeyboardInterrupt, None, None)
     finally:

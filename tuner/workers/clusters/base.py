@@ -4,12 +4,17 @@ Each function is assigned to one member: engines would silently restart it elsew
 coordinator counts how often a trial is begun. There it runs on worker processes (ranktune.tuner.workers.clusters.host),
 as many as the member has threads, with the same limits and error messages as on one machine. The data of a study are
 sent once to each member, also to those that join later.
+
+An outage of the cluster is not the failure of a function: while the cluster does not answer, or has no member, all
+functions wait, also those that ran, and are begun anew on the members that are there afterwards.
 """
 
 from __future__ import annotations
 
+import math
 import pickle
 import threading
+import time
 import uuid
 import warnings
 from abc import ABC, abstractmethod
@@ -22,7 +27,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
-from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost
+from ranktune.solvers.core.errors import RankTuneWarning, StudyError, WorkerLost, WorkersAway
 from ranktune.solvers.core.libraries import this_version
 from ranktune.tuner.splits.archive import pack_problem
 from ranktune.tuner.workers.clusters.host import Versions, close_host, open_host, receive, stop, versions
@@ -33,20 +38,34 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.5
 """Seconds between two updates of the list of members."""
+ANSWER_SECONDS = 30.0
+"""Seconds without an answer after which a cluster is away."""
+PATIENCE = 600.0
+"""Seconds to wait for a cluster that is away."""
+PROOFS = 2
+"""Updates in a row by which a cluster that has lost a member proves to be well otherwise."""
+RETURNS = 3
+"""How often a function is begun anew that ran when the last member left: it may be what ends them."""
 
 
 @dataclass(eq=False)
 class ClusterJob(Job):
-    """A job with its key on the cluster, and the member it was sent to."""
+    """A job with its key on the cluster, and the member it was sent to.
+
+    lost says how that died, proofs counts the updates since, and returns how often no member was left.
+    """
 
     key: str = ""
     address: str = ""
+    lost: str = ""
+    proofs: int = 0
+    returns: int = 0
 
 
 class ClusterWorkers(ABC):
     """The members of a cluster; a subclass defines what its engine does. jobs is the number of their threads.
 
-    Members may come and go. A subclass connects before it calls this constructor.
+    Members may come and go.
     """
 
     engine: ClassVar[str]
@@ -56,7 +75,7 @@ class ClusterWorkers(ABC):
     """Whether all members see the folder of the study, so that its data are not sent."""
 
     def __init__(self, address: str, limits: Limits | None) -> None:
-        self.limits = limits or Limits()
+        self._address, self.limits = address, limits or Limits()
         self._token = uuid.uuid4().hex
         self._here = Processes(1)
         self._lock = threading.RLock()
@@ -66,6 +85,7 @@ class ClusterWorkers(ABC):
         self._count = 0
         self._closing = threading.Event()
         self._threads: dict[str, int] = {}  # of each member
+        self._connected, self._away_since = False, math.inf
         self._receiver = ThreadPoolExecutor(1)  # threads of engines may not wait for the lock
         try:
             self._refresh()
@@ -81,6 +101,10 @@ class ClusterWorkers(ABC):
     # What a subclass defines.
 
     @abstractmethod
+    def _connect(self) -> None:
+        """Connect, anew if it was before, to the cluster at the address. Raises StudyError where none answers."""
+
+    @abstractmethod
     def _members(self) -> Mapping[str, int]:
         """Return the threads of the present members, by address. Raises an exception while they cannot be known."""
 
@@ -91,10 +115,6 @@ class ClusterWorkers(ABC):
     @abstractmethod
     def _begin(self, job: ClusterJob) -> Future[bytes | None]:
         """Start `run` of ranktune.tuner.workers.clusters.host on the member at the job's address."""
-
-    @abstractmethod
-    def _is_gone(self) -> bool:
-        """Whether the cluster will not answer again."""
 
     @abstractmethod
     def _disconnect(self) -> None:
@@ -118,9 +138,11 @@ class ClusterWorkers(ABC):
         for job in self._unfinished():
             job.fail(WorkerLost("stopped"))
         self._watcher.join()
-        with suppress(Exception):  # members or the cluster may be gone
-            self._tell(self._threads, close_host, self._token)
-        self._disconnect()
+        if self._away_since == math.inf:
+            with suppress(Exception):  # members may be gone
+                self._tell(self._threads, close_host, self._token)
+        with suppress(Exception):
+            self._disconnect()
         self._receiver.shutdown()
         self._here.__exit__(kind, error, trace)
 
@@ -131,10 +153,7 @@ class ClusterWorkers(ABC):
             if isinstance(folder, str | Path) and not self.shares_files:
                 self._send_data(str(folder))
         with self._lock:
-            self._count += 1
-            payload = pickled((function, arguments), None)
-            key = f"ranktune-{self._token}-{self._count}"
-            job = ClusterJob(payload, self.limits if limits is None else limits, key=key)
+            job = ClusterJob(pickled((function, arguments), None), self.limits if limits is None else limits)
             job.future.set_running_or_notify_cancel()
             self._unended.append(job)
         self._send()
@@ -159,7 +178,10 @@ class ClusterWorkers(ABC):
         with self._lock:
             if folder not in self._problems and Path(folder).is_dir():
                 self._problems[folder] = pack_problem(Path(folder))
-                self._tell(self._threads, receive, self._token, folder, self._problems[folder])
+                try:
+                    self._tell(self._threads, receive, self._token, folder, self._problems[folder])
+                except Exception:  # all members get them once there is another connection
+                    self._connected = False
 
     def _send(self) -> None:
         """Send waiting jobs to members with a free thread."""
@@ -172,45 +194,95 @@ class ClusterWorkers(ABC):
                 address = max(free, key=free.__getitem__, default="")
                 if not job.address and address and free[address] > 0:
                     free[address] -= 1
-                    job.address = address
-                    self._begin(job).add_done_callback(partial(self._receive, job))
+                    self._count += 1
+                    job.key, job.address = f"ranktune-{self._token}-{self._count}", address
+                    try:
+                        self._begin(job).add_done_callback(partial(self._receive, job, job.key))
+                    except Exception:
+                        job.address, self._connected = "", False
 
-    def _receive(self, job: ClusterJob, answer: Future[bytes | None]) -> None:
+    def _receive(self, job: ClusterJob, key: str, answer: Future[bytes | None]) -> None:
         with suppress(RuntimeError):  # it is too late
-            self._receiver.submit(self._completed, job, answer)
+            self._receiver.submit(self._completed, job, key, answer)
 
-    def _completed(self, job: ClusterJob, answer: Future[bytes | None]) -> None:
+    def _completed(self, job: ClusterJob, key: str, answer: Future[bytes | None]) -> None:
         """Set the outcome of a job; a member that does not answer as it should is asked again who it is."""
-        if not answer.cancelled() and answer.exception() is None and (packed := answer.result()) is not None:
-            returned, value = pickle.loads(packed)
-            (job.succeed if returned else job.fail)(value)
-        elif not job.future.done():
-            with self._lock:
+        with self._lock:
+            if job.key != key or job.future.done():  # it was begun anew, or stopped
+                pass
+            elif answer.cancelled() or answer.exception() is not None:
                 self._threads.pop(job.address, None)
-            why = "it was stopped" if answer.cancelled() else answer.exception() or "it was started anew"
-            job.fail(WorkerLost(f"the {self.engine} worker {job.address} left or died ({why})"))
+                job.lost = str(answer.exception()) if not answer.cancelled() else "it was stopped"
+            elif (packed := answer.result()) is None:  # it was started anew, and has not begun
+                self._threads.pop(job.address, None)
+                job.address = ""
+            else:
+                returned, value = pickle.loads(packed)
+                (job.succeed if returned else job.fail)(value)
         if not self._closing.is_set():
             self._send()
 
     def _abandon(self, job: ClusterJob, error: WorkerLost) -> None:
         job.fail(error)
-        if job.address in self._threads:
+        if job.address in self._threads and self._away_since == math.inf:
             with suppress(Exception):
                 self._tell([job.address], stop, self._token, job.key)
 
     def _watch_members(self) -> None:
+        """Update the list of members again and again; note where that fails, or takes too long."""
+        looking, begun = Future[str](), 0.0
+        looking.set_result("")
         while not self._closing.wait(POLL_SECONDS):
-            try:
-                self._refresh()
-            except Exception as error:  # engines reconnect
-                if self._is_gone():
-                    for job in self._unfinished():
-                        job.fail(WorkerLost(f"the {self.engine} cluster is gone ({error})"))
-                continue
+            if looking.done():
+                looking, begun = Future(), time.monotonic()
+                threading.Thread(target=self._look, args=(looking,), daemon=True).start()
+            wait([looking], POLL_SECONDS)
+            if looking.done():
+                self._note(looking.result())
+            elif time.monotonic() - begun > ANSWER_SECONDS:
+                self._note("no answer", silent=True)
             self._send()
 
-    def _refresh(self) -> None:
-        """Update the list of members; jobs on members that are gone fail."""
+    def _look(self, looking: Future[str]) -> None:
+        """Update the list of members, and say what is wrong with the cluster, "" if it is well."""
+        try:
+            looking.set_result("" if self._refresh() else "it has no worker")
+        except Exception as error:
+            self._connected = False
+            looking.set_result(" ".join(str(error).split()) or type(error).__name__)
+
+    def _note(self, away: str, silent: bool = False) -> None:
+        """Note how the cluster is away, "" if it is well; functions on members that are gone are put back."""
+        now, name = time.monotonic(), f"the {self.engine} cluster at {self._address}"
+        with self._lock:
+            was_well, since = self._away_since == math.inf, min(self._away_since, now)
+            self._away_since = since if away else math.inf
+            for job in [] if silent else self._unfinished():
+                job.returns += bool(away and job.address and self._connected)
+                job.proofs = job.proofs + 1 if job.lost else 0
+                if job.returns > RETURNS or (job.proofs > PROOFS and not away):
+                    job.fail(WorkerLost(f"the {self.engine} worker {job.address} left or died ({job.lost or away})"))
+                elif away:
+                    job.address = job.lost = ""
+            if away and not silent:
+                self._threads.clear()
+        if away and now - since >= PATIENCE:
+            error = WorkersAway(
+                f"{name} was away for {PATIENCE:.0f} seconds: {away.rstrip('.')}. Start it again, or give another "
+                "address (address=); what had finished is kept, and `ranktune resume` goes on."
+            )
+            for job in self._unfinished():
+                job.fail(error)
+        elif bool(away) == was_well:
+            what = f"answers again after {now - since:.1f} seconds"
+            with suppress(RankTuneWarning):  # where warnings are errors: this thread has to go on
+                warnings.warn(f"{name} {f'is away: {away}. Waiting for it' if away else what}", RankTuneWarning, 2)
+
+    def _refresh(self) -> bool:
+        """Update the list of members, by another connection where the last one failed; return whether there are any."""
+        if not self._connected:
+            self._connect()
+            self._connected = True
         members = self._members()
         new = [address for address in members if address not in self._threads and address not in self._refused]
         answers = self._tell(new, open_host, self._token, max(members.values())) if new else {}
@@ -229,7 +301,8 @@ class ClusterWorkers(ABC):
                     self._threads[address] = members[address]
             for job in self._unfinished():
                 if job.address in gone:
-                    job.fail(WorkerLost(f"the {self.engine} worker {job.address} left or died"))
+                    job.lost = job.lost or "it is no member any more"
+        return not members.keys() <= self._refused
 
 
 def _mismatch(answer: object) -> str:

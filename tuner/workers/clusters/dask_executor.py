@@ -25,10 +25,12 @@ class DaskWorkers(ClusterWorkers):
     engine: ClassVar[str] = "Dask"
     start: ClassVar[str] = "dask worker {address}"
 
-    def __init__(self, address: str, limits: Limits | None = None) -> None:
-        self._client = connect(address)
+    _client: Any = None
+
+    def _connect(self) -> None:
+        self._disconnect()
+        self._client = connect(self._address)
         self._executor = self._client.get_executor(pure=False, retries=0, allow_other_workers=False)
-        super().__init__(address, limits)
 
     def _members(self) -> Mapping[str, int]:
         return dict(self._client.nthreads())
@@ -43,11 +45,9 @@ class DaskWorkers(ClusterWorkers):
         job.future.add_done_callback(lambda _: answer.cancel())  # where it is stopped before
         return answer
 
-    def _is_gone(self) -> bool:
-        return self._client.status not in ("running", "connecting")
-
     def _disconnect(self) -> None:
-        self._client.close()
+        if self._client is not None:
+            self._client.close(timeout=CONNECT_SECONDS)
 
 
 def _run(token: str, key: str, payload: bytes, limits: Limits) -> bytes | None:

@@ -56,6 +56,9 @@ class JoblibWorkers(ClusterWorkers):
         self._waiting = ThreadPoolExecutor(jobs, thread_name_prefix="ranktune joblib")
         super().__init__(backend, limits)
 
+    def _connect(self) -> None:
+        pass
+
     def _members(self) -> Mapping[str, int]:
         return {self.backend: self._size}
 
@@ -77,9 +80,6 @@ class JoblibWorkers(ClusterWorkers):
             warnings.simplefilter("ignore")
             (packed,) = Parallel(n_jobs=self._size, backend=self.backend)([call])
         return packed  # type: ignore[no-any-return]
-
-    def _is_gone(self) -> bool:
-        return False
 
     def _disconnect(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)  # the workers end what they run

@@ -21,7 +21,6 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.workers.clusters.base import ClusterJob, ClusterWorkers
 from ranktune.tuner.workers.clusters.host import open_host, run
-from ranktune.tuner.workers.limits import Limits
 
 CONNECT_SECONDS = 5.0
 """Seconds to wait for a cluster to answer at all: Ray itself waits for minutes."""
@@ -40,10 +39,13 @@ class RayWorkers(ClusterWorkers):
     engine: ClassVar[str] = "Ray"
     start: ClassVar[str] = "ray start --address={address}"
 
-    def __init__(self, address: str, limits: Limits | None = None) -> None:
-        self._has_connected = connect(address)
+    _has_connected = False
+
+    def _connect(self) -> None:
         self._actors: dict[str, Any] = {}
-        super().__init__(address, limits)
+        if self._has_connected:
+            ray.shutdown()
+        self._has_connected = connect(self._address)
 
     def _members(self) -> Mapping[str, int]:
         threads = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
@@ -62,9 +64,6 @@ class RayWorkers(ClusterWorkers):
         actor = self._actors[job.address]
         answer: Future[bytes | None] = actor.call.remote(run, self._token, job.key, job.payload, job.limits).future()
         return answer
-
-    def _is_gone(self) -> bool:
-        return not ray.is_initialized()
 
     def _disconnect(self) -> None:
         for actor in self._actors.values():

@@ -1,0 +1,176 @@
+"""Clusters that go away while a study runs on them, and come back or do not: no trial fails, each is done once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from optuna.trial import TrialState
+
+from ranktune import api
+from ranktune.solvers.core.errors import StudyError
+from ranktune.tuner.evaluation.task import Outcome
+from ranktune.tuner.search.progress import Silent
+from ranktune.tuner.storage.record import Record, number_of
+from ranktune.tuner.study.events import read_events
+from ranktune.tuner.study.home import find_folder
+from ranktune.tuner.workers.clusters import base
+from tests.support.clusters import DaskCluster
+from tests.support.commands import letor
+from tests.support.process_samples import SOON, soon
+
+TRIALS = 24
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[DaskCluster]:
+    """A scheduler and two workers of its own, or a skip where Dask is not here."""
+    pytest.importorskip("distributed")
+    made = started(tmp_path / "cluster")
+    yield made
+    made.end()
+
+
+def started(folder: Path) -> DaskCluster:
+    folder.mkdir()
+    cluster = DaskCluster(folder)
+    workers(cluster)
+    return cluster
+
+
+def workers(cluster: DaskCluster) -> list[int]:
+    return [cluster.worker("--no-nanny") for _ in range(2)]
+
+
+class Acting(Silent):
+    """Does something as soon as so many trials are in the record; keeps the number of each."""
+
+    def __init__(self, act: Callable[[], object] = lambda: None, after: int = 4) -> None:
+        self.done: list[int] = []
+        self._act, self._after = act, after
+
+    def trial(self, report: Any) -> None:
+        self.done.append(report.number)
+        if len(self.done) == self._after:
+            threading.Thread(target=self._act).start()
+
+
+def tuned(folder: Path, cluster: DaskCluster, progress: Silent, **more: Any) -> Any:
+    """Run the study on the cluster, once that has its workers, and return its result with the warnings."""
+    data = folder / "train.txt"
+    if not data.exists():
+        letor(data, 30, 1)
+    until = time.monotonic() + SOON
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        while True:
+            try:
+                result = api.tune(
+                    data, test="none", solvers=["tests.support.custom_solvers:Slow"], sampler="random", full=True,
+                    trials=TRIALS, name="n", home=folder / "home", executor="dask", address=cluster.address,
+                    progress=progress, **more,
+                )  # fmt: skip
+                break
+            except StudyError as error:
+                if "has no worker" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.2)
+    return result, [str(warning.message) for warning in caught]
+
+
+def check(folder: Path, result: Any) -> None:
+    """Check that all trials are there, none of them failed, and each was done once."""
+    assert result.trials == TRIALS and list(result.failures) == []
+    events = Counter(
+        (event["event"], event["trial"]) for event in read_events(folder / "home" / "n") if "trial" in event
+    )
+    assert {key: count for key, count in events.items() if key[0] == "finished"} == {
+        ("finished", number): 1 for number in range(TRIALS)
+    }
+
+
+@pytest.mark.parametrize("how", ["scheduler killed", "workers killed", "scheduler stopped"])
+def test_a_cluster_that_comes_back_costs_nothing(
+    how: str, cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(base, "ANSWER_SECONDS", 1.0)
+
+    def act() -> None:
+        if how == "scheduler stopped":
+            os.kill(cluster.scheduler, signal.SIGSTOP)
+            time.sleep(6.0)
+            os.kill(cluster.scheduler, signal.SIGCONT)
+            return
+        for process in cluster.processes[1:] if how == "workers killed" else cluster.processes[:1]:
+            process.kill()
+        time.sleep(3.0)
+        if how == "scheduler killed":
+            cluster.restart()
+        workers(cluster)
+
+    result, said = tuned(tmp_path, cluster, Acting(act))
+    check(tmp_path, result)
+    assert any("Dask cluster at" in line and "is away" in line and "Waiting for it" in line for line in said), said
+    assert any("answers again after" in line for line in said), said
+    assert not any(trial.user_attrs.get("restarts") for trial in result.optuna_study.trials)
+
+
+def test_a_cluster_that_does_not_come_back_ends_the_study_resumably(
+    cluster: DaskCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on with another cluster at another address."""
+    monkeypatch.setattr(base, "PATIENCE", 3.0)
+    progress = Acting(cluster.processes[0].kill)
+    begun = time.monotonic()
+    with pytest.raises(StudyError, match=r"was away for 3 seconds.*`ranktune resume` goes on"):
+        tuned(tmp_path, cluster, progress)
+    assert time.monotonic() - begun < 4 * SOON
+    assert 4 <= len(progress.done) < TRIALS
+    other = started(tmp_path / "other")
+    try:
+        assert soon(lambda: "Starting established connection" in (tmp_path / "other" / "1.log").read_text())
+        result = api.resume("n", home=tmp_path / "home", executor="dask", address=other.address, progress=Silent())
+    finally:
+        other.end()
+    check(tmp_path, result)
+
+
+BURNT = "its worker was lost twice, the last time: the worker process is lost: the "
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        "Dask cluster is gone (Timed out trying to connect to tcp://127.0.0.1:8786 after 30 s)",
+        "Ray worker 5f3a left or died (The actor died unexpectedly before finishing this task.)",
+        "joblib worker loky left or died (A worker process managed by the executor was unexpectedly terminated.)",
+    ],
+)
+def test_trials_that_an_earlier_release_failed_with_their_cluster_are_run_again(cause: str, tmp_path: Path) -> None:
+    """With their parameters; what a trial did to its own worker stays."""
+    data, home = letor(tmp_path / "train.txt", 30, 1), tmp_path / "home"
+    how: dict[str, Any] = {"jobs": 1, "home": home, "progress": Silent()}
+    api.tune(data, test="none", solvers="RidgeRanker", sampler="random", full=True, trials=3, name="n", **how)
+    folder = find_folder(home, "n")
+    space, record = folder.study().union_space(), Record(folder.path, "n", "ndcg@10")
+    params = [{**space.defaults()[0], "RidgeRanker.alpha": 0.5 + number} for number in range(7)]
+    errors = [*[BURNT + cause] * 3, BURNT.removesuffix("the ") + "killed by signal 9 (out of memory?)"]
+    for number, error in enumerate(errors, 3):
+        record.append(number, params[number], space.distributions, Outcome(error=error, restarts=1))
+    record.close()
+    result = api.resume("n", trials=8, **how)
+    assert result.trials == 8
+    record = Record(folder.path, "n", "ndcg@10")
+    trials = {number_of(trial): trial for trial in record.trials()}
+    record.close()
+    assert sorted(trials) == list(range(8))
+    assert [number for number, trial in trials.items() if trial.state == TrialState.FAIL] == [6]
+    assert [trials[number].params for number in (3, 4, 5)] == params[3:6]
