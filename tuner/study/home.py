@@ -233,7 +233,7 @@ class StudyFolder:
             begun = (self.path / LOCK).stat().st_mtime
             try:
                 yield
-                remove_drafts(self.path, begun)  # at the end: a worker may have been writing when this began
+                remove_drafts(self.path, begun, "**/.*.tmp")
             finally:
                 if not self.has_begun:  # the study did not begin: its name is free again
                     self._remove()
