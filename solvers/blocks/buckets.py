@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.files import atomic_folder, private_folder
+from ranktune.solvers.core.files import draft_of, private_folder
 from ranktune.solvers.data.disk.stored import read_queries
 
 SCHEME = "s3://"
@@ -66,10 +68,16 @@ def _objects(client: Any, bucket: str, prefix: str) -> Iterator[tuple[str, str, 
 
 def _download(client: Any, bucket: str, prefix: str, names: list[str], folder: Path) -> None:
     """Download files into a new folder, as a whole or not at all."""
-    with suppress(FileExistsError), atomic_folder(folder) as fresh:  # which another process has downloaded meanwhile
+    fresh = draft_of(folder)
+    fresh.mkdir(mode=0o700)
+    try:
         for name in names:
             client.download_file(bucket, prefix + name, str(fresh / name))
         read_queries(fresh, check=True)
+        with suppress(OSError):  # another process has downloaded it meanwhile
+            os.rename(fresh, folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
 @contextmanager

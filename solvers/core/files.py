@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import IO, BinaryIO, TypeAlias
 
 import platformdirs
 
@@ -31,6 +31,7 @@ _REMEDIES = {
 _DRAFT = re.compile(r"\..*\.(?:(\d+)-(\d+)-([0-9a-f]{16})\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
 _AGE = 7 * 86_400.0
 """Seconds after which a draft is removed whose process cannot be seen from here, such as one of another host."""
+_LOCKED_BYTE = 1 << 30
 _swept: set[Path] = set()
 
 
@@ -120,6 +121,41 @@ def _place() -> str:
     with suppress(OSError):
         numbers = os.stat("/proc/self/ns/pid").st_ino
     return hashlib.blake2b(f"{boot()}:{numbers}".encode(), digest_size=8).hexdigest()
+
+
+def try_lock(file: IO[str]) -> bool:
+    """Lock an open file for this process until it is closed, by the system; return False where another one holds it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where locked bytes cannot be read: lock one far behind the text
+        import msvcrt
+
+        file.seek(_LOCKED_BYTE)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+@contextmanager
+def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Hold the lock of what is at path, in a hidden file beside it, once no other process does.
+
+    Raises OSError: a TimeoutError where another one holds it for so many seconds.
+    """
+    until = time.monotonic() + seconds
+    with open(path.with_name(f".{path.name}.lock"), "a+", encoding="utf-8") as file:
+        while not try_lock(file):
+            if time.monotonic() > until:
+                raise TimeoutError(errno.ETIMEDOUT, "another process has locked it", str(path))
+            time.sleep(0.005)
+        yield
 
 
 def atomic_write(path: Path, content: Content, *, mode: int = 0o666, sync: bool = True) -> None:

@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import IO, Self
 
 from ranktune.solvers.core.errors import StudyError, printable
-from ranktune.solvers.core.files import boot, is_alive, started
+from ranktune.solvers.core.files import boot, is_alive, started, try_lock
 from ranktune.tuner.study.secrets import command_line
 
 LOCK = "lock"
 PATIENCE = 1.0
 """Seconds until a new holder has written who it is, and until the lock of a dead one is free."""
-_LOCKED_BYTE = 1 << 30
 _COMMAND_LENGTH = 200
 
 
@@ -125,7 +124,7 @@ def _taken(folder: Path) -> IO[str]:
                 raise
             continue
         try:
-            locked = _try_lock(file)
+            locked = try_lock(file)
             if locked and _is_at(file, path):
                 return file
             file.seek(0)
@@ -160,26 +159,6 @@ def _parsed(text: str) -> Holder | None:
         return Holder(**content) if isinstance(content, dict) else Holder(int(content))
     except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _try_lock(file: IO[str]) -> bool:
-    """Lock file for this process until it is closed; the system releases it however the process ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where locked bytes cannot be read: lock one far behind the text
-        import msvcrt
-
-        file.seek(_LOCKED_BYTE)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        except OSError:
-            return False
-        return True
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
 
 
 def _command() -> str:

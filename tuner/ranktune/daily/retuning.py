@@ -17,7 +17,7 @@ from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.solvers.data.readers.formats import reader_of
 from ranktune.tuner.retuning.earlier import FILE
-from ranktune.tuner.retuning.versions import DECISION, current, decision_of, delivered, first_of, versions
+from ranktune.tuner.retuning.versions import DECISION, decision_of, first_of, recorded, settle, versions
 from ranktune.tuner.samplers.first import first_configurations
 from ranktune.tuner.splits.sealing import is_written
 from ranktune.tuner.storage.locations import Locations
@@ -45,12 +45,15 @@ class Retuned:
         The contenders against the incumbent with their intervals, how far the data have moved, and what is delivered.
     result : StudyResult
         The result of the new version.
+    current : str
+        A sentence: which model is current, and how that of this version is made current where it is not.
     """
 
     decision: str
     model: Path
     evidence: Json
     result: StudyResult
+    current: str
 
 
 @takes(RetuneArguments)
@@ -104,14 +107,14 @@ def retune(given: RetuneArguments) -> Retuned:
             )
         result = resume(open_version.path.name, **_runtime(given)) if is_written(open_version.path / FILE) else None
         if result is not None:
-            return _retuned(home, name, open_version, result)
+            return _retuned(home, open_version, result)
     for source in (given.data, given.vali, given.test):
         if source is not None and name_of(source) != NO_TEST:
             reader_of(source)  # it raises where there is none
     latest = next(each for each in reversed(known) if each == first or _is_decided(each))
     if not latest.has_result:
         raise StudyError(f"study '{latest.path.name}' has not ended. `ranktune resume {latest.path.name}` goes on.")
-    incumbent, dated = current(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
+    incumbent, dated = recorded(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
     if not incumbent.path(home).exists():
         raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
     version = given.version or (open_version.path.name if open_version else free_name(home, dated))
@@ -132,7 +135,7 @@ def retune(given: RetuneArguments) -> Retuned:
         with writing(folder.path):
             earlier.save(folder.path)
         result = session.run(folder.study(), problems, deadline if given.timeout else Deadline.after(study.timeout))
-    return _retuned(home, name, folder, result)
+    return _retuned(home, folder, result)
 
 
 def ended(name: str, data: str, version: str | None, home: str | Path | None) -> tuple[Json, str] | None:
@@ -147,8 +150,9 @@ def ended(name: str, data: str, version: str | None, home: str | Path | None) ->
     if os.path.getmtime(data) > os.path.getmtime(folder.path / DECISION):
         return None
     decided = decision_of(folder) or {}
-    model = delivered(folder).path(folder.path.parent)
-    return {"study": folder.path.name, "model": str(model), **decided}, folder.study().metric
+    found, line = settle(folder.path.parent, folder.path.name)
+    model = found.path(folder.path.parent)
+    return {"study": folder.path.name, "model": str(model), "current": line, **decided}, folder.study().metric
 
 
 def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path, version: str) -> Study:
@@ -180,10 +184,11 @@ def _budget_line(study: Study, version: str, earlier: int) -> str:
     return f"{version}: {trials}{seconds}, after {earlier} observations of '{study.after}'"
 
 
-def _retuned(home: Path, name: str, folder: StudyFolder, result: StudyResult) -> Retuned:
+def _retuned(home: Path, folder: StudyFolder, result: StudyResult) -> Retuned:
     decided = decision_of(folder)
     assert decided is not None, "the last stage wrote it"
-    return Retuned(decided["decision"], current(home, name).path(home), decided, result)
+    found, line = settle(home, folder.path.name)
+    return Retuned(decided["decision"], found.path(home), decided, result, line)
 
 
 def _is_decided(folder: StudyFolder) -> bool:
