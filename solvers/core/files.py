@@ -52,12 +52,13 @@ def remove_drafts(folder: Path, before: float | None = None, pattern: str = ".*.
     """
     for draft in list(folder.glob(pattern)):
         with suppress(OSError):
-            if (named := _DRAFT.fullmatch(draft.name)) and not _is_owned(draft, *named.groups(), before):
+            if (named := _DRAFT.fullmatch(draft.name)) and not _is_owned(draft, named, before):
                 shutil.rmtree(draft, ignore_errors=True)
                 draft.unlink(missing_ok=True)  # where it is a file or a link
 
 
-def _is_owned(draft: Path, pid: str | None, ticks: str, place: str, before: float | None) -> bool:
+def _is_owned(draft: Path, named: re.Match[str], before: float | None) -> bool:
+    pid, ticks, place = named.groups()
     if pid and place == _place():
         return is_alive(int(pid), f"{boot()}:{ticks}")
     written = max(path.lstat().st_mtime for path in (draft, *draft.rglob("*")))

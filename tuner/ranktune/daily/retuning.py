@@ -97,7 +97,8 @@ def retune(given: RetuneArguments) -> Retuned:
     first = first_of(home, given.name)
     name = first.path.name
     known = versions(home, name)
-    open_version = next((each for each in known[1:] if not _is_decided(each)), None)
+    undecided = [each for each in known[1:] if not _is_decided(each)]
+    open_version = next((each for each in undecided if given.version or not each.held()), None)
     data = name_of(given.data)
     if open_version is not None and given.version in (None, open_version.path.name):
         if open_version.study().data != data:
@@ -117,11 +118,11 @@ def retune(given: RetuneArguments) -> Retuned:
     incumbent, dated = recorded(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
     if not incumbent.path(home).exists():
         raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
-    version = given.version or (open_version.path.name if open_version else free_name(home, dated))
     restore_custom(name, first.study().custom)
-    earlier, study = earlier_of(home, latest, incumbent, _declared(given, first, incumbent.path(home), version))
+    earlier, study = earlier_of(home, latest, incumbent, _declared(given, first, incumbent.path(home)))
     study = _with_budget(study, given, first, len(first_configurations(replace(study, after=name).union_space())))
-    study = replace(study, after=latest.path.name)
+    version = given.version or (open_version.path.name if open_version else free_name(home, dated))
+    study = replace(study, after=latest.path.name, name=version)
     folder, locations = make_folder(home, version), Locations.load(first.path, given.storage)
     if folder.has_begun and folder.study().after != latest.path.name:
         raise StudyError(f"there is a study '{version}' already. Choose another name for the version (version=).")
@@ -150,17 +151,16 @@ def ended(name: str, data: str, version: str | None, home: str | Path | None) ->
     if os.path.getmtime(data) > os.path.getmtime(folder.path / DECISION):
         return None
     decided = decision_of(folder) or {}
-    found, line = settle(folder.path.parent, folder.path.name)
-    model = found.path(folder.path.parent)
-    return {"study": folder.path.name, "model": str(model), "current": line, **decided}, folder.study().metric
+    now, line = settle(folder.path.parent, folder.path.name)
+    about = {"study": folder.path.name, "model": str(now.path(folder.path.parent)), "current": line}
+    return about | decided, folder.study().metric
 
 
-def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path, version: str) -> Study:
+def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path) -> Study:
     """Return the study of a new version, with the budget of the first study."""
     study = first.as_it_began()
     return replace(
         study,
-        name=version,
         data=name_of(given.data),
         vali=None if given.vali is None else name_of(given.vali),
         test=None if given.test is None or name_of(given.test) == NO_TEST else name_of(given.test),
