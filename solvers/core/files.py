@@ -28,7 +28,7 @@ _REMEDIES = {
     errno.EACCES: "Make it writable",
     errno.EPERM: "Make it writable",
 }
-_DRAFT = re.compile(r"\..*\.(?:(\d+)-(\d+)-([0-9a-f]{16})\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
+_DRAFT = re.compile(r"\..*?\.(?:(\d+)-(\d+)-([0-9a-f]{16})\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
 _AGE = 7 * 86_400.0
 """Seconds after which a draft is removed whose process cannot be seen from here, such as one of another host."""
 _LOCKED_BYTE = 1 << 30
