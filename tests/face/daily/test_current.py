@@ -122,7 +122,9 @@ def test_a_retuning_that_is_given_again_says_what_is_true(
     command = ("retune", "shop", days[1], "--as", "v2", "--home", home)
     decide(monkeypatch, decision)
     done = again(home, days[1], "v2")
-    assert done.current == f"The current model of shop is that of {'shop' if decision == 'keep' else 'v2'}: {done.model}"
+    assert (
+        done.current == f"The current model of shop is that of {'shop' if decision == 'keep' else 'v2'}: {done.model}"
+    )
     repeated = called(*command)
     assert done.current in repeated.stdout.replace("\n", "")
     succeeded("rollback", "shop", "shop", "--home", home)
