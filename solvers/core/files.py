@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import re
 import secrets
@@ -28,7 +27,7 @@ _REMEDIES = {
     errno.EACCES: "Make it writable",
     errno.EPERM: "Make it writable",
 }
-_DRAFT = re.compile(r"\..*?\.(?:(\d+)-(\d+)-([0-9a-f]{16})\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
+_DRAFT = re.compile(r"\..*?\.(?:(\d+)-(\d+)-(\w+)\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
 _AGE = 7 * 86_400.0
 """Seconds after which a draft is removed whose process cannot be seen from here, such as one of another host."""
 _LOCKED_BYTE = 1 << 30
@@ -61,8 +60,7 @@ def _is_owned(draft: Path, named: re.Match[str], before: float | None) -> bool:
     pid, ticks, place = named.groups()
     if pid and place == _place():
         return is_alive(int(pid), f"{boot()}:{ticks}")
-    written = max(path.lstat().st_mtime for path in (draft, *draft.rglob("*")))
-    return written >= (time.time() - _AGE if before is None else before)
+    return draft.lstat().st_mtime >= (time.time() - _AGE if before is None else before)
 
 
 def draft_of(path: Path) -> Path:
@@ -121,7 +119,7 @@ def _place() -> str:
     numbers = 0
     with suppress(OSError):
         numbers = os.stat("/proc/self/ns/pid").st_ino
-    return hashlib.blake2b(f"{boot()}:{numbers}".encode(), digest_size=8).hexdigest()
+    return f"{numbers:x}{boot()[:8]}"
 
 
 def try_lock(file: IO[str]) -> bool:

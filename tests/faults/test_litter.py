@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,8 +72,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_what_a_killed_command_left_is_removed_by_the_next(target: str, words: tuple[str, ...], place: Path) -> None:
     (place / "out").mkdir()
     if "shop" in words:
-        options = {"solvers": "RidgeRanker", "trials": 1, "executor": InProcess(), "home": place / "home"}
-        ranktune.tune(place / "data.txt", name="shop", **options)
+        given: dict[str, Any] = {"trials": 1, "executor": InProcess(), "home": place / "home"}
+        ranktune.tune(place / "data.txt", name="shop", solvers="RidgeRanker", **given)
     named = [word.format(place) for word in words]
     assert started(target, signal.SIGKILL, *named).wait() == -signal.SIGKILL
     assert drafts(place)
@@ -105,17 +106,15 @@ def test_what_a_live_process_writes_is_left(words: tuple[str, ...], place: Path)
 def test_drafts_of_other_hosts_and_earlier_releases_are_removed_by_their_age(
     owner: str, is_folder: bool, place: Path
 ) -> None:
-    """A draft that is a folder is as old as the youngest file in it."""
     found = {}
     for age, days in {"old": 8, "new": 6}.items():
-        draft = inside = place / f".{age}.txt.{owner}{'a' * 16}.tmp"
+        found[age] = place / f".{age}.txt.{owner}{'a' * 16}.tmp"
         if is_folder:
-            draft.mkdir()
-            inside = draft / "features.npy"
-        inside.touch()
-        for path in (inside, draft) if age == "old" else (inside,):
-            os.utime(path, (time.time() - days * 86_400,) * 2)
-        found[age] = draft
+            found[age].mkdir()
+            (found[age] / "features.npy").touch()
+        else:
+            found[age].touch()
+        os.utime(found[age], (time.time() - days * 86_400,) * 2)
     (mine := place / ".mine.tmp").touch()
     os.utime(mine, (0, 0))
     files.atomic_write(place / "a.txt", "text")

@@ -159,7 +159,7 @@ def check_commands(folder: Path, rounds: int) -> None:
     for number in range(rounds):
         home = Path(shutil.copytree(first, folder / f"home{number}"))
         back = generator.choice(["shop", "v2"])
-        commands = {
+        commands: dict[str, list[object]] = {
             "retune": ["retune", "shop", days[2], "--as", "v3", "--jobs", "1", "--json"],
             "resume": ["resume", "v2", "--trials", "12", "--jobs", "1"],
             "rollback": ["rollback", "shop", back],

@@ -190,7 +190,7 @@ def resume(given: ResumeArguments) -> StudyResult:
                 ) from None
         result = session.run(study, problems)
         with suppress(StudyError):  # a version whose first study is gone
-            if line := settle(folder.path.parent, folder.path.name, move=False)[1]:
+            if line := settle(folder, move=False)[1]:
                 session.progress.stage(line)
         return result
 

@@ -14,7 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -107,14 +107,12 @@ def delivered(folder: StudyFolder) -> Delivery:
     return Delivery(folder.path.name, folder.path.name, inside)
 
 
-def kept(home: Path, found: Delivery, *, lock: bool) -> Delivery:
-    """Return a delivery with a copy of its study, whose files may be replaced; lock: unless another process runs it."""
-    if found.copy:
-        return found
-    study, found = home / found.study, replace(found, copy=_name(found.path(home)))
+def kept(home: Path, found: Delivery) -> Delivery:
+    """Return a delivery with a copy of its study, whose files may be replaced. Raises BeingRun where that is likely."""
+    study, found = home / found.study, replace(found, copy=found.copy or _name(found.path(home)))
     if not (copy := found.holder(home).path).exists():
         copy.parent.mkdir(exist_ok=True)
-        with owning(study) if lock else nullcontext(), atomic_folder(copy) as draft:
+        with owning(study), atomic_folder(copy) as draft:
             shutil.copytree(study, draft, ignore=_CHANGING, copy_function=_link, dirs_exist_ok=True)
     return found
 
@@ -123,8 +121,8 @@ def current(home: Path, name: str) -> Delivery:
     """Return the current model of a study, given by any of its versions. Raises StudyError for a damaged pointer."""
     first = first_of(home, name)
     try:
-        kept = read_sealed(first.path / CURRENT)
-        return delivered(first) if kept is None else Delivery(**kept)
+        known = read_sealed(first.path / CURRENT)
+        return delivered(first) if known is None else Delivery(**known)
     except (Damaged, TypeError) as error:
         raise StudyError(f"{error} Choose a version again: `ranktune rollback {first.path.name} VERSION`.") from None
 
@@ -145,25 +143,24 @@ def recorded(home: Path, name: str) -> Delivery:
     return _recorded(home, name, lambda: current(home, name), "first retune")
 
 
-def settle(home: Path, version: str, *, move: bool = True) -> tuple[Delivery, str]:
+def settle(folder: StudyFolder, *, move: bool = True) -> tuple[Path, str]:
     """Return the current model once a version has ended, with a sentence, "" for a study that was never retuned.
 
     With move, what the version decided for is made current, if what it was compared with is that still.
     """
-    own, decided = delivered(find_folder(home, version)), decision_of(StudyFolder(home / version)) or {}
+    home, version = folder.path.parent, folder.path.name
+    own, decided = delivered(folder), decision_of(folder) or {}
 
     def chosen() -> Delivery:
         found = current(home, version)
         return own if own.study == version and asdict(found) == decided.get("incumbent") else found
 
     found = _recorded(home, version, chosen, "retune") if move else current(home, version)
-    if not (decided or found.since):
-        return found, ""
-    name = first_of(home, version).path.name
-    line = said(home, name, found)
-    if own.path(home) != found.path(home):
+    model, name = found.path(home), first_of(home, version).path.name
+    line = said(home, name, found) if decided or found.since else ""
+    if own.path(home) != model:
         line += f", since the {found.since}. `ranktune rollback {name} {version}` makes that of {version} current."
-    return found, line
+    return model, line
 
 
 def said(home: Path, name: str, found: Delivery) -> str:
@@ -181,14 +178,16 @@ def _recorded(home: Path, name: str, choose: Callable[[], Delivery], by: str) ->
                 raise StudyError(
                     f"the model of version '{found.version}', {found.path(home)}, is gone. Choose another version."
                 )
-            found = replace(kept(home, found, lock=True), since=f"{by} at {datetime.now().astimezone()}")
+            found = replace(kept(home, found), since=f"{by} at {datetime.now().astimezone()}")
             write_sealed(first / CURRENT, json.dumps(asdict(found)))
         return found
 
 
 def _name(model: Path) -> str:
     """Return the name of a copy that holds a model, which is like no other's where the model is gone."""
-    return file_digest(model)[:16] if model.exists() else "gone"
+    with suppress(OSError):
+        return file_digest(model)[:16]
+    return "gone"
 
 
 def _link(source: str, target: str) -> None:

@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_limits
 from ranktune.solvers.core.files import cache_folder
 from ranktune.solvers.core.libraries import this_version
 from ranktune.solvers.core.machine_code.folders import is_built, remark_on_cache
-from ranktune.tuner.retuning.versions import delivered, kept
 from ranktune.tuner.runner.final_stages import REPORTED, STAGES
 from ranktune.tuner.runner.report import report
 from ranktune.tuner.runner.retuning_stage import DECIDE
@@ -59,8 +58,6 @@ class StudyRun(Session):
             result.save(self.folder.result)
             for problem in problems:
                 remove_sealed(self.folder.split(problem.name) / RESCORED)
-            if self.study.after:
-                kept(self.folder.path.parent, delivered(self.folder), lock=False)
         self.folder.remove_data()
         _note_use(this_version())
         self.events.write(Event.STUDY_FINISHED, solver=result.best.solver, seconds=result.seconds)

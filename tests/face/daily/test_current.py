@@ -19,7 +19,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.tuner.drift import watch
 from ranktune.tuner.retuning import versions
-from ranktune.tuner.retuning.decision import Verdict
+from ranktune.tuner.retuning.decision import Verdict, verdict_of
 from ranktune.tuner.retuning.versions import CURRENT, DECISION, current
 from ranktune.tuner.runner import retuning_stage
 from ranktune.tuner.selection.results import Result
@@ -28,7 +28,6 @@ from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called, succeeded, write_letor
 
 PROBE = np.random.default_rng(9).normal(size=(50, 4))
-verdict_of = retuning_stage.verdict_of
 
 
 def decide(patch: pytest.MonkeyPatch, decision: str) -> None:
@@ -180,18 +179,17 @@ def at_result(patch: pytest.MonkeyPatch) -> None:
 
 
 def at_pointer(patch: pytest.MonkeyPatch) -> None:
-    write = versions.write_sealed
-
     def seal(path: Path, content: str) -> None:
         if path.name == CURRENT and '"v2"' in content:
             killed()
-        write(path, content)
+        write_sealed(path, content)
 
     patch.setattr(versions, "write_sealed", seal)
 
 
 def at_copy(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("ranktune.tuner.runner.engine.kept", killed)
+    kept = versions.kept
+    patch.setattr(versions, "kept", lambda home, found: killed() if found.version == "v2" else kept(home, found))
 
 
 def killed(*_: object, **__: object) -> None:

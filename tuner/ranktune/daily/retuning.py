@@ -108,7 +108,7 @@ def retune(given: RetuneArguments) -> Retuned:
             )
         result = resume(open_version.path.name, **_runtime(given)) if is_written(open_version.path / FILE) else None
         if result is not None:
-            return _retuned(home, open_version, result)
+            return _retuned(open_version, result)
     for source in (given.data, given.vali, given.test):
         if source is not None and name_of(source) != NO_TEST:
             reader_of(source)  # it raises where there is none
@@ -136,7 +136,7 @@ def retune(given: RetuneArguments) -> Retuned:
         with writing(folder.path):
             earlier.save(folder.path)
         result = session.run(folder.study(), problems, deadline if given.timeout else Deadline.after(study.timeout))
-    return _retuned(home, folder, result)
+    return _retuned(folder, result)
 
 
 def ended(name: str, data: str, version: str | None, home: str | Path | None) -> tuple[Json, str] | None:
@@ -151,9 +151,8 @@ def ended(name: str, data: str, version: str | None, home: str | Path | None) ->
     if os.path.getmtime(data) > os.path.getmtime(folder.path / DECISION):
         return None
     decided = decision_of(folder) or {}
-    now, line = settle(folder.path.parent, folder.path.name)
-    about = {"study": folder.path.name, "model": str(now.path(folder.path.parent)), "current": line}
-    return about | decided, folder.study().metric
+    model, line = settle(folder)
+    return {"study": folder.path.name, "model": str(model), "current": line, **decided}, folder.study().metric
 
 
 def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path) -> Study:
@@ -184,11 +183,11 @@ def _budget_line(study: Study, version: str, earlier: int) -> str:
     return f"{version}: {trials}{seconds}, after {earlier} observations of '{study.after}'"
 
 
-def _retuned(home: Path, folder: StudyFolder, result: StudyResult) -> Retuned:
+def _retuned(folder: StudyFolder, result: StudyResult) -> Retuned:
     decided = decision_of(folder)
     assert decided is not None, "the last stage wrote it"
-    found, line = settle(home, folder.path.name)
-    return Retuned(decided["decision"], found.path(home), decided, result, line)
+    model, line = settle(folder)
+    return Retuned(decided["decision"], model, decided, result, line)
 
 
 def _is_decided(folder: StudyFolder) -> bool:
