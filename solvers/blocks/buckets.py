@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.files import private_folder
+from ranktune.solvers.core.files import draft_of, private_folder
 from ranktune.solvers.data.disk.stored import read_queries
 
 SCHEME = "s3://"
@@ -69,7 +68,8 @@ def _objects(client: Any, bucket: str, prefix: str) -> Iterator[tuple[str, str, 
 
 def _download(client: Any, bucket: str, prefix: str, names: list[str], folder: Path) -> None:
     """Download files into a new folder, as a whole or not at all."""
-    fresh = Path(tempfile.mkdtemp(prefix=".", dir=folder.parent))
+    fresh = draft_of(folder)
+    fresh.mkdir(mode=0o700)
     try:
         for name in names:
             client.download_file(bucket, prefix + name, str(fresh / name))

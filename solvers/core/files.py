@@ -7,10 +7,12 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from typing import IO, BinaryIO, TypeAlias
 
 import platformdirs
 
@@ -25,7 +27,11 @@ _REMEDIES = {
     errno.EACCES: "Make it writable",
     errno.EPERM: "Make it writable",
 }
-_DRAFT = re.compile(r"\..*\.[0-9a-f]{16}\.tmp")
+_DRAFT = re.compile(r"\..*?\.(?:(\d+)-(\d+)-(\w+)\.)?[0-9a-f]{16}\.tmp", re.DOTALL)
+_AGE = 7 * 86_400.0
+"""Seconds after which a draft is removed whose process cannot be seen from here, such as one of another host."""
+_LOCKED_BYTE = 1 << 30
+_swept: set[Path] = set()
 
 
 def remedy_of(error: OSError) -> str | None:
@@ -37,15 +43,121 @@ def remedy_of(error: OSError) -> str | None:
     return None if number is None else _REMEDIES.get(number)
 
 
-def remove_drafts(folder: Path, before: float) -> None:
-    """Remove what processes left below a folder that were ended while they wrote, and last wrote before that time."""
-    for draft in folder.rglob(".*.tmp"):
+def remove_drafts(folder: Path, before: float | None = None, pattern: str = ".*.tmp") -> None:
+    """Remove the drafts in a folder, files and folders, whose process has ended.
+
+    Those whose process cannot be seen from here, on other hosts or of earlier releases, are removed if they were last
+    written before that time, by default a week ago.
+    """
+    for draft in list(folder.glob(pattern)):
         with suppress(OSError):
-            if _DRAFT.fullmatch(draft.name) and draft.stat().st_mtime < before:
-                draft.unlink()
+            if (named := _DRAFT.fullmatch(draft.name)) and not _is_owned(draft, named, before):
+                shutil.rmtree(draft, ignore_errors=True)
+                draft.unlink(missing_ok=True)  # where it is a file or a link
 
 
-def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:
+def _is_owned(draft: Path, named: re.Match[str], before: float | None) -> bool:
+    pid, ticks, place = named.groups()
+    if pid and place == _place():
+        return is_alive(int(pid), f"{boot()}:{ticks}")
+    return draft.lstat().st_mtime >= (time.time() - _AGE if before is None else before)
+
+
+def draft_of(path: Path) -> Path:
+    """Return a path beside path that nothing has, for a draft of it; its name says which process owns it.
+
+    The first time that a process asks for one in a folder, it removes what processes that have ended left there.
+    """
+    if path.parent not in _swept:
+        _swept.add(path.parent)
+        remove_drafts(path.parent)
+    ticks = started(os.getpid()).rpartition(":")[2]
+    owner = f"{os.getpid()}-{ticks}-{_place()}." if ticks else ""
+    return path.with_name(f".{path.name[:40]}.{owner}{secrets.token_hex(8)}.tmp")
+
+
+def temporary_folder() -> Path:
+    """Return a new folder for temporary files, for the user alone. The caller removes it."""
+    folder = draft_of(Path(tempfile.gettempdir(), "ranktune"))
+    folder.mkdir(mode=0o700)
+    return folder
+
+
+def boot() -> str:
+    """Return what identifies this boot of the machine, "" if the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def started(pid: int) -> str:
+    """Return what identifies a process among those of its number: "boot:ticks", "" if unknown."""
+    try:
+        state, *numbers = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+        return f"{boot()}:ended" if state in "ZX" else f"{boot()}:{numbers[18]}"
+    except (OSError, ValueError, IndexError):
+        return ""
+
+
+def is_alive(pid: int, known: str) -> bool:
+    """Return whether the process of a number runs on this machine, and began as `started` said, where that is known."""
+    if os.name != "posix":  # there signal 0 would end it
+        return True
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        pass
+    except (OSError, OverflowError):
+        return False
+    now = started(pid)
+    return not known or not now or now == known
+
+
+def _place() -> str:
+    """Return what identifies this boot of the machine, and the container whose numbers of processes are seen."""
+    numbers = 0
+    with suppress(OSError):
+        numbers = os.stat("/proc/self/ns/pid").st_ino
+    return f"{numbers:x}{boot()[:8]}"
+
+
+def try_lock(file: IO[str]) -> bool:
+    """Lock an open file for this process until it is closed, by the system; return False where another one holds it."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where locked bytes cannot be read: lock one far behind the text
+        import msvcrt
+
+        file.seek(_LOCKED_BYTE)
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+        except OSError:
+            return False
+        return True
+    try:
+        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    return True
+
+
+@contextmanager
+def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Hold the lock of what is at path, in a hidden file beside it, once no other process does.
+
+    Raises OSError: a TimeoutError where another one holds it for so many seconds.
+    """
+    until = time.monotonic() + seconds
+    with open(path.with_name(f".{path.name}.lock"), "a+", encoding="utf-8") as file:
+        while not try_lock(file):
+            if time.monotonic() > until:
+                raise TimeoutError(errno.ETIMEDOUT, "another process has locked it", str(path))
+            time.sleep(0.005)
+        yield
+
+
+def atomic_write(path: Path, content: Content, *, mode: int = 0o666, sync: bool = True) -> None:
     """Write content as the file at path: a crash, an error or a power cut leaves the old or the new file.
 
     Parameters
@@ -56,26 +168,30 @@ def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:
         What the file holds, text as UTF-8. A callable writes it into the open binary file that it is given.
     mode : int, default=0o666
         Permissions of the new file, before the umask.
+    sync : bool, default=True
+        Whether it is written through to the disk. If not, a power cut may leave a damaged file.
 
     Raises
     ------
     OSError
         The file cannot be written. Nothing but the old file, if any, is left.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    draft = draft_of(path)
     try:
         with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
             if callable(content):
                 content(file)
             else:
                 file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(draft, path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
-    sync_folder(path.parent)
+    if sync:
+        sync_folder(path.parent)
 
 
 def sync_file(path: Path) -> None:
@@ -100,7 +216,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 
     Raises FileExistsError, at the end, if path exists by then. The caller synchronises the files that it writes.
     """
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    draft = draft_of(path)
     draft.mkdir(mode=0o777)
     try:
         yield draft

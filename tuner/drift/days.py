@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.files import locked
 from ranktune.tuner.splits.sealing import read_sealed, write_sealed
 from ranktune.tuner.study.home import writing
 
@@ -27,7 +28,8 @@ def write_day(study: Path, day: str, content: Json) -> None:
     """Write what was found on a day into the folder of a study, in place of what was found on it before."""
     with writing(study):
         (study / DAYS).mkdir(exist_ok=True)
-        write_sealed(study / DAYS / f"{day}.json", json.dumps(content, indent=1))
+        with locked(study / DAYS):
+            write_sealed(study / DAYS / f"{day}.json", json.dumps(content, indent=1))
 
 
 def read_days(study: Path) -> list[Json]:

@@ -34,7 +34,7 @@ from ranktune.tuner.splits.sealing import check_sealed, is_written
 from ranktune.tuner.statistics.intervals import Interval
 from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.home import StudyFolder, find_folder, home_folder
+from ranktune.tuner.study.home import find_folder, home_folder
 
 FALSE = 0.05
 """False discovery rate of the features that are called moved."""
@@ -165,7 +165,8 @@ def watch(
     if not folder.has_result:
         raise StudyError(f"study '{name}' is not finished: it has no model yet. `ranktune resume {name}` goes on.")
     delivery, notes = delivery_of(where, name), list[str]()
-    holder, file = StudyFolder(where / delivery.study), delivery.path(where)
+    holder = delivery.holder(where)
+    file = holder.path / delivery.model
     study, result, place = holder.study(), load_result(holder.result), file.parent
     if delivery.study != name:
         notes.append(f"This is the current model of '{name}', of version '{delivery.study}'.")

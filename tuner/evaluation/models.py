@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -22,6 +21,7 @@ from numpy.typing import NDArray
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import DataError, ModelFormatError, StudyError
+from ranktune.solvers.core.files import atomic_write
 from ranktune.solvers.data.monotone import named_signs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -69,9 +69,7 @@ def keep_scores(task: Task, scores: NDArray[np.float32]) -> None:
     with suppress(OSError):  # such as a full disk: the scores are then computed again
         path = _path(task, "npz")
         path.parent.mkdir(exist_ok=True)
-        draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-        np.savez(draft, scores=scores)
-        draft.with_name(f"{draft.name}.npz").replace(path)  # without a sync: the archive has a checksum
+        atomic_write(path, lambda file: np.savez(file, scores=scores), sync=False)  # the archive has a checksum
 
 
 def kept_scores(task: Task, n_documents: int) -> NDArray[np.float32] | None:

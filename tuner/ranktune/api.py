@@ -6,7 +6,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.queries import Queries
+from ranktune.tuner.retuning.versions import settle
 from ranktune.tuner.runner.joining import DatabaseStudy, FolderStudy
 from ranktune.tuner.runner.worker import JoinedWorker
 from ranktune.tuner.storage.locations import Locations
@@ -194,7 +195,11 @@ def resume(given: ResumeArguments) -> StudyResult:
                 raise StudyError(
                     f"the data of study '{given.name}' {gone}, and cannot be read again: {error}"
                 ) from None
-        return session.run(study, problems)
+        result = session.run(study, problems)
+        with suppress(StudyError):  # a version whose first study is gone
+            if line := settle(folder, move=False)[1]:
+                session.progress.stage(line)
+        return result
 
 
 def _run(study: Study, sources: Sources, given: NewStudyRuntime, deadline: Deadline) -> StudyResult:

@@ -19,6 +19,7 @@ from ranktune.solvers.core.arrays import Floats, JsonView
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.retuning.portfolio import Configuration, Fitted
+from ranktune.tuner.retuning.versions import Delivery
 from ranktune.tuner.samplers.first import alike
 from ranktune.tuner.samplers.history import EARLIER, PARTIAL, SECONDS, VARIANCE
 from ranktune.tuner.selection.typed import typed
@@ -76,8 +77,8 @@ class Earlier:
 
     Attributes
     ----------
-    study, model : str
-        The study that delivers the incumbent, and the file of that in its folder.
+    incumbent : Delivery
+        The model that was current.
     after : str
         The study whose trials these are: the latest.
     delivered : Configuration
@@ -90,8 +91,7 @@ class Earlier:
         The queries that the incumbent may have been fitted to.
     """
 
-    study: str
-    model: str
+    incumbent: Delivery
     after: str
     delivered: Configuration
     observed: Sequence[Observed]
@@ -121,8 +121,7 @@ class Earlier:
     def save(self, folder: Path) -> None:
         """Write it into the folder of the study that goes on."""
         header = {
-            "study": self.study,
-            "model": self.model,
+            "incumbent": asdict(self.incumbent),
             "after": self.after,
             "delivered": asdict(self.delivered),
             "observed": [asdict(one) for one in self.observed],
@@ -147,7 +146,8 @@ def load_earlier(folder: Path) -> Earlier | None:
         values = {int(name.removeprefix("values")): np.asarray(kept, np.float64) for name, kept in arrays.items()}
         observed = [typed(Observed, one) for one in header["observed"]]
         delivered = typed(Configuration, header["delivered"])
-        return Earlier(header["study"], header["model"], header["after"], delivered, observed, values, fitted)
+        known = header.get("incumbent") or {"version": "", "study": header["study"], "model": header["model"]}
+        return Earlier(Delivery(**known), header["after"], delivered, observed, values, fitted)
     except (Damaged, ValueError, KeyError, TypeError) as error:
         raise StudyError(
             f"cannot read {path}: {error} Restore it from a backup, or retune under another name."

@@ -20,7 +20,7 @@ from ranktune.tuner.retuning.continuing import continued, entry_of_continued, is
 from ranktune.tuner.retuning.decision import KEEP, REFIT, REPLACE, Verdict, unseen, verdict_of
 from ranktune.tuner.retuning.earlier import Earlier, load_earlier
 from ranktune.tuner.retuning.portfolio import Configuration, Part
-from ranktune.tuner.retuning.versions import DECISION, make_current
+from ranktune.tuner.retuning.versions import DECISION
 from ranktune.tuner.runner.final_stages import BASELINE, BLEND, ESTIMATE, SAVE
 from ranktune.tuner.runner.search_stages import LOOK
 from ranktune.tuner.runner.stage import Stage, State
@@ -69,7 +69,7 @@ def _continued(
 ) -> Entry | None:
     """Return the incumbent that has learned on, None where validation does not prefer that."""
     study, problem, executor = state.study, state[LOOK].problem, state.session.executor
-    model = state.session.folder.path.parent / earlier.study / earlier.model
+    model = earlier.incumbent.path(state.session.folder.path.parent)
     found = continued(study, problem, former, model, executor, state.deadline)
     if found is None:
         return None
@@ -82,7 +82,7 @@ def _continued(
 
 
 def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, continued_by: str | None) -> None:
-    """Write the decision, and let the model that it delivers be the current one."""
+    """Write the decision. What is current is moved once the version is complete, by `settle`."""
     folder, record, metric = state.session.folder.path, state.record, state.study.metric
     chosen = state[SAVE].entries[0].candidate
     ordered = next((c for c in state[BLEND].ordered if (c.solver, c.number) == (chosen.solver, chosen.number)), chosen)
@@ -92,7 +92,7 @@ def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, contin
     ]
     found: Json = {
         "after": earlier.after,
-        "incumbent": {"study": earlier.study, "model": earlier.model},
+        "incumbent": asdict(earlier.incumbent),
         "decision": verdict.decision,
         "contenders": {name: each.as_dict() for name, each in verdict.contenders.items()},
         "means": {name: _json(mean) for name, mean in verdict.means.items()},
@@ -101,7 +101,7 @@ def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, contin
         "movement": earlier.movement(finished).as_dict(),
         "configuration": asdict(Configuration.of(ordered) if verdict.decision == REPLACE else earlier.delivered),
         "delivered": {
-            KEEP: {"study": earlier.study, "model": earlier.model},
+            KEEP: {name: getattr(earlier.incumbent, name) for name in ("study", "model", "copy")},
             REFIT: {"study": folder.name, "model": REFITTED},
             REPLACE: {"study": folder.name, "model": "model.json"},
         }[verdict.decision],
@@ -110,8 +110,6 @@ def _write(state: State, earlier: Earlier, verdict: Verdict, anew: Entry, contin
         with sealing(folder / REFITTED):
             anew.model.save(folder / REFITTED)
         write_sealed(folder / DECISION, json.dumps(found, indent=1))
-    if verdict.decision != KEEP:
-        make_current(folder.parent, folder.name, folder.name)
 
 
 def _json(mean: Interval) -> list[float | None]:

@@ -11,12 +11,12 @@ import io
 import os
 import re
 import shutil
-import tempfile
 import zipfile
 from contextlib import suppress
 from pathlib import Path
 
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.files import draft_of
 from ranktune.tuner.splits.proof import DIGESTS, UNREADABLE, Damaged, prove, seal
 from ranktune.tuner.splits.store import store
 
@@ -46,7 +46,8 @@ def unpack_problem(packed: bytes, name: str) -> Path:
         return target
     files = _members(packed)
     store().mkdir(mode=0o700, parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=".", dir=store()))
+    fresh = draft_of(target)
+    fresh.mkdir(mode=0o700)
     try:
         for file, content in files.items():
             (fresh / file).write_bytes(content)
@@ -82,7 +83,7 @@ def _put(fresh: Path, target: Path, digest: str) -> None:
         if _digest(target) == digest and _is_proven(target):
             return
         with suppress(OSError):  # other content is moved away and removed
-            old = Path(tempfile.mkdtemp(prefix=".", dir=target.parent))
+            old = draft_of(target)
             os.rename(target, old)
             shutil.rmtree(old, ignore_errors=True)
     raise OSError(f"{target} cannot be written.")

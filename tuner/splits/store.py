@@ -8,9 +8,7 @@ to be gathered: few into memory, many into a file, once for all trials and worke
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
-import tempfile
 from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,7 +17,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.files import cache_folder
+from ranktune.solvers.core.files import atomic_folder, cache_folder
 from ranktune.solvers.core.memory import format_size, free_memory
 from ranktune.solvers.data.disk.stored import read_queries, write_description, write_queries
 from ranktune.solvers.data.gathering import MIN_BYTES, gathered, is_run, n_bytes
@@ -141,10 +139,5 @@ def remove_parts(folder: Path) -> None:
 def _write(path: Path, development: Queries, numbers: Ints) -> None:
     """Write the queries of these numbers into a new folder, as a whole or not at all."""
     path.parent.mkdir(exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=".", dir=path.parent))
-    try:
+    with suppress(FileExistsError), atomic_folder(path) as fresh:  # which another process has written meanwhile
         write_description(gathered([(development, numbers)], fresh), fresh)
-        with suppress(OSError):  # another process has written it meanwhile
-            os.rename(fresh, path)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)

@@ -237,7 +237,7 @@ class StudyFolder:
             begun = (self.path / LOCK).stat().st_mtime
             try:
                 yield
-                remove_drafts(self.path, begun)  # at the end: a worker may have been writing when this began
+                remove_drafts(self.path, begun, "**/.*.tmp")
             finally:
                 if not self.has_begun:  # the study did not begin: its name is free again
                     self._remove()
@@ -353,6 +353,14 @@ def _changed_at(file: Path) -> float:
 
 
 def free_name(home: Path, stem: str) -> str:
-    """Return the first of stem, stem-2, stem-3, ... that no study in home has."""
-    names = (stem if k == 1 else f"{stem}-{k}" for k in range(1, 10_000_000))
-    return next(name for name in names if not (home / name).exists())
+    """Return the first of stem, stem-2, stem-3, ... that no study in home has, and make its folder if that is possible.
+
+    So no other process takes the name. A folder in which no study begins is removed by `owned`.
+    """
+    for name in (stem if k == 1 else f"{stem}-{k}" for k in range(1, 10_000_000)):
+        with suppress(OSError, ValueError):  # which make_folder tells
+            (home / name).mkdir(parents=True)
+            break
+        if not os.path.lexists(home / name):
+            break
+    return name

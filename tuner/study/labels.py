@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.files import locked
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import read_sealed, write_sealed
 from ranktune.tuner.study.home import StudyFolder
@@ -51,8 +52,9 @@ def change_labels(
     folder: StudyFolder, note: str | None = None, add: Sequence[str] = (), remove: Sequence[str] = ()
 ) -> Labels:
     """Replace the note of a study unless it is None, add and remove tags, and return what it has then."""
-    before = read_labels(folder)
-    kept = [tag for tag in before.tags if tag not in remove]
-    labels = Labels(before.note if note is None else note, tuple(dict.fromkeys([*kept, *add])))
-    write_sealed(folder.path / "labels.json", json.dumps(asdict(labels)))
-    return labels
+    with locked(folder.path / "labels.json"):
+        before = read_labels(folder)
+        kept = [tag for tag in before.tags if tag not in remove]
+        labels = Labels(before.note if note is None else note, tuple(dict.fromkeys([*kept, *add])))
+        write_sealed(folder.path / "labels.json", json.dumps(asdict(labels)))
+        return labels

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import IO, Self
 
 from ranktune.solvers.core.errors import StudyError, printable
+from ranktune.solvers.core.files import boot, is_alive, started, try_lock
 from ranktune.tuner.study.secrets import command_line
 
 LOCK = "lock"
 PATIENCE = 1.0
 """Seconds until a new holder has written who it is, and until the lock of a dead one is free."""
-_LOCKED_BYTE = 1 << 30
 _COMMAND_LENGTH = 200
 
 
@@ -46,25 +46,16 @@ class Holder:
     def here(cls) -> Self:
         """Return this process."""
         pid, now = os.getpid(), datetime.now(UTC).isoformat(timespec="seconds")
-        return cls(pid, socket.gethostname(), now, _started(pid), _command())
+        return cls(pid, socket.gethostname(), now, started(pid), _command())
 
     def alive(self) -> bool:
         """Return whether it still runs; True if that is unknown here, as on another host."""
-        boot, here = self.started.partition(":")[0], _boot()
-        if self.host not in ("", socket.gethostname()) and (not boot or boot != here):
+        its, here = self.started.partition(":")[0], boot()
+        if self.host not in ("", socket.gethostname()) and (not its or its != here):
             return True
-        if boot and here and boot != here:  # the machine was started again
+        if its and here and its != here:  # the machine was started again
             return False
-        if os.name != "posix":  # there signal 0 would end it
-            return True
-        try:
-            os.kill(self.pid, 0)
-        except PermissionError:
-            pass
-        except (OSError, OverflowError):
-            return False
-        now = _started(self.pid)
-        return not self.started or not now or now == self.started
+        return is_alive(self.pid, self.started)
 
     def __str__(self) -> str:
         """Return who it is: process 12 on host-a since 2026-01-31 09:00:00 (ranktune tune a.txt)."""
@@ -133,7 +124,7 @@ def _taken(folder: Path) -> IO[str]:
                 raise
             continue
         try:
-            locked = _try_lock(file)
+            locked = try_lock(file)
             if locked and _is_at(file, path):
                 return file
             file.seek(0)
@@ -168,43 +159,6 @@ def _parsed(text: str) -> Holder | None:
         return Holder(**content) if isinstance(content, dict) else Holder(int(content))
     except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _try_lock(file: IO[str]) -> bool:
-    """Lock file for this process until it is closed; the system releases it however the process ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where locked bytes cannot be read: lock one far behind the text
-        import msvcrt
-
-        file.seek(_LOCKED_BYTE)
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-        except OSError:
-            return False
-        return True
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    return True
-
-
-def _boot() -> str:
-    """Return what identifies this boot of the machine, "" if the system does not say."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""
-
-
-def _started(pid: int) -> str:
-    """Return what identifies a process among those of its number: "boot:ticks", "" if unknown."""
-    try:
-        state, *numbers = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
-        return f"{_boot()}:ended" if state in "ZX" else f"{_boot()}:{numbers[18]}"
-    except (OSError, ValueError, IndexError):
-        return ""
 
 
 def _command() -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Array, Ints
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.core.files import temporary_folder
 
 WINDOW, STEP = 1 << 17, 32
 """Impressions of a window, about, and every how many of them its ends are looked for."""
@@ -35,7 +34,7 @@ class Runs:
     """
 
     def __init__(self, log: Iterable[Impressions], counts: Counts) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="ranktune-as-of-"))
+        self.folder = temporary_folder()
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         self.further_names: tuple[str, ...] = ()
         self.further_texts: Mapping[str, Sequence[str]] = {}

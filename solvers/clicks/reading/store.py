@@ -6,7 +6,6 @@ A search and all its events are in one part, whatever their order in the files, 
 from __future__ import annotations
 
 import shutil
-import tempfile
 import weakref
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import polars
 
 from ranktune.solvers.clicks.reading.account import Account
 from ranktune.solvers.core.arrays import Array, Ints
+from ranktune.solvers.core.files import temporary_folder
 
 IMPRESSION, QUERY, RESULT, CLICK = range(4)
 """Numbers of kinds: an impression, a query, a result of a query, a click. Other kinds follow."""
@@ -125,7 +125,7 @@ class Store:
     has_clock: bool = False
     has_propensity: bool = False
     results: int = 0
-    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="ranktune-clicks-")))
+    folder: Path = field(default_factory=temporary_folder)
 
     def __post_init__(self) -> None:
         """Give the kinds of all logs their numbers, and the files the life of the store."""

@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.core.files import atomic_folder, private_folder
+from ranktune.solvers.core.files import atomic_folder, private_folder, remove_drafts
 from ranktune.solvers.data.conversion.convert import facts_of, write_into
 from ranktune.solvers.data.disk.stored import is_stored, read_queries, source_of
 from ranktune.solvers.data.disk.writer import INDEX, VERSION
@@ -84,8 +84,9 @@ def _opened(folder: Path, facts: object, *, check: bool = True) -> Queries | Non
 
 def _make_room(kept: Path) -> None:
     """Remove the folders that were used longest ago, other than kept, while all take more than LIMIT bytes."""
-    sizes = {folder: _size(folder) for folder in kept.parent.iterdir() if is_stored(folder)}
-    for folder in sorted(sizes, key=_last_use):
+    remove_drafts(kept.parent)
+    sizes = {folder: _size(folder) for folder in kept.parent.iterdir()}  # drafts of other processes too
+    for folder in sorted(filter(is_stored, sizes), key=_last_use):
         if sum(sizes.values()) <= LIMIT:
             return
         if folder != kept:

@@ -23,7 +23,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.tuner.drift import watch
 from ranktune.tuner.retuning.earlier import load_earlier
 from ranktune.tuner.retuning.portfolio import load_fitted
-from ranktune.tuner.retuning.versions import CURRENT, current, model_file, versions
+from ranktune.tuner.retuning.versions import CURRENT, DELIVERED, current, model_file, versions
 from ranktune.tuner.splits.sealing import write_sealed
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.workers.executor import InProcess
@@ -154,6 +154,7 @@ def test_what_cannot_be_retuned_is_refused(home: Path, capsys: pytest.CaptureFix
     with pytest.raises(ParameterError, match="trials"):
         again(home, day(1), trials=-1)
     (home / "shop" / "model.json").unlink()
+    shutil.rmtree(home / "shop" / DELIVERED)
     with pytest.raises(StudyError, match="is gone"):
         again(home, day(1))
 

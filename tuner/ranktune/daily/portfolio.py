@@ -42,9 +42,9 @@ def earlier_of(
     home: Path, latest: StudyFolder, incumbent: Delivery, study: Study, storage: str | None = None
 ) -> tuple[Earlier, Study]:
     """Return what a study takes over from the latest version, and the study with what it tries first."""
-    space, owner = study.union_space(), StudyFolder(home / incumbent.version)
+    space, owner = study.union_space(), incumbent.holder(home)
     delivered, *others = _configurations(owner, space)
-    others += [] if owner == latest else _configurations(latest, space)
+    others += [] if home / incumbent.study == latest.path else _configurations(latest, space)
     split = _split_of(latest)
     locations = Locations.load(latest.path, storage)
     name = record_name(latest.path.name, split)
@@ -62,9 +62,9 @@ def earlier_of(
     for params, _ in first:
         solver, own = space.split(params)
         tried.setdefault(solver, []).append(own)
-    fitted = _fitted(StudyFolder(home / incumbent.study))
+    fitted = _fitted(owner)
     known = [*observed, *_before(latest)]
-    earlier = Earlier(incumbent.study, incumbent.model, latest.path.name, delivered, known[:MOST], values, fitted)
+    earlier = Earlier(incumbent, latest.path.name, delivered, known[:MOST], values, fitted)
     return earlier, replace(study, first=tried)
 
 

@@ -18,7 +18,7 @@ from ranktune.solvers.core.declared import declared
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError
 from ranktune.solvers.data.readers.formats import reader_of
 from ranktune.tuner.retuning.earlier import FILE
-from ranktune.tuner.retuning.versions import current, decision_of, delivered, first_of, versions
+from ranktune.tuner.retuning.versions import decision_of, first_of, recorded, settle, versions
 from ranktune.tuner.samplers.first import first_configurations
 from ranktune.tuner.splits.sealing import is_written
 from ranktune.tuner.storage.locations import Locations
@@ -46,12 +46,15 @@ class Retuned:
         The contenders against the incumbent with their intervals, how far the data have moved, and what is delivered.
     result : StudyResult
         The result of the new version.
+    current : str
+        A sentence: which model is current, and how that of this version is made current where it is not.
     """
 
     decision: str
     model: Path
     evidence: Json
     result: StudyResult
+    current: str
 
 
 @takes(RetuneArguments)
@@ -99,7 +102,8 @@ def retune(given: RetuneArguments) -> Retuned:
         if source is not None and name_of(source) != NO_TEST:
             reader_of(source)  # it raises where there is none
     *_, last = [first, *(each for each in known[1:] if given.version in (None, each.path.name))]
-    open_version = None if last == first or _is_decided(last) else last
+    is_open = last != first and not _is_decided(last) and (given.version is not None or not last.held())
+    open_version = last if is_open else None
     if open_version is not None and not _is_of(open_version, sources):
         begun = f"version '{last.path.name}' of '{name}' was interrupted, on other data than these"
         goes_on = f"`ranktune resume {last.path.name}` goes on with its own data."
@@ -108,19 +112,19 @@ def retune(given: RetuneArguments) -> Retuned:
         warnings.warn(f"{begun}. It is left as it is, and a new version begins; {goes_on}", RankTuneWarning, 2)
         open_version = None
     if open_version is not None and is_written(open_version.path / FILE):
-        return _retuned(home, name, open_version, resume(open_version.path.name, **_runtime(given)))
+        return _retuned(open_version, resume(open_version.path.name, **_runtime(given)))
     latest = next(each for each in reversed(known) if each == first or _is_decided(each))
     if not latest.has_result:
         raise StudyError(f"study '{latest.path.name}' has not ended. `ranktune resume {latest.path.name}` goes on.")
-    incumbent, dated = current(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
+    incumbent, dated = recorded(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
     if not incumbent.path(home).exists():
         raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
-    version = given.version or (open_version.path.name if open_version else free_name(home, dated))
     restore_custom(name, first.study().custom)
-    study = _declared(given, first, incumbent.path(home), version)
+    study = _declared(given, first, incumbent.path(home))
     earlier, study = earlier_of(home, latest, incumbent, study, given.storage)
     study = _with_budget(study, given, first, len(first_configurations(replace(study, after=name).union_space())))
-    study = replace(study, after=latest.path.name)
+    version = given.version or (open_version.path.name if open_version else free_name(home, dated))
+    study = replace(study, after=latest.path.name, name=version)
     folder, locations = make_folder(home, version), Locations.load(first.path)
     locations = replace(locations, storage=given.storage or locations.storage)
     if folder.has_begun and folder.study().after != latest.path.name:
@@ -136,7 +140,7 @@ def retune(given: RetuneArguments) -> Retuned:
         with writing(folder.path):
             earlier.save(folder.path)
         result = session.run(folder.study(), problems, deadline if given.timeout else Deadline.after(study.timeout))
-    return _retuned(home, name, folder, result)
+    return _retuned(folder, result)
 
 
 def ended(
@@ -151,16 +155,15 @@ def ended(
     if folder is None or not _is_of(folder, (data, vali, test)):
         return None
     decided = decision_of(folder) or {}
-    model = delivered(folder).path(folder.path.parent)
-    return {"study": folder.path.name, "model": str(model), **decided}, folder.study().metric
+    model, line = settle(folder)
+    return {"study": folder.path.name, "model": str(model), "current": line, **decided}, folder.study().metric
 
 
-def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path, version: str) -> Study:
+def _declared(given: RetuneArguments, first: StudyFolder, incumbent: Path) -> Study:
     """Return the study of a new version, with the budget of the first study."""
     study = first.as_it_began()
     return replace(
         study,
-        name=version,
         data=name_of(given.data),
         vali=None if given.vali is None else name_of(given.vali),
         test=None if given.test is None or name_of(given.test) == NO_TEST else name_of(given.test),
@@ -184,10 +187,11 @@ def _budget_line(study: Study, version: str, earlier: int) -> str:
     return f"{version}: {trials}{seconds}, after {earlier} observations of '{study.after}'"
 
 
-def _retuned(home: Path, name: str, folder: StudyFolder, result: StudyResult) -> Retuned:
+def _retuned(folder: StudyFolder, result: StudyResult) -> Retuned:
     decided = decision_of(folder)
     assert decided is not None, "the last stage wrote it"
-    return Retuned(decided["decision"], current(home, name).path(home), decided, result)
+    model, line = settle(folder)
+    return Retuned(decided["decision"], model, decided, result, line)
 
 
 def _is_of(version: StudyFolder, sources: tuple[object, object, object]) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Collection, Mapping
@@ -21,6 +20,7 @@ from typing import Any, ClassVar
 from joblib import Parallel, delayed
 
 from ranktune.solvers.core.checks import check_count
+from ranktune.solvers.core.files import temporary_folder
 from ranktune.tuner.workers.clusters.base import ClusterJob, ClusterWorkers
 from ranktune.tuner.workers.clusters.host import close_host, open_host, run, stop, versions
 from ranktune.tuner.workers.limits import Limits, check_limits
@@ -52,7 +52,7 @@ class JoblibWorkers(ClusterWorkers):
         check_count("jobs", jobs)
         check_limits(limits or Limits())
         self.backend, self._size = backend, jobs
-        self._folder = tempfile.mkdtemp(prefix="ranktune-joblib-")
+        self._folder = str(temporary_folder())
         self._waiting = ThreadPoolExecutor(jobs, thread_name_prefix="ranktune joblib")
         super().__init__(backend, limits)
 

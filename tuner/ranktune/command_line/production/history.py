@@ -50,9 +50,8 @@ def rollback(
     home: Home = None,
 ) -> None:
     """Make the model of VERSION the current one again. Nothing is deleted."""
-    from ranktune.tuner.retuning.versions import make_current
+    from ranktune.tuner.retuning.versions import make_current, said
     from ranktune.tuner.study.home import home_folder
 
     where = home_folder(home)
-    delivery = make_current(where, name, version)
-    print(f"The current model of {name} is that of {delivery.version}: {delivery.path(where)}")
+    print(said(where, name, make_current(where, name, version)))

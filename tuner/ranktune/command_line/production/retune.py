@@ -56,10 +56,12 @@ def retune(
     else:
         with watched(as_json, verbose) as progress:
             done = retuning.retune(**given, progress=progress)
-        ended = {"study": done.result.study, "model": str(done.model), **done.evidence}, done.result.metric
+        about = {"study": done.result.study, "model": str(done.model), "current": done.current}
+        ended = about | done.evidence, done.result.metric
     found, metric = ended
     if as_json:
         print_json(found)
+        typer.echo(found["current"], err=True)
     else:
         console().print(summary(found, metric))
     raise typer.Exit(EXIT_CODES[found["decision"]])
@@ -83,7 +85,7 @@ def summary(found: JsonView, metric: str) -> RenderableType:
             name, f"{each['mean_a']:.4f}", f"{each['difference']:+.4f}", f"{low:+.4f} to {high:+.4f}",
             f"{each['p_holm']:.4f}", str(each["queries"]),
         )  # fmt: skip
-    return Group(rows, escape(f"{_moved(found['movement'])}\n{_decided(found)}\nModel: {found['model']}"))
+    return Group(rows, escape(f"{_moved(found['movement'])}\n{_decided(found)}\n{found['current']}"))
 
 
 def _moved(movement: JsonView) -> str:
