@@ -115,6 +115,7 @@ def retune(given: RetuneArguments) -> Retuned:
     if not incumbent.path(home).exists():
         raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
     version = given.version or (open_version.path.name if open_version else free_name(home, dated))
+    latest.warn_of_versions()
     restore_custom(name, first.study().custom)
     earlier, study = earlier_of(home, latest, incumbent, _declared(given, first, incumbent.path(home), version))
     study = _with_budget(study, given, first, len(first_configurations(replace(study, after=name).union_space())))
