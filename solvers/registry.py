@@ -22,6 +22,8 @@ ALL = "all"
 STANDARD_NAME = "standard"
 """What names the solvers that compete by default."""
 
+COMPUTING = ("Python", "ranktune", "numpy", "scipy", "scikit-learn", "numba", "optuna")
+"""What every study computes by."""
 
 ELSEWHERE = {
     "LambdaMART": ("lightgbm", "lgbm", "lgbmranker", "mart", "gbm", "gbdt"),

@@ -34,8 +34,6 @@ NAMES = {
     "torch": "PyTorch",
     "skopt": "scikit-optimize",
 }
-COMPUTING = ("Python", "ranktune", "numpy", "scipy", "scikit-learn", "numba", "optuna")
-"""What every study computes by."""
 _OPENMP = "apt install libgomp1, or brew install libomp on a Mac"
 
 

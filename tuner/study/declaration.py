@@ -14,7 +14,6 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.checks import check_positive
 from ranktune.solvers.core.declared import Declared, declared, documented
 from ranktune.solvers.core.errors import IncompatibleParts, ParameterError, nearest
-from ranktune.solvers.core.libraries import COMPUTING
 from ranktune.solvers.core.registrations import space_of
 from ranktune.solvers.core.space import Choice, Value, conditions, is_active
 from ranktune.solvers.data.monotone import constraints
@@ -22,6 +21,7 @@ from ranktune.solvers.metrics.metrics import for_grades, parse_metric
 from ranktune.solvers.names import current_names
 from ranktune.solvers.registry import (
     ALL,
+    COMPUTING,
     NAMES,
     SOLVERS,
     STANDARD_NAME,
