@@ -76,7 +76,7 @@ def _with_kernels() -> bool:
 
 
 def _tag() -> str:
-    """Return the tag of a wheel for this Python and system. Machine code of kernels needs no certain release of glibc."""
+    """Return the tag of a wheel for this Python and system; machine code of kernels needs no certain glibc."""
     from packaging import tags
 
     tag = next(tags.sys_tags())
@@ -93,9 +93,7 @@ def _compile(places: dict[Path, str], folder: Path) -> None:
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
         subprocess.run([sys.executable, "-c", BUILD, kernels], env=environment, stdout=sys.stderr, check=True)
         if not any(Path(kernels).rglob("*.nbc")):
-            raise RuntimeError(
-                "no machine code was compiled: the folder of temporary files has to be yours alone (TMPDIR)"
-            )
+            raise RuntimeError("no machine code was kept: others can write to the folder of temporary files (TMPDIR)")
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(kernels, folder)
 

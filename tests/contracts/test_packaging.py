@@ -148,9 +148,8 @@ def test_a_wheel_holds_machine_code_if_it_is_asked_for_and_the_sources_never(sou
         zipfile.ZipFile(wheel).extractall(installed)
         _, _, _, tags = parse_wheel_filename(wheel.name)
         assert tags <= set(sys_tags())
-        assert {tag.interpreter for tag in tags} == {
-            f"cp{sys.version_info.major}{sys.version_info.minor}" if kernels == "1" else "py3"
-        }
+        python = "py3" if kernels == "0" else f"cp{sys.version_info.major}{sys.version_info.minor}"
+        assert {tag.interpreter for tag in tags} == {python}
         assert (tags == parse_tag("py3-none-any")) == (kernels == "0")
         (about,) = installed.glob("*.dist-info/WHEEL")
         assert f"Root-Is-Purelib: {'true' if kernels == '0' else 'false'}\n" in about.read_text()

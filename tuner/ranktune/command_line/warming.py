@@ -162,8 +162,6 @@ def warm_table(facts: Json) -> RenderableType:
     rows = table(("",), ("seconds of compiling",))
     for name, seconds in facts["compiled"].items():
         rows.add_row(escape(name), f"{seconds:.1f}" if seconds else "none was needed")
-    kept = (
-        "not kept: no folder can be written by you alone (RANKTUNE_CACHE)" if facts["cache"] is None else facts["cache"]
-    )
+    kept = "not kept: no folder is writable by you alone (RANKTUNE_CACHE)" if facts["cache"] is None else facts["cache"]
     rows.caption = f"{facts['seconds']:.1f} s in all, {'' if facts['cache'] is None else 'kept in '}{escape(kept)}"
     return titled("Compiled", rows)
