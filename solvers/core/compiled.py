@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.machine_code.folders import code_folder, loaded, remark_on_cache
-from ranktune.solvers.core.numba_internals import type_of_dispatcher, type_of_intrinsic, with_checked_files
+from ranktune.solvers.core.numba_internals import check_files, type_of_dispatcher, type_of_intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -53,7 +53,9 @@ class Kernel:
         with _CONFIGURATION:  # numba takes the locator from its configuration when it makes the dispatcher
             before, numba.config.CACHE_LOCATOR_CLASSES = numba.config.CACHE_LOCATOR_CLASSES, _LOCATOR
             try:
-                return with_checked_files(numba.njit(cache=True, nogil=True)(self.function))
+                machine = numba.njit(cache=True, nogil=True)(self.function)
+                check_files(machine)
+                return machine
             finally:
                 numba.config.CACHE_LOCATOR_CLASSES = before
 

@@ -178,9 +178,10 @@ def _made(path: Path, *, is_way: bool = False) -> Path:
         if not os.path.lexists(path):
             with suppress(FileExistsError):
                 path.mkdir(mode=0o700)
-    if weakness := _weakness(path.lstat(), is_way=is_way):
+    is_link = path.is_symlink()
+    if weakness := _weakness(path.lstat(), is_way=is_way or is_link):
         raise NotPrivate(f"{path} {weakness}")
-    return _made(path.parent / os.readlink(path), is_way=is_way) if path.is_symlink() else path
+    return _made(path.parent / os.readlink(path), is_way=is_way) if is_link else path
 
 
 def _weakness(about: os.stat_result, *, is_way: bool = False) -> str:

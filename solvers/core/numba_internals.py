@@ -21,12 +21,11 @@ def type_of_dispatcher(dispatcher: Any) -> Any:
     return dispatcher._numba_type_
 
 
-def with_checked_files(dispatcher: Any) -> Any:
-    """Return a compiled function with a cache that believes no file but those that it wrote."""
+def check_files(dispatcher: Any) -> None:
+    """Let the cache of a compiled function believe no files but those that it wrote."""
     from ranktune.solvers.core.machine_code.kernel_files import KernelFiles
 
     dispatcher._cache._cache_file.__class__ = KernelFiles
-    return dispatcher
 
 
 def type_of_intrinsic(code: Callable[..., object]) -> Any:

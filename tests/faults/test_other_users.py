@@ -125,8 +125,9 @@ def test_what_belongs_to_another_is_not_used(kind: str, place: Path) -> None:
     assert json.loads(acting(VICTIM, MADE, json.dumps([str(wanted / "x")]))[0]) == [False]
     fine = own / "fine"
     fine.symlink_to("../own/real")
-    owned(own / "real", VICTIM, 0o700)
-    assert json.loads(acting(VICTIM, MADE, json.dumps([str(fine / "x")]))[0]) == [str(own / "real" / "x")]
+    real = owned(own / "real", VICTIM, 0o700)
+    used = json.loads(acting(VICTIM, MADE, json.dumps([str(fine), str(fine / "x"), str(fine / ".." / "y")]))[0])
+    assert used == [str(real), str(real / "x"), str(own / "y")]
 
 
 KERNEL = """
