@@ -6,12 +6,14 @@ folder, so that mypy, pyright and editors see what Python sees, and a new module
 subpackage does.
 
 With RANKTUNE_KERNELS=1 a wheel also holds the machine code of the kernels, for the Python that builds it and the least
-processor that it is used on (solvers/core/machine_code). The build then needs the dependencies of the package.
+processor that it is used on (solvers/core/machine_code). The build then needs the dependencies of the package, and the
+wheel is tagged for that Python and system. Any other wheel is for every Python: py3-none-any.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -65,6 +67,7 @@ class Layout(BuildHookInterface):
         if _with_kernels():
             _compile(places, root / KERNELS)
             shipped[root / KERNELS] = "ranktune/solvers/core/machine_code/built"
+            build_data |= {"pure_python": False, "tag": _tag()}
         build_data["force_include"] = {str(entry): place for entry, place in shipped.items()}
 
 
@@ -72,13 +75,27 @@ def _with_kernels() -> bool:
     return os.environ.get("RANKTUNE_KERNELS", "0") != "0"
 
 
+def _tag() -> str:
+    """Return the tag of a wheel for this Python and system; machine code of kernels needs no certain glibc."""
+    from packaging import tags
+
+    tag = next(tags.sys_tags())
+    is_glibc = sys.platform == "linux" and platform.libc_ver()[0] == "glibc"
+    system = f"manylinux_2_17_{platform.machine()}" if is_glibc else tag.platform
+    return f"{tag.interpreter}-{tag.abi}-{system}"
+
+
 def _compile(places: dict[Path, str], folder: Path) -> None:
-    """Compile the kernels of the package that places describe, beside what other Pythons compiled there."""
-    with tempfile.TemporaryDirectory() as package:
+    """Compile the kernels of the package that places describe into a folder, in place of what it holds."""
+    with tempfile.TemporaryDirectory() as package, tempfile.TemporaryDirectory() as kernels:
         _link(places, Path(package))
         paths = filter(None, (package, os.environ.get("PYTHONPATH")))  # pip's isolated environment is such a path
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-        subprocess.run([sys.executable, "-c", BUILD, str(folder)], env=environment, stdout=sys.stderr, check=True)
+        subprocess.run([sys.executable, "-c", BUILD, kernels], env=environment, stdout=sys.stderr, check=True)
+        if not any(Path(kernels).rglob("*.nbc")):
+            raise RuntimeError("no machine code was kept: others can write to the folder of temporary files (TMPDIR)")
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(kernels, folder)
 
 
 def _link(places: dict[Path, str], folder: Path) -> None:

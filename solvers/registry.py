@@ -22,6 +22,8 @@ ALL = "all"
 STANDARD_NAME = "standard"
 """What names the solvers that compete by default."""
 
+COMPUTING = ("Python", "ranktune", "numpy", "scipy", "scikit-learn", "numba", "optuna")
+"""What every study computes by."""
 
 ELSEWHERE = {
     "LambdaMART": ("lightgbm", "lgbm", "lgbmranker", "mart", "gbm", "gbdt"),
@@ -38,11 +40,10 @@ ELSEWHERE = {
 def solver_class(name: str) -> type[BaseRanker]:
     """Return the class of the solver called name, whatever the case of its letters.
 
-    Raises ParameterError, with the nearest name, where there is none, and with what to install where its library is
-    missing.
+    Its library need not be installed. Raises ParameterError, with the nearest name, where there is none.
     """
-    if SOLVERS.spelling(str(name)) is not None:
-        return SOLVERS.find(str(name))
+    if (known := SOLVERS.spelling(str(name))) is not None:
+        return SOLVERS.imported(known)
     if is_path(str(name)):
         return _by_path(str(name))
     registration = find(str(name))

@@ -16,8 +16,12 @@ from ranktune.dashboards.web.guard import Message, Send
 
 HEADER_SECONDS = 10.0
 """Seconds that a request may take to arrive."""
-MOST_WAITING = 100
-"""Connections whose request has not arrived; the oldest is ended for another one."""
+MOST_WAITING = 250
+"""Connections whose request has not arrived; further ones queue, and are not read meanwhile."""
+MOST_QUEUED = 350
+"""Connections that queue; further ones are ended."""
+PATIENCE = 2.0
+"""Seconds that a connection has for its request while others queue: then the oldest is ended for the next."""
 READ_SECONDS = 30.0
 """Seconds that a client may take to read a part of a response."""
 PART = 1 << 16
@@ -28,6 +32,8 @@ class PatientProtocol(H11Protocol):
     """HTTP/1.1 whose requests have to arrive in time."""
 
     waiting: ClassVar[OrderedDict[PatientProtocol, asyncio.TimerHandle]] = OrderedDict()
+    queued: ClassVar[OrderedDict[PatientProtocol, asyncio.TimerHandle]] = OrderedDict()
+    since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -48,18 +54,37 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def _wait(self) -> None:
-        self.waiting[self] = asyncio.get_running_loop().call_later(HEADER_SECONDS, self._end)
-        if len(self.waiting) > MOST_WAITING:
-            next(iter(self.waiting))._end()
+        loop = asyncio.get_running_loop()
+        if len(self.waiting) < MOST_WAITING:
+            self.since = loop.time()
+            self.waiting[self] = loop.call_later(HEADER_SECONDS, self._end)
+        elif len(self.queued) < MOST_QUEUED:
+            self.transport.pause_reading()
+            self.queued[self] = loop.call_later(PATIENCE, self._press)
+        else:
+            self.transport.abort()
+
+    def _press(self) -> None:
+        """End the oldest connection that waits, once it has had its time, for the first of the queue."""
+        oldest, loop = next(iter(self.waiting)), asyncio.get_running_loop()
+        left = oldest.since + PATIENCE - loop.time()
+        self.queued[self] = loop.call_later(max(left, 0.0), self._press)
+        if left <= 0.0:
+            oldest._end()
 
     def _end(self) -> None:
         self._arrived()
         self.transport.abort()
 
     def _arrived(self) -> None:
-        timer = self.waiting.pop(self, None)
+        timer = self.waiting.pop(self, None) or self.queued.pop(self, None)
         if timer is not None:
             timer.cancel()
+        while self.queued and len(self.waiting) < MOST_WAITING:
+            first, timer = self.queued.popitem(last=False)
+            timer.cancel()
+            first._wait()
+            first.transport.resume_reading()
 
 
 def in_parts(send: Send) -> Callable[[Message], Coroutine[Any, Any, None]]:

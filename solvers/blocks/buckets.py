@@ -6,13 +6,13 @@ import hashlib
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.core.files import draft_of, private_folder
+from ranktune.solvers.core.files import draft_of, is_own_folder, private_folder
 from ranktune.solvers.data.disk.stored import read_queries
 
 SCHEME = "s3://"
@@ -33,7 +33,8 @@ def fetched(url: str) -> Path:
         digest = hashlib.blake2b(repr((url, objects)).encode(), digest_size=16).hexdigest()
         home = private_folder("blocks")
         folder = home / digest
-        if not folder.is_dir():
+        if not (folder.is_dir() and is_own_folder(folder)):
+            shutil.rmtree(folder, ignore_errors=True)
             _download(client, bucket, prefix, [name for name, _, _ in objects], folder)
     return folder
 
@@ -74,8 +75,11 @@ def _download(client: Any, bucket: str, prefix: str, names: list[str], folder: P
         for name in names:
             client.download_file(bucket, prefix + name, str(fresh / name))
         read_queries(fresh, check=True)
-        with suppress(OSError):  # another process has downloaded it meanwhile
+        try:
             os.rename(fresh, folder)
+        except OSError:
+            if not is_own_folder(folder):  # another process has downloaded it meanwhile
+                raise
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 

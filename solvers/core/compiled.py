@@ -15,7 +15,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property, update_wrapper
 from operator import attrgetter
 from types import FunctionType, ModuleType
@@ -23,7 +23,7 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.core.machine_code.folders import code_folder, loaded, remark_on_cache
-from ranktune.solvers.core.numba_internals import type_of_dispatcher, type_of_intrinsic
+from ranktune.solvers.core.numba_internals import check_files, type_of_dispatcher, type_of_intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,16 +47,15 @@ class Kernel:
         """Numba's dispatcher: it loads or compiles the machine code of a signature when called with it."""
         numba = loaded()
         _kernels.append(self)
-        if _ignores_cache:
-            return numba.njit(nogil=True)(self.function)
-        if code_folder() is None:
-            if line := remark_on_cache():
-                warnings.warn(line, RankTuneWarning, stacklevel=3)
+        warn_of_cache()
+        if _ignores_cache or code_folder() is None:
             return numba.njit(nogil=True)(self.function)
         with _CONFIGURATION:  # numba takes the locator from its configuration when it makes the dispatcher
             before, numba.config.CACHE_LOCATOR_CLASSES = numba.config.CACHE_LOCATOR_CLASSES, _LOCATOR
             try:
-                return numba.njit(cache=True, nogil=True)(self.function)
+                machine = numba.njit(cache=True, nogil=True)(self.function)
+                check_files(machine)
+                return machine
             finally:
                 numba.config.CACHE_LOCATOR_CLASSES = before
 
@@ -94,6 +93,13 @@ def instruction(code: Callable[..., object]) -> Callable[[Callable[P, R]], Calla
         return cast(Callable[P, R], Instruction(cast(FunctionType, function), code))
 
     return declared
+
+
+def warn_of_cache() -> None:
+    """Warn (RankTuneWarning), once a process, where machine code cannot be kept, or what is kept not believed."""
+    if line := remark_on_cache():
+        with suppress(RankTuneWarning):  # where warnings are errors: it works nevertheless
+            warnings.warn(line, RankTuneWarning, stacklevel=4)
 
 
 @contextmanager

@@ -5,10 +5,12 @@ A package may be missing, or be installed without the shared libraries that it n
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from platform import python_version
 from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.errors import ParameterError
@@ -102,14 +104,19 @@ def _cannot(library: str, error: Exception) -> str:
     return f"{NAMES[library]} cannot be loaded ({reason}): {what}"
 
 
-def installed_version() -> str | None:
-    """Return the installed version of RankTune, None where it runs from a source tree that was never installed."""
+def installed_version(package: str = "ranktune") -> str | None:
+    """Return the installed version of a package, None of RankTune in a source tree that was never installed."""
     from importlib import metadata  # its import takes as long as that of a small library
 
     try:
-        return metadata.version("ranktune")
+        return metadata.version(package)
     except metadata.PackageNotFoundError:
         return None
+
+
+def versions_of(names: Iterable[str]) -> dict[str, str | None]:
+    """Return the version of each package, or of Python; None where it is not installed."""
+    return {name: python_version() if name == "Python" else installed_version(name) for name in names}
 
 
 def this_version() -> str:

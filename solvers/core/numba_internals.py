@@ -3,6 +3,7 @@
 Dispatcher._numba_type_                       the type of a function that kernels call
 registry.cpu_target.typing_context            the types of intrinsics; refresh makes it take notice of new ones
 registry.cpu_target.target_context            the code of intrinsics, likewise
+Dispatcher._cache, Cache._cache_file          what reads and writes the files of a kernel
 
 A test checks that they exist in the installed numba, and do what they are used for.
 """
@@ -18,6 +19,13 @@ from ranktune.solvers.core.machine_code.folders import loaded
 def type_of_dispatcher(dispatcher: Any) -> Any:
     """Return numba's type of a compiled function."""
     return dispatcher._numba_type_
+
+
+def check_files(dispatcher: Any) -> None:
+    """Let the cache of a compiled function believe no files but those that it wrote."""
+    from ranktune.solvers.core.machine_code.kernel_files import KernelFiles
+
+    dispatcher._cache._cache_file.__class__ = KernelFiles
 
 
 def type_of_intrinsic(code: Callable[..., object]) -> Any:

@@ -12,6 +12,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.tags import parse_tag, sys_tags
+from packaging.utils import parse_wheel_filename
 
 from tests.support.paths import FOLDERS, ROOT
 
@@ -131,6 +133,9 @@ def source(tmp_path: Path) -> Path:
 def test_a_wheel_holds_machine_code_if_it_is_asked_for_and_the_sources_never(source: Path, tmp_path: Path) -> None:
     warming = source / "tuner" / "ranktune" / "command_line" / "warming.py"
     warming.write_text(warming.read_text().replace("    warm(())", '    compile_solver("BestFeature")'))  # for brevity
+    stale = source / "build" / "kernels" / "numba-0-cpython-399" / "module" / "stale.nbc"  # of another Python
+    stale.parent.mkdir(parents=True)
+    stale.touch()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
     program = "from ranktune.command_line.warming import compile_solver; print(compile_solver('BestFeature') == 0.0)"
     for kernels in ("1", "0"):
@@ -141,6 +146,14 @@ def test_a_wheel_holds_machine_code_if_it_is_asked_for_and_the_sources_never(sou
         (sources,), (wheel,) = built.glob("*.tar.gz"), built.glob("*.whl")
         shutil.unpack_archive(sources, tmp_path / f"unpacked-{kernels}", filter="data")
         zipfile.ZipFile(wheel).extractall(installed)
+        _, _, _, tags = parse_wheel_filename(wheel.name)
+        assert tags <= set(sys_tags())
+        python = "py3" if kernels == "0" else f"cp{sys.version_info.major}{sys.version_info.minor}"
+        assert {tag.interpreter for tag in tags} == {python}
+        assert (tags == parse_tag("py3-none-any")) == (kernels == "0")
+        (about,) = installed.glob("*.dist-info/WHEEL")
+        assert f"Root-Is-Purelib: {'true' if kernels == '0' else 'false'}\n" in about.read_text()
+        assert not any(installed.rglob("stale.nbc"))
         assert list((tmp_path / f"unpacked-{kernels}").rglob("*.nb?")) == []
         paths = {"PYTHONPATH": str(installed), "RANKTUNE_CACHE": str(tmp_path / f"cache-{kernels}")}
         command = [sys.executable, "-c", program]

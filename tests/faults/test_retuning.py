@@ -1,8 +1,8 @@
 """`ranktune retune` is killed at random moments, and runs beside other commands that move what is current.
 
-The same command goes on, and ends with the same decision. Where the file holds other data by then, the decision is about
-these, or it is refused. What is current is whole at any moment, and what the last command said. RANKTUNE_TEST_SEED
-chooses the moments of the races.
+The same command goes on, and ends with the same decision. Where the file holds other data by then, the decision is
+about these, or it is refused. What is current is whole at any moment, and what the last command said.
+RANKTUNE_TEST_SEED chooses the moments of the races.
 """
 
 from __future__ import annotations

@@ -88,6 +88,7 @@ def running(folder: StudyFolder, force: Workforce, locations: Locations, progres
     url = locations.storage
     try:
         with Interrupts(), folder.owned(), closing(progress), ExitStack() as held:
+            folder.warn_of_versions()
             owner = None if url is None else held.enter_context(Ownership(url, folder.path.name))
             events = held.enter_context(Events(folder.path, progress.event))
             workers = held.enter_context(with_custom(force.assembled(apart=url is not None)))

@@ -10,9 +10,9 @@ from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from ranktune.solvers.core.files import cache_folder
+from ranktune.solvers.core.files import cache_folder, private_folder
 from ranktune.solvers.core.libraries import this_version
-from ranktune.solvers.core.machine_code.folders import is_built, remark_on_cache
+from ranktune.solvers.core.machine_code.folders import is_built
 from ranktune.tuner.runner.final_stages import REPORTED, STAGES
 from ranktune.tuner.runner.report import report
 from ranktune.tuner.runner.retuning_stage import DECIDE
@@ -45,8 +45,6 @@ class StudyRun(Session):
         )
         if not is_built() and _is_first_use(this_version()):
             self.progress.stage("compiling, once: the first study on a machine takes about half a minute longer")
-        if line := remark_on_cache():
-            self.progress.stage(line)
         # One thread for the sampler's small matrices too: several would compete with the workers for the cores.
         with threadpool_limits(limits=1):
             states = [
@@ -82,6 +80,4 @@ def _is_first_use(version: str) -> bool:
 def _note_use(version: str) -> None:
     """Note that a study of this version has ended on this machine."""
     with suppress(OSError):
-        mark = cache_folder() / "used" / version
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+        (private_folder("used") / version).touch()

@@ -185,6 +185,7 @@ def _tasks(name: str, text: str) -> Tasks:
         )
     declared = Declaration(**values)
     study = Study.from_dict(declared.study)
+    study.check_loadable()
     restore_custom(name, study.custom)
     return Tasks(study, _data(declared, name))
 

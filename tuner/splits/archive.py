@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.core.files import draft_of
+from ranktune.solvers.core.files import draft_of, is_own_folder
 from ranktune.tuner.splits.proof import DIGESTS, UNREADABLE, Damaged, prove, seal
 from ranktune.tuner.splits.store import store
 
@@ -42,10 +42,9 @@ def unpack_problem(packed: bytes, name: str) -> Path:
     if not re.fullmatch(r"[^/\\\0:]{1,200}", name) or name.startswith("."):
         raise DataError(f"{name!r} is not a valid name of a problem's folder.")
     target, digest = store() / name, hashlib.sha256(packed).hexdigest()
-    if _digest(target) == digest and _is_proven(target):
+    if _is_there(target, digest):
         return target
     files = _members(packed)
-    store().mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = draft_of(target)
     fresh.mkdir(mode=0o700)
     try:
@@ -59,19 +58,13 @@ def unpack_problem(packed: bytes, name: str) -> Path:
     return target
 
 
-def _digest(folder: Path) -> str | None:
-    try:
-        return (folder / DIGEST).read_text()
-    except OSError:
-        return None
-
-
-def _is_proven(folder: Path) -> bool:
-    try:
-        prove(folder)
-    except Damaged:
-        return False
-    return True
+def _is_there(folder: Path, digest: str) -> bool:
+    """Return whether a folder holds, whole, what this user unpacked from an archive of that digest."""
+    with suppress(OSError, UnicodeDecodeError, Damaged):
+        if is_own_folder(folder) and (folder / DIGEST).read_text() == digest:
+            prove(folder)
+            return True
+    return False
 
 
 def _put(fresh: Path, target: Path, digest: str) -> None:
@@ -80,7 +73,7 @@ def _put(fresh: Path, target: Path, digest: str) -> None:
         with suppress(OSError):
             os.rename(fresh, target)
             return
-        if _digest(target) == digest and _is_proven(target):
+        if _is_there(target, digest):
             return
         with suppress(OSError):  # other content is moved away and removed
             old = draft_of(target)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.files import atomic_folder, cache_folder
+from ranktune.solvers.core.files import atomic_folder, is_own_folder, private_folder
 from ranktune.solvers.core.memory import format_size, free_memory
 from ranktune.solvers.data.disk.stored import read_queries, write_description, write_queries
 from ranktune.solvers.data.gathering import MIN_BYTES, gathered, is_run, n_bytes
@@ -45,10 +45,12 @@ def located(folder: str) -> Path:
     path = Path(folder)
     if path.is_dir():
         return path
-    for other in (_elsewhere.get(folder), store() / path.name):
-        if other is not None and other.is_dir():
+    with suppress(OSError):
+        if (other := _elsewhere.get(folder)) is not None and other.is_dir():
             return other
-    raise StudyError(f"the data of the study are not on this host: neither {path} nor {store() / path.name} exists.")
+        if is_own_folder(other := store() / path.name):
+            return other
+    raise StudyError(f"the data of the study are not on this host: not in {path}, nor in the cache (RANKTUNE_CACHE).")
 
 
 def use_instead(folder: str, path: Path) -> None:
@@ -57,8 +59,8 @@ def use_instead(folder: str, path: Path) -> None:
 
 
 def store() -> Path:
-    """Return the folder of unpacked problems."""
-    return cache_folder() / "problems"
+    """Return the folder of unpacked problems. Raises OSError if it cannot be written, or others can."""
+    return private_folder("problems")
 
 
 @lru_cache(maxsize=2)

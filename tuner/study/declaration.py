@@ -21,6 +21,7 @@ from ranktune.solvers.metrics.metrics import for_grades, parse_metric
 from ranktune.solvers.names import current_names
 from ranktune.solvers.registry import (
     ALL,
+    COMPUTING,
     NAMES,
     SOLVERS,
     STANDARD_NAME,
@@ -165,6 +166,18 @@ class Study(Settings):
     def _is_timed(self) -> bool:
         return self.timeout is not None or self.until is not None
 
+    def check_loadable(self) -> None:
+        """Raise ParameterError, with what to install, where the library of a solver is missing: to read needs none."""
+        for name in self.solvers:
+            check_loadable(name)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """The packages that its trials are computed by."""
+        own = (description["make"].partition(":")[0] for description in declared_solvers(self.custom).values())
+        packages = (*COMPUTING, *map(SOLVERS.library, self.solvers), *(module.partition(".")[0] for module in own))
+        return tuple(filter(None, dict.fromkeys(packages)))
+
     @property
     def limits(self) -> dict[str, float]:
         """The most that the chosen model may cost, by cost; without costs of features, their number is their cost."""
@@ -285,7 +298,6 @@ def _competing(
     every = [name for each in given for name in (able_of(needs, serve, groups[each]()) if each in groups else [each])]
     names = tuple(dict.fromkeys(name if name in declared else solver_class(name).__name__ for name in every))
     for name in names:
-        check_loadable(name)
         if name not in declared:
             check_able(needs, serve, name)
     if plan == "progressive" and not set(names) <= set(_online()):

@@ -1,6 +1,6 @@
 """The home folder of studies, with one folder per study.
 
-HOME/NAME/study.json   the declaration, digests of the data, and the search space
+HOME/NAME/study.json   the declaration, digests of the data, the search space, and the versions of packages
 HOME/NAME/facts.json   the sizes of the data
 HOME/NAME/lock         held by the process that runs the study (ranktune.tuner.study.lock)
 HOME/NAME/events.jsonl the log (ranktune.tuner.study.events)
@@ -19,14 +19,16 @@ import os
 import shutil
 import sqlite3
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError, nearest
 from ranktune.solvers.core.files import remedy_of, remove_drafts, sync_folder
+from ranktune.solvers.core.libraries import versions_of
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import FOLDER as DIGESTS
 from ranktune.tuner.splits.sealing import is_written, read_sealed, write_sealed
@@ -116,6 +118,7 @@ class StudyFolder:
         Trials and time may differ, and with extend the search space may be wider. Raises StudyError that names every
         other difference from the study in this folder.
         """
+        study.check_loadable()
         if not self.has_begun:
             return study
         existing = self.study()
@@ -182,9 +185,24 @@ class StudyFolder:
             "study": study.as_dict(),
             "data": dict(digests),
             "space": saved_space(study.union_space()),
+            "versions": self._begun_with() if self.has_begun else versions_of(study.packages),
         }
         with writing(self.path):
             write_sealed(self.declaration, json.dumps(declared, indent=1))
+
+    def warn_of_versions(self) -> None:
+        """Warn (RankTuneWarning) where Python or packages have other versions than when the study began."""
+        before = self._begun_with() if self.has_begun else {}
+        now = versions_of(before)
+        changes = [f"{name} {was} -> {now[name]}" for name, was in before.items() if was != now[name]]
+        if changes:
+            text = f"study '{self.path.name}' began with other versions, so that new trials may differ"
+            warnings.warn(f"{text}: {', '.join(changes)}.", RankTuneWarning, stacklevel=3)
+
+    def _begun_with(self) -> Json:
+        """Return the versions that the study began with, none of an older study."""
+        versions: Json = self._saved().get("versions", {})
+        return versions
 
     def study(self) -> Study:
         """Return the declared study."""

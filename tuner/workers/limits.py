@@ -67,7 +67,7 @@ def serve(coordinator: int) -> None:
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     _end_with(coordinator)
-    remark_on_cache()
+    remark_on_cache(aloud=False)
     with suppress(EOFError):
         while True:
             order = pickle.load(orders)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ranktune.solvers.core.checks import check_count, check_positive
+from ranktune.solvers.core.compiled import warn_of_cache
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.core.memory import format_size, parse_memory
 from ranktune.tuner.workers.executor import Executor, Limits, check_executor, make_executor
@@ -69,6 +70,7 @@ class Workforce:
         if not isinstance(self.executor, str):
             return self.executor
         jobs, trial = self._shared()
+        warn_of_cache()  # its workers do not
         return make_executor(jobs, Limits(self.timeout, trial), self.executor, self.address, in_process=not apart)
 
     def _shared(self) -> tuple[int, int | None]:

@@ -1,15 +1,18 @@
 """Where machine code is kept: in the user's cache folder, which begins as a copy of what the package was built with.
 
 A package may hold machine code, below BUILT, for a processor that most machines surpass. It is used where numba,
-llvmlite, Python, the system and the processor fit it; elsewhere kernels are compiled where they run. Numba's index
-files are pickles: they are read from the installed package and from private folders of the user, and from nowhere else.
+llvmlite, Python, the system and the processor fit it; elsewhere kernels are compiled where they run. The files hold
+pickles: they are read from private folders of the user, which copy those of the installed package, and only if they are
+whole and their user's. What is not is as if it were missing.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import os
 import platform
+import secrets
 import shutil
 import sys
 import sysconfig
@@ -21,16 +24,21 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from ranktune.solvers.core.files import atomic_folder, cache_folder, is_writable
+from ranktune.solvers.core.files import (
+    NotPrivate,
+    atomic_folder,
+    atomic_write,
+    cache_folder,
+    is_own,
+    is_writable,
+    made_private,
+)
 from ranktune.solvers.core.libraries import this_version
 
 BUILT = Path(__file__).parent / "built"
 
 _V3 = ("sse4.2", "popcnt", "cx16", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
-_WARNING = (
-    "compiled code cannot be kept, so that each process compiles what it uses: set RANKTUNE_CACHE to a folder that can "
-    "be written."
-)
+_SHA256 = 32
 _warned = False
 
 
@@ -67,7 +75,7 @@ def loaded() -> Any:
 
 @cache
 def code_folder() -> str | None:
-    """Return the folder of the machine code, made if it is missing, None if none can be written.
+    """Return the folder of the machine code, made if it is missing, None if none can be written by the user alone.
 
     Each release has a folder: numba reads the cached code before it compares the sources, and fails where an earlier
     release cached a type whose module was removed. What the package holds is used from a temporary folder at least.
@@ -78,8 +86,9 @@ def code_folder() -> str | None:
     features = binding.get_host_cpu_features().flatten() if config.CPU_FEATURES is None else config.CPU_FEATURES
     name = _name(config.CPU_NAME or binding.get_host_cpu_name(), features)
     for place in (_place, _temporary) if (BUILT / name).is_dir() else (_place,):
-        if (folder := place()) is not None and is_writable(folder / name):
-            return str(folder / name)
+        with suppress(OSError, RuntimeError):
+            if is_writable(folder := place() / name):
+                return str(folder)
     return None
 
 
@@ -88,23 +97,65 @@ def kept(name: str) -> Path:
     folder = Path(code_folder() or "", name)
     built = BUILT / folder.parent.name / name
     if built.is_dir() and not folder.exists():
-        with suppress(FileExistsError), atomic_folder(folder) as draft:
+        with suppress(OSError), atomic_folder(folder) as draft:
             for file in built.iterdir():
+                (draft / file.name).touch(mode=0o600)
                 shutil.copyfile(file, draft / file.name)  # without its rights: it may be read-only
+            draft.chmod(0o700)
     return folder
 
 
-def remark_on_cache() -> str:
-    """Return the line to show where machine code cannot be kept, "" where it can, or where it was returned before.
+def keep(path: Path, content: bytes) -> None:
+    """Write machine code, or its index, with a digest at the end."""
+    atomic_write(path, content + _digest(path, content), mode=0o600)
 
-    It does not load numba. A worker calls it too and ignores the line, which its coordinator has shown.
+
+def is_believed(path: Path) -> bool:
+    """Return whether a file is what `keep` wrote there, and the user's alone."""
+    with suppress(OSError):
+        if is_own(path.parent) and is_own(path):
+            stored = path.read_bytes()
+            return stored[-_SHA256:] == _digest(path, stored[:-_SHA256])
+    return False
+
+
+def remark_on_cache(*, aloud: bool = True) -> str:
+    """Return the line to show where machine code cannot be kept or believed, "" where it can; only once a process.
+
+    What is not believed is removed. It does not load numba. Without aloud, as in a worker, nothing is looked at: its
+    coordinator has shown the line.
     """
     global _warned
-    if _warned:
-        return ""
-    _warned = True
-    place = _place()
-    return "" if is_built() or (place is not None and is_writable(place)) else _WARNING
+    is_first, _warned = aloud and not _warned, True
+    try:
+        return _cleared(made_private(_place())) if is_first else ""
+    except (OSError, RuntimeError) as error:
+        if is_built() and not isinstance(error, NotPrivate):
+            return ""
+        return (
+            f"compiled code cannot be kept, so that each process compiles what it uses: {error}. Set RANKTUNE_CACHE to "
+            "a folder that you alone can write."
+        )
+
+
+def _cleared(place: Path) -> str:
+    """Remove what is not believed of the folders and files of a release, and return the line to show."""
+    n_refused = 0
+    levels = ("numba-*", is_own), ("numba-*/[!.]*", is_own), ("numba-*/[!.]*/[!.]*.nb[ci]", is_believed)
+    for pattern, is_good in levels:
+        for path in list(place.glob(pattern)):
+            with suppress(OSError):  # another process has removed it
+                if not is_good(path):
+                    n_refused += 1
+                    path = path.rename(path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp"))
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    what = f"compiled code in {place} is damaged, or not yours alone"
+    return f"{what}: it is left out ({n_refused} files or folders), and compiled again." if n_refused else ""
+
+
+def _digest(path: Path, content: bytes) -> bytes:
+    """Return the digest of content and of what it is for, which the path names below the folder of the release."""
+    return hashlib.sha256("/".join(path.parts[-3:]).encode() + content).digest()
 
 
 def _name(processor: str, features: str) -> str:
@@ -113,17 +164,13 @@ def _name(processor: str, features: str) -> str:
     return f"{code}-{sysconfig.get_platform()}-{processor}-{zlib.crc32(features.encode()):08x}"
 
 
-def _place() -> Path | None:
-    """Return the folder for what this release compiles, None where the user has no home."""
-    with suppress(RuntimeError):
-        return Path(os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "kernels" / f"ranktune-{this_version()}")
-    return None
+def _place() -> Path:
+    """Return the folder for what this release compiles. Raises RuntimeError where the user has no home."""
+    return Path(os.environ.get("NUMBA_CACHE_DIR") or cache_folder() / "kernels" / f"ranktune-{this_version()}")
 
 
-def _temporary() -> Path | None:
-    """Return a folder that is removed when this process ends, None where none can be made."""
-    with suppress(OSError):
-        folder = tempfile.mkdtemp(prefix="ranktune-")
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
-        return Path(folder)
-    return None
+def _temporary() -> Path:
+    """Return a folder that is removed when this process ends."""
+    folder = tempfile.mkdtemp(prefix="ranktune-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)

@@ -8,6 +8,7 @@ other sources is not. Numba calls it by the name in its setting CACHE_LOCATOR_CL
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import FunctionType
@@ -35,6 +36,11 @@ class KernelLocator(UserProvidedCacheLocator):
     def get_cache_path(self) -> str:
         """Return the folder of the machine code: that of its module with these sources."""
         return str(self.folder)
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder, for the user alone; what cannot be written in it is left out."""
+        with suppress(OSError):
+            self.folder.mkdir(mode=0o700, exist_ok=True)
 
     def get_source_stamp(self) -> str:
         """Return the digest of the sources."""

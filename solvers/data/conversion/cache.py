@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.core.files import atomic_folder, private_folder, remove_drafts
+from ranktune.solvers.core.files import atomic_folder, is_own_folder, private_folder, remove_drafts
 from ranktune.solvers.data.conversion.convert import facts_of, write_into
 from ranktune.solvers.data.disk.stored import is_stored, read_queries, source_of
 from ranktune.solvers.data.disk.writer import INDEX, VERSION
@@ -50,13 +50,16 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
         if cached is None:
             shutil.rmtree(folder, ignore_errors=True)
             with suppress(FileExistsError), atomic_folder(folder) as draft:  # which another process has written by now
+                draft.chmod(0o700)
                 write_into(draft, path, read, options, facts, sync=False)
             _make_room(folder)
             cached = _opened(folder, facts, check=False)
+            if cached is None:
+                raise OSError("another user or process has changed it")
     except OSError as error:
         warnings.warn(
             f"{path}: its converted form cannot be kept ({error.strerror or error}): it will be read anew each time. "
-            "Set RANKTUNE_CACHE to a folder with more room.",
+            "Set RANKTUNE_CACHE to another folder, of yours alone and with room.",
             RankTuneWarning,
             stacklevel=4,
         )
@@ -65,14 +68,14 @@ def read_cached(path: Path, read: Callable[[], Queries], options: LoadOptions) -
 
 
 def _opened(folder: Path, facts: object, *, check: bool = True) -> Queries | None:
-    """Return the queries in a folder of the cache, None where there is none, it is damaged, or of other content.
+    """Return the queries in a folder of the cache, None where it has none, is damaged, of other content or not own.
 
     check: whether checksums are compared, which one that was written just now does not need.
     """
     if not is_stored(folder):
         return None
     try:
-        if source_of(folder) != facts:
+        if not is_own_folder(folder) or source_of(folder) != facts:
             return None
         queries = read_queries(folder, check=check)
     except DataError:

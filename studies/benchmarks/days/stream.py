@@ -23,7 +23,7 @@ from ranktune.daily.retuning import retune
 from ranktune.notebook import StudyResult
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.files import cache_folder
+from ranktune.solvers.core.files import private_folder
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import Model
@@ -158,7 +158,7 @@ def main(
     setting = Setting(days, every, queries, test, trials, tuple(solver or SOLVERS))
     pools: dict[str, Queries | None] = {path.stem: ranktune.read(path) for path in data or ()}
     pools = pools or {"drawn": None}
-    kept = keep or cache_folder() / "streams.jsonl"
+    kept = keep or private_folder() / "streams.jsonl"
     known = {stream.key: stream for stream in stored_results(kept, lambda fields: Stream(**fields))}
     streams: dict[tuple[str, str], list[Stream]] = {(name, each): [] for name in pools for each in move or MOVES}
     for seed in range(seeds):

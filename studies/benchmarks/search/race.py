@@ -20,7 +20,7 @@ import numpy as np
 import typer
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.files import cache_folder
+from ranktune.solvers.core.files import private_folder
 from ranktune.solvers.data.sources import catalogue
 from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
 from ranktune.studies.benchmarks.search.regret import mann_whitney, quartiles
@@ -183,7 +183,7 @@ def main(
     for way in wanted:
         if way not in WAYS:
             raise ParameterError(f"unknown way '{way}'. {nearest(way, WAYS)}")
-    path = keep_in or cache_folder() / "races.jsonl"
+    path = keep_in or private_folder() / "races.jsonl"
     known = {
         (run.data, run.way, run.seed): run
         for run in stored_results(path, lambda fields: Search(**fields))

@@ -24,7 +24,7 @@ import typer
 from optuna.trial import Trial
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.files import cache_folder
+from ranktune.solvers.core.files import private_folder
 from ranktune.studies.benchmarks.cases import seeds_of
 from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
 from ranktune.studies.benchmarks.search.peers import lacks
@@ -179,7 +179,7 @@ def main(
     titles, without = available({title: lacks(known[title]) for title in planned_titles})
     setting = Setting(noisy, 12 if quick else trials, workers)
     every = seeds_of("2" if quick else seeds)
-    paths = [] if quick else keep_in or [cache_folder() / "sampler-runs.jsonl"]
+    paths = [] if quick else keep_in or [private_folder() / "sampler-runs.jsonl"]
     runs = {run.key: run for path in paths for run in stored_results(path, Run.from_json)}
     planned = (
         (title, name, seed, noisy, workers, setting.trials)

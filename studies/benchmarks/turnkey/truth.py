@@ -22,7 +22,7 @@ import typer
 import ranktune
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, nearest
-from ranktune.solvers.core.files import cache_folder
+from ranktune.solvers.core.files import private_folder
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
@@ -141,7 +141,7 @@ def main(
     for kind in wanted:
         if kind not in KINDS:
             raise ParameterError(f"unknown kind of data '{kind}'. {nearest(kind, KINDS)}")
-    path = keep_in or cache_folder() / "promises.jsonl"
+    path = keep_in or private_folder() / "promises.jsonl"
     known = {
         (each.kind, each.seed): each
         for each in stored_results(path, lambda fields: Promise(**fields))

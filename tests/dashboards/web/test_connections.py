@@ -69,6 +69,30 @@ def test_idle_connections_lock_nobody_out(tmp_path: Path, monkeypatch: pytest.Mo
         assert idle[-1].recv(12) == b"HTTP/1.1 200"
 
 
+@pytest.mark.parametrize(("clients", "most", "sends_first"), [(120, 8, True), (120, 8, False), (60, 59, False)])
+def test_connections_of_one_moment_are_all_answered(
+    clients: int, most: int, sends_first: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "MOST_WAITING", most)
+    with served(tmp_path) as address, ExitStack() as held:
+        opened = [held.enter_context(socket.create_connection(address, timeout=30.0)) for _ in range(clients)]
+        for client in opened if sends_first else reversed(opened):
+            client.sendall(REQUEST)
+        assert [client.recv(12) for client in opened] == [b"HTTP/1.1 200"] * clients
+
+
+def test_the_queue_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connections, "MOST_WAITING", 5)
+    monkeypatch.setattr(connections, "MOST_QUEUED", 7)
+    monkeypatch.setattr(connections, "PATIENCE", 60.0)
+    with served(tmp_path) as address, ExitStack() as held:
+        idle = [held.enter_context(socket.create_connection(address, timeout=5.0)) for _ in range(12 + 3)]
+        assert all(is_closed(client) for client in idle[12:])
+        for client in idle[:12]:
+            client.sendall(REQUEST)
+            assert client.recv(12) == b"HTTP/1.1 200"
+
+
 def test_a_request_has_to_arrive_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
     with served(tmp_path) as address, socket.create_connection(address, timeout=20.0) as client:

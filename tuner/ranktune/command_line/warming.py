@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 import warnings
@@ -63,7 +62,6 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
 def build(folder: str) -> None:
     """Compile below a folder what solvers use that compete by default, for the processor that wheels are made for."""
     os.environ |= {"NUMBA_CACHE_DIR": folder, "NUMBA_CPU_NAME": level()[0], "NUMBA_CPU_FEATURES": ""}  # of workers too
-    shutil.rmtree(str(code_folder()))  # what other sources left
     warm(())
 
 
@@ -164,6 +162,6 @@ def warm_table(facts: Json) -> RenderableType:
     rows = table(("",), ("seconds of compiling",))
     for name, seconds in facts["compiled"].items():
         rows.add_row(escape(name), f"{seconds:.1f}" if seconds else "none was needed")
-    kept = "not kept: no folder can be written (RANKTUNE_CACHE)" if facts["cache"] is None else facts["cache"]
+    kept = "not kept: no folder is writable by you alone (RANKTUNE_CACHE)" if facts["cache"] is None else facts["cache"]
     rows.caption = f"{facts['seconds']:.1f} s in all, {'' if facts['cache'] is None else 'kept in '}{escape(kept)}"
     return titled("Compiled", rows)

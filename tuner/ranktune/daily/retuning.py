@@ -119,6 +119,7 @@ def retune(given: RetuneArguments) -> Retuned:
     incumbent, dated = recorded(home, name), f"{name}@{datetime.now().astimezone():%Y-%m-%d}"
     if not incumbent.path(home).exists():
         raise StudyError(f"the model of version '{incumbent.version}', {incumbent.path(home)}, is gone. Restore it.")
+    latest.warn_of_versions()
     restore_custom(name, first.study().custom)
     study = _declared(given, first, incumbent.path(home))
     earlier, study = earlier_of(home, latest, incumbent, study, given.storage)

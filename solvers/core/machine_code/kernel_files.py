@@ -1,0 +1,39 @@
+"""How numba reads and writes the files of a kernel: its own readers believe what they find, whoever wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from pathlib import Path
+
+from numba.core.caching import IndexDataCacheFile
+
+from ranktune.solvers.core.machine_code.folders import is_believed, keep
+
+
+class KernelFiles(IndexDataCacheFile):
+    """The index of a kernel, and its machine code by signature: what is not believed is as if it were missing."""
+
+    def load(self, key: object) -> object:
+        """Return the machine code of a signature, None where there is none."""
+        of, code = super().load(key) or (None, None)  # type: ignore[no-untyped-call]
+        return code if of == key else None
+
+    def save(self, key: object, code: object) -> None:
+        """Write the machine code of a signature, and of which: two processes may choose one name for two."""
+        with suppress(OSError):
+            super().save(key, (key, code))  # type: ignore[no-untyped-call]
+
+    def _load_index(self) -> object:
+        known = is_believed(Path(self._index_path))
+        return super()._load_index() if known else {}  # type: ignore[no-untyped-call]
+
+    def _load_data(self, name: str) -> object:
+        known = is_believed(Path(self._cache_path, name))
+        return super()._load_data(name) if known else None  # type: ignore[no-untyped-call]
+
+    @contextmanager
+    def _open_for_write(self, path: str) -> Iterator[BytesIO]:
+        yield (content := BytesIO())
+        keep(Path(path), content.getvalue())

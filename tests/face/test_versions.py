@@ -1,0 +1,130 @@
+"""A study says what has changed since it began, and is shown where the libraries of its solvers are missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import ranktune
+from ranktune.command_line.app import app
+from ranktune.daily.retuning import retune
+from ranktune.solvers.core import libraries
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
+from ranktune.tuner.splits.sealing import read_sealed, remove_sealed, write_sealed
+from tests.support.commands import letor
+
+SOLVERS = {"catboost": "CatBoostRanker", "xgboost": "XGBoostRanker", "lightgbm": "LambdaMART"}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return letor(tmp_path / "train.txt", 40, 1, documents=5)
+
+
+def tuned(data: Path, *solvers: str, trials: int = 2) -> None:
+    ranktune.tune(data, name="s", solvers=solvers, trials=trials, jobs=1, home=data.parent, metric="pairwise")
+
+
+def with_versions(monkeypatch: pytest.MonkeyPatch, **versions: str | None) -> None:
+    """Let packages have other versions; None: not installed."""
+    real = metadata.version
+
+    def version(name: str) -> str:
+        found = versions.get(name.replace("-", "_"), real(name))
+        if found is None:
+            raise metadata.PackageNotFoundError(name)
+        return found
+
+    monkeypatch.setattr(metadata, "version", version)
+
+
+def said(command: Any) -> list[str]:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        command()
+    return [str(each.message) for each in caught if issubclass(each.category, RankTuneWarning)]
+
+
+@pytest.mark.parametrize(
+    ("changed", "line"),
+    [
+        ({"numpy": "9.9"}, f"numpy {metadata.version('numpy')} -> 9.9."),
+        ({"scipy": "0.1", "lightgbm": "9"}, f"scipy {metadata.version('scipy')} -> 0.1, lightgbm "),
+        ({"optuna": None}, f"optuna {metadata.version('optuna')} -> None."),
+        ({"catboost": "9.9", "polars": "9.9"}, ""),  # which its solvers do not use
+    ],
+)
+def test_other_versions_are_said_in_a_line(
+    changed: dict[str, str | None], line: str, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuned(data, "RidgeRanker", "LambdaMART")
+    assert said(lambda: ranktune.resume("s", trials=3, jobs=1, home=data.parent)) == []
+    with monkeypatch.context() as patch:
+        with_versions(patch, **changed)
+        for command in (
+            lambda: ranktune.resume("s", trials=4, jobs=1, home=data.parent),
+            lambda: retune("s", data, trials=4, jobs=1, home=data.parent),
+        ):
+            lines = [text for text in said(command) if "versions" in text]
+            assert [line in text and "\n" not in text for text in lines] == ([True] if line else [])
+    assert said(lambda: ranktune.resume("s", trials=5, jobs=1, home=data.parent)) == []
+
+
+def test_a_study_of_an_earlier_version_kept_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned(data, "RidgeRanker")
+    file = data.parent / "s" / "study.json"
+    declared = read_sealed(file)
+    versions = declared.pop("versions")
+    assert versions["Python"] == sys.version.split()[0] and versions["numpy"] == np.__version__
+    write_sealed(file, json.dumps(declared))
+    with_versions(monkeypatch, numpy="9.9")
+    for trials in (3, 4):  # nor does it get those of today
+        assert said(lambda trials=trials: ranktune.resume("s", trials=trials, jobs=1, home=data.parent)) == []
+
+
+@pytest.fixture
+def missing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    real = importlib.util.find_spec
+
+    def forget(library: str) -> None:
+        monkeypatch.setattr(libraries, "find_spec", lambda name: None if name == library else real(name))
+        monkeypatch.setitem(sys.modules, library, None)
+        clear()
+
+    def clear() -> None:
+        libraries.is_installed.cache_clear()
+        libraries.why_not.cache_clear()
+
+    yield forget
+    monkeypatch.undo()
+    clear()
+
+
+@pytest.mark.parametrize("library", SOLVERS)
+def test_a_study_is_shown_without_the_libraries_of_its_solvers(
+    library: str, data: Path, missing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(library)
+    tuned(data, "RidgeRanker", SOLVERS[library])
+    remove_sealed(data.parent / "s" / "result.json")  # as if it had been killed
+    monkeypatch.chdir(data.parent)
+    missing(library)
+    for command in ("show s", "report s", "list", "history s"):
+        done = CliRunner().invoke(app, [*command.split(), "--home", "."], env={"COLUMNS": "120"})
+        assert done.exit_code == 0, (command, done.output, done.exception)
+        assert "unreadable" not in done.output and "not installed" not in done.output
+    reason = f"{libraries.NAMES[library]} is not installed: pip install"
+    with pytest.raises(ParameterError, match=reason):
+        ranktune.resume("s", trials=3, jobs=1, home=data.parent)
+    with pytest.raises(ParameterError, match=reason):
+        ranktune.tune(data, solvers=SOLVERS[library], trials=1, jobs=1, home=data.parent)
