@@ -40,6 +40,9 @@ class RankTuneError(Exception):
     ParameterError metric 'ndgc@10' is unknown. Did you mean 'ndcg'? Know
     """
 
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n")
+
 
 class DataError(RankTuneError, ValueError):
     """A file or an array that is not a valid ranking data set.
@@ -146,6 +149,9 @@ class ResultRefused(RankTuneError):
 class RankTuneWarning(UserWarning):
     """Something was repaired or is suspicious, and the work continues."""
 
+    def __str__(self) -> str:
+        return printable(super().__str__(), keep="\n")
+
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a sentence that names the known spelling nearest to name, and all of them."""
@@ -165,8 +171,14 @@ def listed(names: Iterable[object], most: int = 10) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return text with ? for control characters, except those to keep; quoted paths and messages may hold any."""
-    return "".join(c if c.isprintable() or c in keep else "?" for c in text)
+    """Return text that no terminal obeys and in which nothing hides: what data, paths and messages hold may do either.
+
+    Every kind of white space becomes a space. Control characters, marks of direction, characters without width and
+    halves of characters become a question mark. Those to keep stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else " " if c.isspace() else "?" for c in text)
 
 
 T = TypeVar("T")

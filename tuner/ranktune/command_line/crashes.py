@@ -21,6 +21,9 @@ from typing import NoReturn, ParamSpec
 
 import typer
 
+from ranktune.command_line.messages import shield
+from ranktune.solvers.core.errors import RankTuneError
+
 Parameters = ParamSpec("Parameters")
 
 CRASHED = 70
@@ -40,9 +43,9 @@ def handled(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
 
     @wraps(command)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        from ranktune.solvers.core.errors import RankTuneError
         from ranktune.tuner.workers.interrupts import Interrupts
 
+        shield()
         try:
             with Interrupts():
                 command(*args, **kwargs)

@@ -264,17 +264,17 @@ def print_json(value: object) -> None:
 
 def console(wide: bool = False) -> Console:
     """Return a console as wide as the terminal, with longer lines if the output is a file, with --wide as they are."""
-    from rich.console import Console
+    from ranktune.dashboards.terminal.tables import Screen
 
     if _FORM:
         from ranktune.dashboards.terminal.formats import formatted
 
-        class Formatted(Console):
+        class Formatted(Screen):
             def print(self, *objects: Any, **_: Any) -> None:
                 for each in objects:
                     sys.stdout.write(formatted(each, _FORM[0]))
 
         return Formatted()
     if wide:
-        return Console(width=1000)
-    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=120)
+        return Screen(width=1000)
+    return Screen() if sys.stdout.isatty() or "COLUMNS" in os.environ else Screen(width=120)

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import RenderableType
-from rich.markup import escape
 from scipy import sparse
 
 from ranktune.dashboards.terminal.tables import table, titled
@@ -163,7 +162,7 @@ def warm_table(facts: Json) -> RenderableType:
     """Return what was compiled as a table."""
     rows = table(("",), ("seconds of compiling",))
     for name, seconds in facts["compiled"].items():
-        rows.add_row(escape(name), f"{seconds:.1f}" if seconds else "none was needed")
+        rows.add_row(name, f"{seconds:.1f}" if seconds else "none was needed")
     kept = "not kept: no folder can be written (RANKTUNE_CACHE)" if facts["cache"] is None else facts["cache"]
-    rows.caption = f"{facts['seconds']:.1f} s in all, {'' if facts['cache'] is None else 'kept in '}{escape(kept)}"
+    rows.caption = f"{facts['seconds']:.1f} s in all, {'' if facts['cache'] is None else 'kept in '}{kept}"
     return titled("Compiled", rows)
