@@ -58,13 +58,13 @@ def _csv(table: Table) -> str:
 
 
 def _markdown(table: Table) -> str:
-    head, *rows = ([_in_markdown(cell).replace("\n", " ") for cell in row] for row in _rows(table))
+    head, *rows = (list(map(_in_markdown, row)) for row in _rows(table))
     sides = ["--:" if column.justify == "right" else "---" for column in table.columns]
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, sides, *rows))
 
 
 def _in_markdown(text: str) -> str:
-    return re.sub(r"[\\`*_\[<|&~$]", r"\\\g<0>", text)
+    return re.sub(r"[\\`*\[<|~$]|\b_+|_+\b|&(?=#?\w+;)", lambda found: "\\" + "\\".join(found[0]), text)
 
 
 def _latex(table: Table) -> str:
