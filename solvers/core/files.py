@@ -25,16 +25,60 @@ _REMEDIES = {
     errno.EACCES: "Make it writable",
     errno.EPERM: "Make it writable",
 }
+_BY_SQLITE = {
+    "database or disk is full": errno.ENOSPC,
+    "disk I/O error": errno.EIO,
+    "readonly database": errno.EROFS,
+    "unable to open database file": errno.EACCES,
+}
 _DRAFT = re.compile(r"\..*\.[0-9a-f]{16}\.tmp")
 
 
-def remedy_of(error: OSError) -> str | None:
-    """Return what helps against an error of a file system, as the beginning of a sentence; None if that is unknown.
+def remedy_of(error: BaseException) -> str | None:
+    """Return what helps against an error of a file system, as the beginning of a sentence; None if that is unknown."""
+    return _REMEDIES.get(_number_of(error) or 0)
 
-    NumPy's error of a write that was cut short, for lack of room, has no number: "10 requested and 3 written".
+
+def refusal_of(error: BaseException) -> str | None:
+    """Return what a file system refused, with the path and the remedy, as a sentence; None if the error is another.
+
+    The error may be that of a library, raised from the error of the system or in its words.
     """
-    number = errno.ENOSPC if error.errno is None and str(error).endswith(" written") else error.errno
-    return None if number is None else _REMEDIES.get(number)
+    cause: BaseException | None = error
+    while cause is not None:
+        number, path = _number_of(cause), getattr(cause, "filename", None)
+        if number in _REMEDIES or (number not in (None, errno.ENOMEM, errno.EPIPE) and path is not None):
+            remedy = remedy_of(cause) or "Check the path"
+            place = "the file system" if path is None else os.fsdecode(path) if isinstance(path, bytes) else path
+            return f"cannot use {place}: {os.strerror(number or 0)}. {remedy}, or choose another place; then try again."
+        cause = cause.__cause__
+    if isinstance(error, UnicodeEncodeError) and error.reason.startswith("surrogates"):
+        return f"'{error.object[:200]}' is no text in UTF-8. Rename what is called so."
+    return None
+
+
+def _number_of(error: BaseException) -> int | None:
+    """Return the number of the system's error; libraries may tell it in words alone.
+
+    NumPy says of a write that was cut short, for lack of room: "10 requested and 3 written".
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    text, named = str(error), {os.strerror(number): number for number in _REMEDIES} | _BY_SQLITE
+    cut = errno.ENOSPC if text.endswith(" written") else None
+    return next((number for words, number in named.items() if words in text), cut)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the file system in the block name a path, where it names none, or a draft."""
+    try:
+        yield
+    except OSError as error:
+        number, name = _number_of(error), str(error.filename or "")
+        if number is None or (name and not _DRAFT.fullmatch(os.path.basename(name))):
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def remove_drafts(folder: Path, before: float) -> None:
@@ -63,19 +107,21 @@ def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:
         The file cannot be written. Nothing but the old file, if any, is left.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+    with naming(path):
+        try:
+            with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                if callable(content):
+                    content(file)
+                else:
+                    file.write(content.encode() if isinstance(content, str) else content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, path)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
 
 
 def sync_file(path: Path) -> None:

@@ -54,6 +54,10 @@ def handled(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:  # nobody reads the output
                 raise
+            from ranktune.solvers.core.files import refusal_of
+
+            if refusal := refusal_of(error):
+                raise RankTuneError(refusal) from error
             crash(error)
 
     return call
@@ -96,10 +100,6 @@ def _cause(error: BaseException) -> str:
 def _remedy(error: BaseException) -> str:
     if _is_lack_of_memory(error):
         return "give it more memory or less data"
-    from ranktune.solvers.core.files import remedy_of
-
-    if isinstance(error, OSError) and (remedy := remedy_of(error)):
-        return remedy[0].lower() + remedy[1:]
     return "please report it with that file"
 
 
@@ -128,7 +128,7 @@ def _written(text: str) -> Path | None:
     for folder in folders:
         with suppress(OSError, RuntimeError):  # Path.expanduser raises RuntimeError without a home
             path = folder() / name
-            atomic_write(path, text, mode=0o600)
+            atomic_write(path, text.encode(errors="backslashreplace"), mode=0o600)
             return path
     return None
 
