@@ -35,6 +35,7 @@ _LIMITS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
     "GIT_PYTHON_REFRESH": "quiet",
+    "MLFLOW_LOGGING_LEVEL": "CRITICAL",  # it logs tracebacks of what is said here
 }
 """Settings of MLflow that its own variables override."""
 

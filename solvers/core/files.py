@@ -49,7 +49,7 @@ def refusal_of(error: BaseException) -> str | None:
         number, path = _number_of(cause), getattr(cause, "filename", None)
         if number in _REMEDIES or (number not in (None, errno.ENOMEM, errno.EPIPE) and path is not None):
             remedy = remedy_of(cause) or "Check the path"
-            place = "the file system" if path is None else os.fsdecode(path) if isinstance(path, bytes) else path
+            place = "a file or the output" if path is None else os.fsdecode(path) if isinstance(path, bytes) else path
             return f"cannot use {place}: {os.strerror(number or 0)}. {remedy}, or choose another place; then try again."
         cause = cause.__cause__
     if isinstance(error, UnicodeEncodeError) and error.reason.startswith("surrogates"):
@@ -92,6 +92,8 @@ def remove_drafts(folder: Path, before: float) -> None:
 def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:
     """Write content as the file at path: a crash, an error or a power cut leaves the old or the new file.
 
+    What cannot be replaced, such as a pipe or a device, is written to.
+
     Parameters
     ----------
     path : Path
@@ -107,14 +109,22 @@ def atomic_write(path: Path, content: Content, *, mode: int = 0o666) -> None:
         The file cannot be written. Nothing but the old file, if any, is left.
     """
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+
+    def fill(file: BinaryIO) -> None:
+        if callable(content):
+            content(file)
+        else:
+            file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+
     with naming(path):
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as special:
+                fill(special)
+            return
         try:
             with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-                if callable(content):
-                    content(file)
-                else:
-                    file.write(content.encode() if isinstance(content, str) else content)
-                file.flush()
+                fill(file)
                 os.fsync(file.fileno())
             os.replace(draft, path)
         except BaseException:
@@ -166,7 +176,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 def cache_folder() -> Path:
     """Return the user's cache folder: RANKTUNE_CACHE, or that of the platform."""
     chosen = os.environ.get("RANKTUNE_CACHE")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("ranktune", appauthor=False)
+    return Path(os.path.expanduser(chosen)) if chosen else platformdirs.user_cache_path("ranktune", appauthor=False)
 
 
 def private_folder(*names: str) -> Path:

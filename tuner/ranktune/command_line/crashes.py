@@ -43,24 +43,34 @@ def handled(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
 
     @wraps(command)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        from ranktune.solvers.core.files import naming, refusal_of
         from ranktune.tuner.workers.interrupts import Interrupts
 
         shield()
         try:
             with Interrupts():
                 command(*args, **kwargs)
+            with naming(Path("standard output")):
+                sys.stdout.flush()
         except (RankTuneError, typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:  # nobody reads the output
                 raise
-            from ranktune.solvers.core.files import refusal_of
-
+            _drop_output()
             if refusal := refusal_of(error):
                 raise RankTuneError(refusal) from error
             crash(error)
 
     return call
+
+
+def _drop_output() -> None:
+    """Drop what standard output does not take: Python would fail by it once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def crash(error: Exception) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import sys
 from collections.abc import Iterable
@@ -63,8 +64,8 @@ class Shield:
 def shield() -> None:
     """Let all that is printed from here on be printable, also in an encoding that lacks some of its characters."""
     for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is not None and not isinstance(stream, Shield):
+        stream = getattr(sys, name) or open(os.devnull, "w")  # Python has none where the descriptor is closed
+        if not isinstance(stream, Shield):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
             setattr(sys, name, Shield(stream))

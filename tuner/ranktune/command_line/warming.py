@@ -19,6 +19,7 @@ from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.compiled import compiling
+from ranktune.solvers.core.files import naming
 from ranktune.solvers.core.machine_code.folders import code_folder, level
 from ranktune.solvers.core.space import Choice, Parameter, Params, Value, defaults, is_active
 from ranktune.solvers.data.queries import Queries
@@ -46,7 +47,7 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
     begun = time.monotonic()
     every = NAMES if ALL in solvers else [solver_class(name).__name__ for name in solvers] or standard()
     names = loadable(dict.fromkeys(every))
-    with Workforce(jobs).assembled(apart=True) as executor:
+    with naming(Path(code_folder() or "")), Workforce(jobs).assembled(apart=True) as executor:
         futures = {executor.submit(compile_reading): READING, executor.submit(compile_explanations): EXPLAINING}
         if not set(names).isdisjoint(RANKERS):
             futures[executor.submit(compile_one_pass)] = STREAMING
