@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from tests.fuzzing.forked import Forked
 from tests.fuzzing.native import compiled
 from tests.support.every_command import Place, commands
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler"
@@ -34,7 +36,8 @@ class Bench:
         self.place = Place(folder / "place", ("", "x", "y"))
         self.place.make()
         self.place.folder.rename(self.base)
-        self._forked = Forked({"LD_PRELOAD": str(compiled(folder))})
+        with chdir(folder):  # where MLflow puts its artifacts
+            self._forked = Forked({"LD_PRELOAD": str(compiled(folder)), "PYTHONPATH": str(ROOT)})
 
     def close(self) -> None:
         self._forked.close()
