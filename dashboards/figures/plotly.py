@@ -8,7 +8,6 @@ so every name passes through plain or distinct before it enters a figure.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from html import unescape
 from typing import TypeAlias
@@ -17,6 +16,7 @@ import numpy as np
 
 from ranktune.dashboards.figures.panels import Axis, Figure, Trace
 from ranktune.solvers.core.arrays import Floats, Ints, Json
+from ranktune.solvers.core.errors import printable
 
 Place: TypeAlias = str | float | None
 Places: TypeAlias = Iterable[Place]
@@ -58,8 +58,7 @@ def plain(name: object, longest: int = MAX_NAME) -> str:
 
     Plotly reads `<b>`, `<a href>` and entities in every text.
     """
-    kept = "".join(c if unicodedata.category(c)[0] != "C" else " " for c in str(name)[: 4 * longest])
-    line = " ".join(kept.split())
+    line = " ".join(printable(str(name)[: 4 * longest]).split())
     short = line if len(line) <= longest and len(str(name)) <= 4 * longest else line[: longest - 1] + "…"
     return short.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 

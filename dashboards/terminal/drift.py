@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import four_digits, table, titled
@@ -30,7 +29,7 @@ def _parts(found: JsonView) -> RenderableType:
         rows.add_row(f"{len(found['features'])} features", f"{p:.4f}", f"{rate:.4f}", "moved" if p <= rate else "alike")
     if measured is not None:
         verdict = "no loss found" if measured["holds"] else "worse"
-        rows.add_row(escape(measured["metric"]), f"{measured['p']:.4f}", f"{rate:.4f}", verdict)
+        rows.add_row(measured["metric"], f"{measured['p']:.4f}", f"{rate:.4f}", verdict)
     rows.caption = f"{found['rate']:.0%} of days are an alarm where nothing changes"
     return rows
 
@@ -45,7 +44,7 @@ def _features(found: JsonView) -> list[RenderableType]:
     for each in found["features"][: min(count, MOST_FEATURES)]:
         shift = "constant" if each["constant"] else "" if each["shift"] is None else f"{each['shift']:+.2f} sd"
         shares = (f"{each[name]:.1%}" for name in ("missing", "missing_before"))
-        rows.add_row(escape(each["feature"]), shift, f"{each['distance']:.3f}", *shares, f"{each['q']:.4f}")
+        rows.add_row(each["feature"], shift, f"{each['distance']:.3f}", *shares, f"{each['q']:.4f}")
     rows.caption = "distance: Kolmogorov-Smirnov; q: false discovery rate"
     more = f", the first {MOST_FEATURES}" if count > MOST_FEATURES else ""
     return [titled(f"Features that moved: {count} of {len(found['features'])}{more}, by {tested}", rows)]
@@ -73,6 +72,6 @@ def _worst(measured: JsonView) -> list[RenderableType]:
     rows = table(("query",), ("new", "before") if measured["paired"] else ("new",))
     for each in measured["worst"]:
         values = (each["value"], each["before"]) if measured["paired"] else (each["value"],)
-        rows.add_row(escape(each["query"]), *map(four_digits, values))
+        rows.add_row(each["query"], *map(four_digits, values))
     title = "Queries that lost most" if measured["paired"] else "Queries with the worst values"
     return [titled(title, rows)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import table, titled
@@ -26,7 +25,7 @@ def _importance_table(explained: JsonView, top: int) -> RenderableType:
     rows = table(("feature",), ("loss", "95% interval"))
     for entry in explained["features"][:top]:
         low, high = entry["interval"]
-        rows.add_row(escape(entry["feature"]), f"{entry['loss']:.4f}", f"{low:.4f} to {high:.4f}")
+        rows.add_row(entry["feature"], f"{entry['loss']:.4f}", f"{low:.4f} to {high:.4f}")
     left = len(explained["features"]) - top
     notes = [f"Loss of {explained['metric']} ({explained['mean']:.4f}) if a feature is shuffled within queries."]
     notes += [f"{left} more features lose less: --json lists all."] if left > 0 else []
@@ -43,7 +42,7 @@ def _query_table(explained: JsonView, top: int) -> RenderableType:
     shown: Sequence[Mapping[str, object]] = explained["contributions"][:top]
     for entry in explained["contributions"][:top]:
         cells = ["missing" if value is None else f"{value:.4g}" for value in entry["values"]]
-        rows.add_row(escape(entry["feature"]), *cells, f"{entry['contribution']:+.4f}")
+        rows.add_row(entry["feature"], *cells, f"{entry['contribution']:+.4f}")
     others = explained["contributions"][len(shown) :]
     if others:
         rows.add_row(f"{len(others)} others", "", "", f"{sum(entry['contribution'] for entry in others):+.4f}")
@@ -58,7 +57,7 @@ def _query_table(explained: JsonView, top: int) -> RenderableType:
 
 
 def _effects_table(explained: JsonView) -> RenderableType:
-    rows = table((escape(_short(explained["feature"])),), ("effect on the score",))
+    rows = table((_short(explained["feature"]),), ("effect on the score",))
     for point in explained["effects"]:
         rows.add_row(f"{point['value']:.6g}", f"{point['effect']:+.4f}")
     note = "Mean score of documents that are given the value, beside the mean of their query."

@@ -9,10 +9,9 @@ from io import StringIO
 
 from rich.console import Group, RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from ranktune.dashboards.terminal.tables import FittedTable, as_text
-from ranktune.solvers.core.files import guarded
+from ranktune.solvers.core.errors import guarded
 
 _SPECIAL = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
     character: f"\\{character}" for character in "&%$#_{}"
@@ -34,7 +33,8 @@ def formatted(what: RenderableType, form: str) -> str:
         if isinstance(part, Table):
             parts.append({"csv": _csv, "latex": _latex, "markdown": _markdown}[form](part))
         elif form != "csv" and (text := as_text(part, 1000).strip()):
-            parts.append(re.sub("^", "% ", text, flags=re.MULTILINE) + "\n" if form == "latex" else f"{text}\n")
+            line = re.sub("^", "% ", text, flags=re.MULTILINE) if form == "latex" else _in_markdown(text)
+            parts.append(f"{line}\n")
     return "\n".join(parts)
 
 
@@ -48,12 +48,8 @@ def _parts(what: RenderableType) -> Iterator[RenderableType]:
 
 def _rows(table: Table) -> list[list[str]]:
     """Return the names of the columns, then the rows, without markup."""
-    columns = [[_plain(column.header), *map(_plain, column.cells)] for column in table.columns]
+    columns = [[as_text(cell, 10**6) for cell in (column.header, *column.cells)] for column in table.columns]
     return [list(row) for row in zip(*columns, strict=True)]
-
-
-def _plain(cell: RenderableType) -> str:
-    return Text.from_markup(cell).plain if isinstance(cell, str) else as_text(cell).strip()
 
 
 def _csv(table: Table) -> str:
@@ -66,9 +62,13 @@ def _csv(table: Table) -> str:
 
 
 def _markdown(table: Table) -> str:
-    head, *rows = ([cell.replace("|", r"\|").replace("\n", " ") for cell in row] for row in _rows(table))
+    head, *rows = (list(map(_in_markdown, row)) for row in _rows(table))
     sides = ["--:" if column.justify == "right" else "---" for column in table.columns]
     return "".join(f"| {' | '.join(row)} |\n" for row in (head, sides, *rows))
+
+
+def _in_markdown(text: str) -> str:
+    return re.sub(r"[\\`*\[<|~$]|\b_+|_+\b|&(?=#?\w+;)", lambda found: "\\" + "\\".join(found[0]), text)
 
 
 def _latex(table: Table) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from rich.markup import escape
-
 from ranktune.dashboards.terminal.tables import MARK, FittedTable, four_digits
 from ranktune.solvers.core.arrays import JsonView
 
@@ -15,9 +13,9 @@ def history_table(found: JsonView) -> FittedTable:
     said = [row["decision"] if done else row["state"] for row, done in zip(rows, finished, strict=True)]
     left = {
         "": [MARK if row["current"] else "" for row in rows],
-        "version": [escape(row["version"]) for row in rows],
-        "decision": list(map(escape, said)),
-        "solver": [escape(row["solver"]) for row in rows],
+        "version": [row["version"] for row in rows],
+        "decision": said,
+        "solver": [row["solver"] for row in rows],
     }
     right = {
         found["metric"]: [four_digits(row["quality"]) for row in rows],

@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -55,7 +54,7 @@ def leaderboard_table(result: JsonView) -> FittedTable:
         if all(row.get(name) is None for row in rows):
             del right[name]
     optional = tuple(name for name in OPTIONAL if name in right)
-    names = [escape(row["solver"]) + marks(row) for row in rows]
+    names = [row["solver"] + marks(row) for row in rows]
     return FittedTable({"solver": names}, right, optional, bold_first=True)
 
 
@@ -75,7 +74,7 @@ def fold_table(result: JsonView) -> Table:
     rows = table(("fold", "solver"), ("vali", "test [95%]"))
     for fold in result["folds"]:
         best = fold["best"]
-        rows.add_row(escape(fold["name"]), escape(best["solver"]), _number(best["vali"]), _with_interval(best, "test"))
+        rows.add_row(fold["name"], best["solver"], _number(best["vali"]), _with_interval(best, "test"))
     return rows
 
 
@@ -221,7 +220,7 @@ def _with_interval(row: JsonView, name: str) -> str:
     if row[name] is None:
         return "-"
     low, high = row[f"{name}_interval"]
-    return f"{row[name]:.4f} [{low:.3f}, {high:.3f}]".replace("[", r"\[")
+    return f"{row[name]:.4f} [{low:.3f}, {high:.3f}]"
 
 
 def _number(value: float | None) -> str:

@@ -8,8 +8,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.splits.proof import Damaged
@@ -130,9 +128,8 @@ def listing_table(studies: list[Json]) -> FittedTable:
         "score": [four_digits(line.get("best")) for line in studies],
         "test": [four_digits(line.get("test")) for line in studies],
     }
-    escaped = {name: list(map(escape, cells)) for name, cells in left.items()}
     optional = ("data", "metric", "tags", "trials", "solver", "test")
-    return FittedTable(escaped, right, [name for name in optional if name in escaped or name in right])
+    return FittedTable(left, right, [name for name in optional if name in left or name in right])
 
 
 def counted(line: JsonView) -> str:

@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from shutil import get_terminal_size
+from typing import IO, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
-from rich.markup import escape
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from ranktune.solvers.core.errors import printable
 
-def table(left: Collection[str], right: Collection[str] = ()) -> Table:
+
+class Screen(Console):
+    """A console on which text is text: no markup, and nothing in it that a terminal obeys, but for the own styles."""
+
+    def __init__(self, *, stderr: bool = False, file: IO[str] | None = None, **options: Any) -> None:
+        file = file or (sys.stderr if stderr else sys.stdout)
+        file = getattr(file, "behind", file)  # which takes styles too
+        super().__init__(file=file, markup=False, emoji=False, highlight=False, **options)
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Yield the segments of what is printed."""
+        for each in super().render(renderable, options):
+            yield each if each.control else each._replace(text=printable(each.text, keep="\n"))
+
+
+class Rows(Table):
+    """A table whose cells are text: no markup, and each as long as it looks."""
+
+    def add_row(self, *cells: RenderableType | None, **how: Any) -> None:
+        """Add a row."""
+        super().add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **how)
+
+
+def table(left: Collection[str], right: Collection[str] = ()) -> Rows:
     """Return an empty table: text in the columns of the left names, then numbers in those of the right ones."""
-    rows = Table(box=SIMPLE_HEAD)
+    rows = Rows(box=SIMPLE_HEAD)
     for name in left:
-        rows.add_column(escape(name), overflow="fold")
+        rows.add_column(Text(printable(name)), overflow="fold")
     for name in right:
-        rows.add_column(escape(name), justify="right", no_wrap=True)
+        rows.add_column(Text(printable(name)), justify="right", no_wrap=True)
     return rows
 
 
@@ -66,7 +91,7 @@ class FittedTable:
 
 def titled(title: str, below: RenderableType) -> Group:
     """Return a table under a title that may be wider than it."""
-    return Group(Text(title, style="bold"), below)
+    return Group(Text(printable(title), style="bold"), below)
 
 
 def four_digits(value: float | None) -> str:
@@ -77,7 +102,7 @@ def four_digits(value: float | None) -> str:
 def as_text(what: RenderableType, width: int | None = None) -> str:
     """Return what a terminal shows as plain text, by default as wide as the terminal, or of 80 columns without one."""
     width = width or get_terminal_size((80, 24)).columns
-    console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False, force_jupyter=False)
+    console = Screen(file=StringIO(), width=width, color_system=None, force_terminal=False, force_jupyter=False)
     with console.capture() as captured:
         console.print(what)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())

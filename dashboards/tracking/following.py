@@ -6,6 +6,7 @@ or make it fail. It ends when its standard input is closed, also because the pro
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
@@ -174,6 +175,7 @@ def log_study(folder: StudyFolder, uri: str) -> str:
 def _opened(folder: Path, uri: str) -> StudyLog:
     """Return the log of a study, with short waits for a server that does not answer."""
     check_installed()
+    logging.getLogger("mlflow.store").setLevel(logging.CRITICAL)  # it logs tracebacks of what is said here
     plain, secrets = credentials(uri)
     os.environ.update({**_LIMITS, **os.environ, **secrets})
     return StudyLog(folder, plain, os.environ.get("MLFLOW_EXPERIMENT_NAME") or EXPERIMENT)

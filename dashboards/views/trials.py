@@ -13,7 +13,7 @@ from ranktune.dashboards.figures.plotly import number
 from ranktune.dashboards.records.study import StudyData
 from ranktune.dashboards.records.trial import Trial
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.files import guarded
+from ranktune.solvers.core.errors import guarded
 
 
 def panels(data: StudyData) -> list[Panel]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.core.files import atomic_write, guarded
+from ranktune.solvers.core.errors import ParameterError, guarded
+from ranktune.solvers.core.files import atomic_write
 
 KNOWN, ONE_POSITION, UNKNOWN = "known", "one position", "unknown"
 

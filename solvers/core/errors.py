@@ -41,7 +41,7 @@ class RankTuneError(Exception):
     """
 
     def __str__(self) -> str:
-        return without_secrets(super().__str__())
+        return printable(without_secrets(super().__str__()), keep="\n")
 
 
 class DataError(RankTuneError, ValueError):
@@ -154,7 +154,7 @@ class RankTuneWarning(UserWarning):
     """Something was repaired or is suspicious, and the work continues."""
 
     def __str__(self) -> str:
-        return without_secrets(super().__str__())
+        return printable(without_secrets(super().__str__()), keep="\n")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -175,8 +175,27 @@ def listed(names: Iterable[object], most: int = 10) -> str:
 
 
 def printable(text: str, keep: str = "") -> str:
-    """Return text with ? for control characters, except those to keep; quoted paths and messages may hold any."""
-    return "".join(c if c.isprintable() or c in keep else "?" for c in text)
+    """Return text that no terminal obeys and in which nothing hides: what data, paths and messages hold may do either.
+
+    Every kind of white space becomes a space. Control characters, marks of direction, characters without width and
+    halves of characters become a question mark. Those to keep stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in keep else " " if c.isspace() else "?" for c in text)
+
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+
+
+def guarded(cell: str) -> str:
+    """Return a cell of a table that no spreadsheet evaluates: what begins like a formula begins with an apostrophe."""
+    return f"'{cell}" if _FORMULA.match(cell) else cell
+
+
+def unguarded(cell: str) -> str:
+    """Return what guarded returned this cell for."""
+    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell
 
 
 HIDDEN = "***"

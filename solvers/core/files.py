@@ -34,15 +34,59 @@ _AGE = 7 * 86_400.0
 """Seconds after which a draft is removed whose process cannot be seen from here, such as one of another host."""
 _LOCKED_BYTE = 1 << 30
 _swept: set[Path] = set()
+_BY_SQLITE = {
+    "database or disk is full": errno.ENOSPC,
+    "disk I/O error": errno.EIO,
+    "readonly database": errno.EROFS,
+    "unable to open database file": errno.EACCES,
+}
 
 
-def remedy_of(error: OSError) -> str | None:
-    """Return what helps against an error of a file system, as the beginning of a sentence; None if that is unknown.
+def remedy_of(error: BaseException) -> str | None:
+    """Return what helps against an error of a file system, as the beginning of a sentence; None if that is unknown."""
+    return _REMEDIES.get(_number_of(error) or 0)
 
-    NumPy's error of a write that was cut short, for lack of room, has no number: "10 requested and 3 written".
+
+def refusal_of(error: BaseException) -> str | None:
+    """Return what a file system refused, with the path and the remedy, as a sentence; None if the error is another.
+
+    The error may be that of a library, raised from the error of the system or in its words.
     """
-    number = errno.ENOSPC if error.errno is None and str(error).endswith(" written") else error.errno
-    return None if number is None else _REMEDIES.get(number)
+    cause: BaseException | None = error
+    while cause is not None:
+        number, path = _number_of(cause), getattr(cause, "filename", None)
+        if number in _REMEDIES or (number not in (None, errno.ENOMEM, errno.EPIPE) and path is not None):
+            remedy = remedy_of(cause) or "Check the path"
+            place = "a file or the output" if path is None else os.fsdecode(path) if isinstance(path, bytes) else path
+            return f"cannot use {place}: {os.strerror(number or 0)}. {remedy}, or choose another place; then try again."
+        cause = cause.__cause__
+    if isinstance(error, UnicodeEncodeError) and error.reason.startswith("surrogates"):
+        return f"'{error.object[:200]}' is no text in UTF-8. Rename what is called so."
+    return None
+
+
+def _number_of(error: BaseException) -> int | None:
+    """Return the number of the system's error; libraries may tell it in words alone.
+
+    NumPy says of a write that was cut short, for lack of room: "10 requested and 3 written".
+    """
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    text, named = str(error), {os.strerror(number): number for number in _REMEDIES} | _BY_SQLITE
+    cut = errno.ENOSPC if text.endswith(" written") else None
+    return next((number for words, number in named.items() if words in text), cut)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the file system in the block name a path, where it names none, or a draft."""
+    try:
+        yield
+    except OSError as error:
+        number, name = _number_of(error), str(error.filename or "")
+        if number is None or (name and not _DRAFT.fullmatch(os.path.basename(name))):
+            raise
+        raise OSError(number, os.strerror(number), str(path)) from error
 
 
 def remove_drafts(folder: Path, before: float | None = None, pattern: str = ".*.tmp") -> None:
@@ -162,6 +206,8 @@ def locked(path: Path, seconds: float = 60.0) -> Iterator[None]:
 def atomic_write(path: Path, content: Content, *, mode: int = 0o666, sync: bool = True) -> None:
     """Write content as the file at path: a crash, an error or a power cut leaves the old or the new file.
 
+    What cannot be replaced, such as a pipe or a device, is written to.
+
     Parameters
     ----------
     path : Path
@@ -179,21 +225,31 @@ def atomic_write(path: Path, content: Content, *, mode: int = 0o666, sync: bool 
         The file cannot be written. Nothing but the old file, if any, is left.
     """
     draft = draft_of(path)
-    try:
-        with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            if callable(content):
-                content(file)
-            else:
-                file.write(content.encode() if isinstance(content, str) else content)
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(draft, path)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-    if sync:
-        sync_folder(path.parent)
+
+    def fill(file: BinaryIO) -> None:
+        if callable(content):
+            content(file)
+        else:
+            file.write(content.encode() if isinstance(content, str) else content)
+        file.flush()
+
+    with naming(path):
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as special:
+                fill(special)
+            return
+        try:
+            with open(draft, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+                fill(file)
+                if sync:
+                    os.fsync(file.fileno())
+            os.replace(draft, path)
+        except BaseException:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+            raise
+        if sync:
+            sync_folder(path.parent)
 
 
 def sync_file(path: Path) -> None:
@@ -238,7 +294,7 @@ def atomic_folder(path: Path) -> Iterator[Path]:
 def cache_folder() -> Path:
     """Return the user's cache folder: RANKTUNE_CACHE, or that of the platform."""
     chosen = os.environ.get("RANKTUNE_CACHE")
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("ranktune", appauthor=False)
+    return Path(os.path.expanduser(chosen)) if chosen else platformdirs.user_cache_path("ranktune", appauthor=False)
 
 
 class NotPrivate(OSError):
@@ -329,16 +385,3 @@ def _is_private(group: int) -> bool:
         members = {*grp.getgrgid(group).gr_mem, *(user.pw_name for user in pwd.getpwall() if user.pw_gid == group)}
         return members == {pwd.getpwuid(os.geteuid()).pw_name}
     return False
-
-
-_FORMULA = re.compile(r"'*[=+\-@\t\r]")
-
-
-def guarded(cell: str) -> str:
-    """Return a cell of a table that no spreadsheet evaluates: what begins like a formula begins with an apostrophe."""
-    return f"'{cell}" if _FORMULA.match(cell) else cell
-
-
-def unguarded(cell: str) -> str:
-    """Return what guarded returned this cell for."""
-    return cell[1:] if cell[:1] == "'" and _FORMULA.match(cell) else cell

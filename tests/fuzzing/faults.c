@@ -1,7 +1,7 @@
 /* Loaded before the C library (LD_PRELOAD): the n-th operation of a process on files below a folder fails.
  *
  * FAULT_FOLDER the folder, FAULT_AT n, FAULT_KIND one of
- *   enospc, eio              the operation fails, once
+ *   enospc, eio, erofs, eacces, edquot   the operation fails, once
  *   full, broken, readonly   it and all after it fail: ENOSPC, EIO, EROFS
  *   eintr, short             it is interrupted before anything is done; a write does half and says so
  *   half, torn               the first or the second half of a write is done, then the process is killed
@@ -143,8 +143,8 @@ static int due(const char *what, const char *path, const void *data, size_t size
     if (!strcmp(kind, "short")) return SHORT;
     if (!strcmp(kind, "half")) return HALF;
     if (!strcmp(kind, "torn")) return TORN;
-    errno = !strcmp(kind, "eio") || !strcmp(kind, "broken") ? EIO : !strcmp(kind, "readonly") ? EROFS
-            : !strcmp(kind, "eintr") ? EINTR : !strcmp(kind, "enospc") || !strcmp(kind, "full") ? ENOSPC : 0;
+    errno = !strcmp(kind, "eio") || !strcmp(kind, "broken") ? EIO : !strcmp(kind, "readonly") || !strcmp(kind, "erofs") ? EROFS
+            : !strcmp(kind, "eacces") ? EACCES : !strcmp(kind, "edquot") ? EDQUOT : !strcmp(kind, "eintr") ? EINTR : !strcmp(kind, "enospc") || !strcmp(kind, "full") ? ENOSPC : 0;
     if (errno) return FAIL;
     errno = saved;
     return PLAIN;

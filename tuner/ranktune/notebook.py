@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.core.errors import ParameterError, nearest, printable
 from ranktune.solvers.core.libraries import load
 from ranktune.tuner.selection.results import Result
 
@@ -126,7 +126,7 @@ class StudyResult(Result):
         rows = "".join(f"<tr>{''.join(map(_cell, row))}</tr>" for row in table.rows)
         conclusion = escape(_brief(sentences(result)))
         name = f"{escape(self.study)}: {escape(self.metric)}"
-        return (
+        return printable(
             f"<p><b>{name}</b><br>{conclusion}</p><table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table>"
             f"<p>Model: <code>{escape(self.model)}</code></p>"
         )

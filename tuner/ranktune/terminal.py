@@ -86,8 +86,9 @@ class Live(Silent):
 
     def __init__(self) -> None:
         from rich import progress  # only a terminal needs it
-        from rich.console import Console
         from rich.table import Column
+
+        from ranktune.dashboards.terminal.tables import Screen
 
         self._bar = progress.Progress(
             progress.TextColumn("{task.description}", markup=False),
@@ -96,7 +97,7 @@ class Live(Silent):
             progress.TimeElapsedColumn(),
             progress.TextColumn("{task.fields[left]}", markup=False),
             progress.TextColumn("{task.fields[best]}", markup=False, table_column=Column(no_wrap=False)),
-            console=Console(stderr=True),
+            console=Screen(stderr=True),
         )
         self._task: TaskID | None = None
         self._stage: TaskID | None = None
@@ -105,18 +106,18 @@ class Live(Silent):
 
     def stage(self, text: str) -> None:
         """Print a line above the bar, or begin the bar of a stage after the trials."""
-        self._bar.start()
+        self._start()
         self._end_stage()
         if self._task is None:
-            self._bar.console.print(printable(text), markup=False, highlight=False, style="dim")
+            self._bar.console.print(text, style="dim")
             return
         self._bar.update(self._task, left="")
         self._bar.stop_task(self._task)
-        self._stage = self._bar.add_task("then", total=None, count="", best=printable(text), left="")
+        self._stage = self._bar.add_task("then", total=None, count="", best=text, left="")
 
     def split(self, name: str, total: int | None, done: int) -> None:
         """Begin a bar."""
-        self._bar.start()
+        self._start()
         self._end_stage()
         self._stopped, self._begun = 0, time.monotonic()
         count = _count(done, total)
@@ -137,15 +138,18 @@ class Live(Silent):
         count = _count(report.done, total)
         self._bar.update(self._task, completed=completed, total=whole, count=count, best=best, left=_time_left(report))
         if report.error is not None:
-            self._bar.console.print(
-                printable(f"trial {report.number} ({report.solver}) failed: {report.error}"),
-                markup=False, highlight=False, style="dim",
-            )  # fmt: skip
+            self._bar.console.print(f"trial {report.number} ({report.solver}) failed: {report.error}", style="dim")
 
     def close(self) -> None:
         """Stop the bar and show the cursor."""
         self._end_stage()
         self._bar.stop()
+
+    def _start(self) -> None:
+        from ranktune.command_line.messages import shield
+
+        self._bar.start()
+        shield()  # the bar reads colours in what is printed above it
 
     def _end_stage(self) -> None:
         if self._stage is not None:
@@ -165,7 +169,7 @@ class Notebook(Silent):
 
     def stage(self, text: str) -> None:
         """Show what is done outside trials."""
-        self._lines["stage"], self._left = printable(text), ""
+        self._lines["stage"], self._left = text, ""
         self._show()
 
     def split(self, name: str, total: int | None, done: int) -> None:
@@ -178,7 +182,7 @@ class Notebook(Silent):
         """Show how far the trials are, at most twice a second."""
         best = "" if report.best is None else f"best {report.best:.4f} ({report.best_solver})"
         count = f"{_label(report.split)}trials {_count(report.done, report.total)}"
-        self._lines[report.split] = printable(", ".join(filter(None, (count, best))))
+        self._lines[report.split] = ", ".join(filter(None, (count, best)))
         self._left = _time_left(report)
         if report.done == report.total or time.monotonic() - self._shown > 0.5:
             self._show()
@@ -190,7 +194,7 @@ class Notebook(Silent):
         self._show()
 
     def __repr__(self) -> str:
-        return "\n".join(filter(None, (*self._lines.values(), self._left)))
+        return "\n".join(map(printable, filter(None, (*self._lines.values(), self._left))))
 
     def _repr_html_(self) -> str:
         return escape(repr(self)).replace("\n", "<br>")

@@ -37,17 +37,8 @@ HURRIED = 2.0
 STARTING = 60.0
 """Seconds to wait at least for a server that is starting up."""
 
-_FULL = "Free space, then `ranktune resume` goes on."
-_DISK = "Check the disk, then `ranktune resume` goes on."
-_FILES = "Make it writable, then `ranktune resume` goes on."
-_BY_SQLITE = {
-    "database or disk is full": _FULL,
-    "disk I/O error": _DISK,
-    "readonly database": _FILES,
-    "unable to open database file": _FILES,
-    "malformed": "Restore record.db from a copy, or begin a study of another name.",
-    "not a database": "Restore record.db from a copy, or begin a study of another name.",
-}
+_GOES_ON = "then `ranktune resume` goes on."
+_DAMAGED = "Restore record.db from a copy, or begin a study of another name."
 _BY_POSTGRES = (
     # what the server or libpq says, its SQLSTATE, what to do
     (r"password authentication failed|no password supplied", "28P01", "Check the user and the password of the URL."),
@@ -179,7 +170,7 @@ def fault_of_file(error: OSError) -> Fault | None:
     if remedy is None:
         return None
     name = f" ({error.filename})" if error.filename else ""
-    return Fault(f"{error.strerror or error}{name}", f"{remedy}, then `ranktune resume` goes on.")
+    return Fault(f"{error.strerror or error}{name}", f"{remedy}, {_GOES_ON}")
 
 
 def _fault_of_database(error: BaseException, dialect: str) -> Fault | None:
@@ -191,7 +182,10 @@ def _fault_of_database(error: BaseException, dialect: str) -> Fault | None:
     if dialect == "sqlite":
         if "locked" in message:
             return Fault("another process keeps the database locked")
-        return next((Fault(message, remedy) for text, remedy in _BY_SQLITE.items() if text in message), None)
+        if "malformed" in message or "not a database" in message:
+            return Fault(message, _DAMAGED)
+        remedy = remedy_of(error.orig or error)
+        return None if remedy is None else Fault(message, f"{remedy}, {_GOES_ON}")
     state = str(getattr(error.orig, "sqlstate", None) or "")
     for pattern, code, remedy in _BY_POSTGRES:
         if state == code or (not state and re.search(pattern, message)):

@@ -15,6 +15,7 @@ import threading
 from queue import SimpleQueue
 from typing import IO, Any
 
+from ranktune.solvers.core.errors import printable
 from ranktune.tuner.workers.limits import Limits
 
 ONE_THREAD = {
@@ -131,4 +132,4 @@ class WorkerProcess:
         """Return the end of the output of a killed process, without control characters."""
         self._output.join(1.0)
         text = self._tail.decode(errors="replace")
-        return "".join(c if c.isprintable() or c == "\n" else " " for c in text).strip()
+        return printable(text, keep="\n").strip()

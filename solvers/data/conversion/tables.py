@@ -91,12 +91,12 @@ class ParquetScan(Scan):
 
 def scan_arrow(path: Path, wanted: Wanted) -> Scan:
     """Return an Arrow file as it is read in batches."""
-    return Scan(path, polars.scan_ipc(path))
+    return Scan(path, polars.scan_ipc(path, glob=False))
 
 
 def scan_parquet(path: Path, wanted: Wanted) -> Scan:
     """Return a Parquet file as it is read in batches."""
-    return ParquetScan(path, polars.scan_parquet(path))
+    return ParquetScan(path, polars.scan_parquet(path, glob=False))
 
 
 def scan_csv(path: Path, wanted: Wanted) -> Scan | None:
@@ -104,7 +104,7 @@ def scan_csv(path: Path, wanted: Wanted) -> Scan | None:
     form = csv_form(path, wanted)
     if form.sizes is not None:
         return None
-    same = {name: form.options[name] for name in ("separator", "decimal_comma", "null_values")}
+    same = {name: form.options[name] for name in ("separator", "decimal_comma", "null_values", "glob")}
 
     def typed(first: int | None) -> Scan:
         """Return the file with the types of so many first rows, or of all: that takes longer than to read them."""

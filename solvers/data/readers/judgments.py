@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Mask
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.core.files import unguarded
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, unguarded
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.readers.formats import first_line
 from ranktune.solvers.data.readers.parsing.streams import Position, words_of

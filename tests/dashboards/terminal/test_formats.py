@@ -36,7 +36,7 @@ def test_what_is_special_in_a_format_is_escaped() -> None:
     )
     text = formatted(both, "latex")
     assert text.startswith("% A sentence.\n% Another.\n\n\\begin{tabular}{llr}\n\\toprule\na\\_1 & b & n \\\\\n")
-    assert "x|y \\& 50\\% & two\nlines & 1 \\\\" in text and text.endswith("\\bottomrule\n\\end{tabular}\n")
+    assert "x|y \\& 50\\% & two lines & 1 \\\\" in text and text.endswith("\\bottomrule\n\\end{tabular}\n")
 
 
 def test_every_command_that_prints_tables_takes_a_format(tmp_path: Path) -> None:

@@ -22,8 +22,7 @@ from ranktune.dashboards.views.overview import sentences
 from ranktune.dashboards.views.progress import seconds_a_trial
 from ranktune.dashboards.views.registry import VIEWS, build, view_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
-from ranktune.solvers.core.errors import StudyError
-from ranktune.solvers.core.files import guarded, unguarded
+from ranktune.solvers.core.errors import StudyError, guarded, unguarded
 from ranktune.tuner.policy.policy import POLICY
 from tests.support.page_studies import concluded, hostile_data
 from tests.support.study_samples import HOSTILE, conditions, evidence_of, study_data, traces, trial, trials_of

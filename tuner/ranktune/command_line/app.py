@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
-from ranktune.command_line.messages import Command, Commands, as_options
+from ranktune.command_line.messages import Command, Commands, as_options, shield
 from ranktune.command_line.options import with_format
 from ranktune.command_line.production import history, interleave, retune, watch
 
@@ -72,10 +72,8 @@ def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
 
 
 def _readable(message: object) -> str:
-    """Return a message without control characters, with arguments written as options."""
-    from ranktune.solvers.core.errors import printable
-
-    return printable(as_options(str(message), typer.main.get_command(app)), keep="\n")
+    """Return a message with arguments written as options."""
+    return as_options(str(message), typer.main.get_command(app))
 
 
 def run(begun: float) -> None:
@@ -89,6 +87,7 @@ def run(begun: float) -> None:
 
     gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
     warnings.showwarning = _show_warning
+    shield()
     with suppress(OSError):  # a folder that was removed
         sys.path.append(str(Path.cwd()))  # where modules of the user's are: --solver module:Name
     try:

@@ -107,7 +107,7 @@ def clicks(
     if as_json:
         print_json({**result.as_dict(), "output": str(output)})
     else:
-        console().print(summary(result, output), highlight=False)
+        console().print(summary(result, output))
 
 
 def pairs(given: Sequence[str] | None, form: str) -> Iterator[tuple[str, str]]:

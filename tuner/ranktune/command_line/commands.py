@@ -11,7 +11,6 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Group, RenderableType
-from rich.markup import escape
 from rich.text import Text
 
 from ranktune.dashboards.records.study import of_log
@@ -66,7 +65,7 @@ def _means_table(metrics: Json) -> RenderableType:
     for name, metric in metrics.items():
         mean = "-" if metric["mean"] is None else f"{metric['mean']:.4f}"
         interval = "-" if metric["mean"] is None else f"{metric['interval'][0]:.4f} to {metric['interval'][1]:.4f}"
-        means.add_row(escape(name), mean, interval, str(metric["skipped"]))
+        means.add_row(name, mean, interval, str(metric["skipped"]))
     return means
 
 
@@ -87,11 +86,11 @@ def _paired_table(comparisons: Json) -> RenderableType:
     for name, compared in comparisons.items():
         counts = [str(compared[count]) for count in ("wins", "ties", "losses")]
         if compared["difference"] is None:
-            rows.add_row(escape(name), "-", "-", "-", *counts)
+            rows.add_row(name, "-", "-", "-", *counts)
             continue
         low, high = compared["interval"]
         p = f"{compared['p_randomisation']:.4f}"
-        rows.add_row(escape(name), f"{compared['difference']:+.4f}", f"{low:+.4f} to {high:+.4f}", p, *counts)
+        rows.add_row(name, f"{compared['difference']:+.4f}", f"{low:+.4f} to {high:+.4f}", p, *counts)
     rows.caption = "p: two-sided, of a paired randomisation test"
     return rows
 
@@ -183,15 +182,15 @@ def data_table(described: Json) -> RenderableType:
 
 def _parts_table(parts: Sequence[Json]) -> RenderableType:
     if len(parts) > 3:
-        facts = {key.replace("_", " "): [escape(_cell(part[key])) for part in parts] for key in _MAIN_FACTS}
+        facts = {key.replace("_", " "): [_cell(part[key]) for part in parts] for key in _MAIN_FACTS}
         optional = ("queries without relevant", "grades", "sparsity")
-        return FittedTable({"part": [escape(part["part"]) for part in parts]}, facts, optional)
+        return FittedTable({"part": [part["part"] for part in parts]}, facts, optional)
     rows = table(("",), tuple(part["part"] for part in parts))
     rows.columns[0].no_wrap = True
     for column in rows.columns[1:]:  # long cells, such as the counts of the grades
         column.no_wrap, column.overflow = False, "fold"
     for key in (name for name in parts[0] if name != "part"):
-        rows.add_row(key.replace("_", " "), *(escape(_cell(part[key])) for part in parts))
+        rows.add_row(key.replace("_", " "), *(_cell(part[key]) for part in parts))
     return rows
 
 
@@ -204,7 +203,7 @@ def _columns_table(columns: Sequence[Json]) -> RenderableType:
     plain = [column for column in columns if column["taken_as"] == "feature" and not column["note"]]
     special = [column for column in columns if column not in plain]
     for column in (*special, *plain[:MOST_PLAIN_FEATURES]):
-        rows.add_row(*(escape(column[key]) for key in ("column", "type", "taken_as", "note")))
+        rows.add_row(*(column[key] for key in ("column", "type", "taken_as", "note")))
     if len(plain) > MOST_PLAIN_FEATURES:
         rows.add_row(f"... and {len(plain) - MOST_PLAIN_FEATURES} more", "", "feature", "")
     return Group(titled("Columns", rows), Text(HOW_TO_CHANGE))
@@ -250,7 +249,7 @@ def related_table(lists: Json) -> RenderableType:
 
 
 def _graded(entry: Json) -> str:
-    return escape(entry["name"] + " " + "*" * int(entry["grade"])).rstrip()
+    return f"{entry['name']} {'*' * int(entry['grade'])}".rstrip()
 
 
 def all_solvers() -> list[Json]:
@@ -282,7 +281,7 @@ def solvers_table(solvers: list[Json]) -> RenderableType:
         marks = ("*" if row["standard"] else "") + (" o" if row["online"] else "")
         rows.add_row(
             f"{row['name']} {marks}".rstrip(),
-            escape(row["summary"]),
+            row["summary"],
             row["model"],
             str(len(row["parameters"])),
         )

@@ -21,6 +21,9 @@ from typing import NoReturn, ParamSpec
 
 import typer
 
+from ranktune.command_line.messages import shield
+from ranktune.solvers.core.errors import RankTuneError
+
 Parameters = ParamSpec("Parameters")
 
 CRASHED = 70
@@ -40,20 +43,34 @@ def handled(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
 
     @wraps(command)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        from ranktune.solvers.core.errors import RankTuneError
+        from ranktune.solvers.core.files import naming, refusal_of
         from ranktune.tuner.workers.interrupts import Interrupts
 
+        shield()
         try:
             with Interrupts():
                 command(*args, **kwargs)
+            with naming(Path("standard output")):
+                sys.stdout.flush()
         except (RankTuneError, typer.Exit, typer.Abort, typer.BadParameter):
             raise
         except Exception as error:
             if isinstance(error, OSError) and error.errno == errno.EPIPE:  # nobody reads the output
                 raise
+            _drop_output()
+            if refusal := refusal_of(error):
+                raise RankTuneError(refusal) from error
             crash(error)
 
     return call
+
+
+def _drop_output() -> None:
+    """Drop what standard output does not take: Python would fail by it once more at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def crash(error: Exception) -> NoReturn:
@@ -93,10 +110,6 @@ def _cause(error: BaseException) -> str:
 def _remedy(error: BaseException) -> str:
     if _is_lack_of_memory(error):
         return "give it more memory or less data"
-    from ranktune.solvers.core.files import remedy_of
-
-    if isinstance(error, OSError) and (remedy := remedy_of(error)):
-        return remedy[0].lower() + remedy[1:]
     return "please report it with that file"
 
 
@@ -125,7 +138,7 @@ def _written(text: str) -> Path | None:
     for folder in folders:
         with suppress(OSError, RuntimeError):  # Path.expanduser raises RuntimeError without a home
             path = folder() / name
-            atomic_write(path, text, mode=0o600)
+            atomic_write(path, text.encode(errors="backslashreplace"), mode=0o600)
             return path
     return None
 

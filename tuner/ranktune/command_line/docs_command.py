@@ -73,6 +73,7 @@ def _pages(root: Path) -> list[Page]:
 
 def _print_list(root: Path) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     from ranktune.command_line.options import console
 
@@ -81,7 +82,7 @@ def _print_list(root: Path) -> None:
     for page in _pages(root):
         if page.section != section:
             section = page.section
-            table.add_row(f"[bold]{section}[/bold]", "")
+            table.add_row(Text(section, style="bold"), "")
         table.add_row(f"  {page.name}", page.title)
     console().print(table)
     print("\nranktune docs PAGE prints one, ranktune docs --search WORDS finds words.")

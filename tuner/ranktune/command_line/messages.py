@@ -1,14 +1,18 @@
-"""Messages at the command line: those of Python with options in place of arguments, and remedies of wrong usage."""
+"""Messages at the command line: the streams that all go through, options in place of arguments, remedies."""
 
 from __future__ import annotations
 
+import io
+import os
 import re
 import sys
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TextIO
 
 from typer.core import TyperCommand, TyperGroup
 
 from ranktune.arguments import ELSEWHERE
+from ranktune.solvers.core.errors import printable
 
 COMMANDS_ELSEWHERE = {
     "compare": "evaluate A DATA --against B",
@@ -32,6 +36,39 @@ _ITEM = re.compile(r"""(?<![\w.-])(?P<name>[a-z_]+)=\{'(?P<key>\w+)': '?(?P<valu
 """An argument whose value is a dictionary of one item (columns={'click': 'NAME'})."""
 _ARGUMENT = re.compile(r"""(?<![\w.'-])(?P<name>[a-z_]+)=(?:(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)|(?=[\s.,:;)]|$))""")
 """An argument in a message, with a value (missing='zero') or without (name=)."""
+
+
+class Shield:
+    """A stream that passes on printable text and newlines: no terminal obeys what is printed.
+
+    The colours of the program go to the stream behind it, by `Screen` of ranktune.dashboards.terminal.tables.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.behind = stream
+
+    def write(self, text: str) -> int:
+        """Write text, and return its length."""
+        self.behind.write(printable(text, keep="\n"))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write all lines."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.behind, name)
+
+
+def shield() -> None:
+    """Let all that is printed from here on be printable, also in an encoding that lacks some of its characters."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or open(os.devnull, "w")  # Python has none where the descriptor is closed
+        if not isinstance(stream, Shield):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(errors="backslashreplace")
+            setattr(sys, name, Shield(stream))
 
 
 def as_options(message: str, root: Any) -> str:

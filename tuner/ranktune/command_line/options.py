@@ -195,21 +195,21 @@ def write_output(content: str | bytes | Iterator[str], path: Path | None) -> Non
     Nothing is left of a file whose content cannot be computed to its end.
     """
     parts = iter([content]) if isinstance(content, str | bytes) else content
+    from ranktune.solvers.core.errors import ParameterError, printable
+
     if path is None:
-        sys.stdout.writelines(map(str, parts))
+        exact = getattr(sys.stdout, "behind", sys.stdout)  # of which nothing is replaced
+        for text in map(str, parts):
+            if text != printable(text, keep="\n\t"):
+                raise ParameterError("the output holds characters that a terminal obeys or hides. Add -o FILE.")
+            exact.write(text)
         return
     from ranktune.solvers.core.files import atomic_write
 
     encoded = (part if isinstance(part, bytes) else part.encode() for part in parts)
     try:
-        if path.exists() and not path.is_file():  # such as a pipe, which cannot be replaced
-            with open(path, "wb") as pipe:
-                pipe.writelines(encoded)
-        else:
-            atomic_write(path.resolve(), lambda file: file.writelines(encoded))
+        atomic_write(path.resolve(), lambda file: file.writelines(encoded))
     except OSError as error:
-        from ranktune.solvers.core.errors import ParameterError
-
         raise ParameterError(f"cannot write {path}: {error.strerror}. Give a file you may write to.") from None
 
 
@@ -264,17 +264,17 @@ def print_json(value: object) -> None:
 
 def console(wide: bool = False) -> Console:
     """Return a console as wide as the terminal, with longer lines if the output is a file, with --wide as they are."""
-    from rich.console import Console
+    from ranktune.dashboards.terminal.tables import Screen
 
     if _FORM:
         from ranktune.dashboards.terminal.formats import formatted
 
-        class Formatted(Console):
+        class Formatted(Screen):
             def print(self, *objects: Any, **_: Any) -> None:
                 for each in objects:
                     sys.stdout.write(formatted(each, _FORM[0]))
 
         return Formatted()
     if wide:
-        return Console(width=1000)
-    return Console() if sys.stdout.isatty() or "COLUMNS" in os.environ else Console(width=120)
+        return Screen(width=1000)
+    return Screen() if sys.stdout.isatty() or "COLUMNS" in os.environ else Screen(width=120)

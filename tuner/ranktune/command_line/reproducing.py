@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from joblib import cpu_count
-from rich.console import Console, Group, RenderableType
-from rich.markup import escape
+from rich.console import Group, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as RichProgress
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ranktune.dashboards.terminal.tables import table, titled
+from ranktune.dashboards.terminal.tables import Screen, table, titled
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.studies.papers.claims import Verdict, counted
@@ -89,7 +88,7 @@ def summary(outcome: Outcome) -> RenderableType:
 def _verdicts(verdicts: Sequence[Verdict]) -> RichTable:
     shown = table(("source", "claim", "verdict", "measured here"), ())
     for verdict in verdicts:
-        shown.add_row(escape(verdict.source), escape(verdict.claim), verdict.word, escape(verdict.reason))
+        shown.add_row(verdict.source, verdict.claim, verdict.word, verdict.reason)
     return shown
 
 
@@ -110,7 +109,7 @@ def _side_by_side(reproduced: Reproduced) -> RichTable:
         before = (row.dataset, row.algorithm)
         difference = "-" if row.difference is None else f"{row.difference:+.4f}"
         within = () if tolerance is None else ({None: "-", True: "yes", False: "NO"}[row.within],)
-        words = (escape(row.dataset), escape(row.algorithm), escape(row.metric))
+        words = (row.dataset, row.algorithm, row.metric)
         shown.add_row(*words, _figure(row.published), _figure(row.ours), difference, *within)
     return shown
 
@@ -125,7 +124,7 @@ def _points(reproduced: Reproduced) -> RichTable:
     for (dataset, algorithm), rows in by_point.items():
         ours = {row.metric: row.ours for row in rows}
         figures = (_figure(ours.get(metric), 1 if metric == "weights" else 4) for metric in metrics)
-        shown.add_row(escape(dataset), escape(algorithm), *figures)
+        shown.add_row(dataset, algorithm, *figures)
     return shown
 
 
@@ -154,7 +153,7 @@ def _watched() -> Iterator[OnPart]:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.description}", markup=False),
-        console=Console(stderr=True),
+        console=Screen(stderr=True),
     )
     with bar:
         task = bar.add_task("", total=None)

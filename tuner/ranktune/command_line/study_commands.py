@@ -139,7 +139,7 @@ def note(
     from ranktune.tuner.study.labels import change_labels
 
     labels = change_labels(find_folder(home_folder(home), name), text, tag or (), remove or ())
-    console().print(f"{labels.note or 'No note.'}\nTags: {', '.join(labels.tags) or 'none'}", markup=False)
+    console().print(f"{labels.note or 'No note.'}\nTags: {', '.join(labels.tags) or 'none'}")
 
 
 @commands.command()

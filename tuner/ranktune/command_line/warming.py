@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 from rich.console import RenderableType
-from rich.markup import escape
 from scipy import sparse
 
 from ranktune.dashboards.terminal.tables import table, titled
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.compiled import compiling
+from ranktune.solvers.core.files import naming
 from ranktune.solvers.core.machine_code.folders import code_folder, level
 from ranktune.solvers.core.space import Choice, Parameter, Params, Value, defaults, is_active
 from ranktune.solvers.data.queries import Queries
@@ -46,7 +46,7 @@ def warm(solvers: Sequence[str], jobs: int | None = None) -> Json:
     begun = time.monotonic()
     every = NAMES if ALL in solvers else [solver_class(name).__name__ for name in solvers] or standard()
     names = loadable(dict.fromkeys(every))
-    with Workforce(jobs).assembled(apart=True) as executor:
+    with naming(Path(code_folder() or "")), Workforce(jobs).assembled(apart=True) as executor:
         futures = {executor.submit(compile_reading): READING, executor.submit(compile_explanations): EXPLAINING}
         if not set(names).isdisjoint(RANKERS):
             futures[executor.submit(compile_one_pass)] = STREAMING
@@ -161,7 +161,7 @@ def warm_table(facts: Json) -> RenderableType:
     """Return what was compiled as a table."""
     rows = table(("",), ("seconds of compiling",))
     for name, seconds in facts["compiled"].items():
-        rows.add_row(escape(name), f"{seconds:.1f}" if seconds else "none was needed")
+        rows.add_row(name, f"{seconds:.1f}" if seconds else "none was needed")
     kept = "not kept: no folder is writable by you alone (RANKTUNE_CACHE)" if facts["cache"] is None else facts["cache"]
-    rows.caption = f"{facts['seconds']:.1f} s in all, {'' if facts['cache'] is None else 'kept in '}{escape(kept)}"
+    rows.caption = f"{facts['seconds']:.1f} s in all, {'' if facts['cache'] is None else 'kept in '}{kept}"
     return titled("Compiled", rows)

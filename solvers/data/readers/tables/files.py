@@ -71,6 +71,7 @@ def csv_form(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> CsvForm:
     ids = [] if cells else id_columns(_titles(path, dialect.separator), wanted)
     options = {
         **dialect._asdict(),
+        "glob": False,
         "null_values": list(filter(None, MISSING)),
         "has_header": not cells,
         "new_columns": ["grade", *(f"f{number}" for number in range(1, cells))] if cells else None,

@@ -38,7 +38,7 @@ def history(
     else:
         console(wide).print(history_table(found))
         for line in changes(found):
-            console(wide).print(line, markup=False, highlight=False)
+            console(wide).print(line)
 
 
 @commands.command()

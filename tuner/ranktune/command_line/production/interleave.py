@@ -137,9 +137,9 @@ def _judge_and_plan(test: Given, lists: Given, as_json: bool) -> None:
     if as_json:
         print_json((seen.as_dict() if seen else {}) | ({"plan": planned.as_dict()} if planned else {}))
     elif seen is not None:
-        console().print(judged_table(seen), highlight=False)
+        console().print(judged_table(seen))
     if planned is not None and not as_json:
-        console().print(plan_table(planned), highlight=False)
+        console().print(plan_table(planned))
 
 
 def judged_table(found: Judged) -> RenderableType:

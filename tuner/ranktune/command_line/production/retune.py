@@ -70,7 +70,6 @@ def retune(
 def summary(found: JsonView, metric: str) -> RenderableType:
     """Return the decision with its evidence: a table of the contenders, and sentences."""
     from rich.console import Group
-    from rich.markup import escape
 
     from ranktune.dashboards.terminal.tables import table
 
@@ -85,7 +84,7 @@ def summary(found: JsonView, metric: str) -> RenderableType:
             name, f"{each['mean_a']:.4f}", f"{each['difference']:+.4f}", f"{low:+.4f} to {high:+.4f}",
             f"{each['p_holm']:.4f}", str(each["queries"]),
         )  # fmt: skip
-    return Group(rows, escape(f"{_moved(found['movement'])}\n{_decided(found)}\n{found['current']}"))
+    return Group(rows, f"{_moved(found['movement'])}\n{_decided(found)}\n{found['current']}")
 
 
 def _moved(movement: JsonView) -> str:
