@@ -16,6 +16,7 @@ COMMANDS_ELSEWHERE = {
     **dict.fromkeys(("score", "rank"), "predict"),
     **dict.fromkeys(("test", "eval"), "evaluate"),
     **dict.fromkeys(("ls", "studies"), "list"),
+    "related": "predict MODEL FOLDER/test.csv, of the files that `python -m ranktune.studies.api_search FOLDER` writes",
 }
 """Words for commands, and what does that here."""
 _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
