@@ -48,6 +48,7 @@ AT_THE_COMMAND_LINE = {
     ("tunne", "shop.csv"): "No such command 'tunne'. Did you mean 'tune', 'retune'?",
     ("compare", "model.json", "shop.csv"): "Here it is: ranktune evaluate A DATA --against B.",
     ("fit", "shop.csv"): "No such command 'fit'. Here it is: ranktune tune.",
+    ("mlflow", "mine", "http://127.0.0.1:5000"): "Here it is: ranktune tune DATA --name STUDY --mlflow URI, which logs",
     ("related", "numpy.argsort"): "ranktune predict MODEL FOLDER/test.csv, of the files that `python -m",
     ("tune", "shop.csv", "--label", "bought"): "No such option: --label. Here it is called --grade.",
     ("tune", "shop.csv", "--n-trials", "5"): "No such option: --n-trials. Here it is called --trials.",

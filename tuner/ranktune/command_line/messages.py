@@ -16,6 +16,7 @@ COMMANDS_ELSEWHERE = {
     **dict.fromkeys(("score", "rank"), "predict"),
     **dict.fromkeys(("test", "eval"), "evaluate"),
     **dict.fromkeys(("ls", "studies"), "list"),
+    "mlflow": "tune DATA --name STUDY --mlflow URI, which logs a finished study too",
     "related": "predict MODEL FOLDER/test.csv, of the files that `python -m ranktune.studies.api_search FOLDER` writes",
 }
 """Words for commands, and what does that here."""

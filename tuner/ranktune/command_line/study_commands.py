@@ -200,41 +200,6 @@ def report(
 
 
 @commands.command()
-def mlflow(
-    name: StudyName,
-    uri: Annotated[
-        str | None,
-        typer.Argument(
-            help="MLflow server or database: http://HOST:5000, sqlite:///mlflow.db. (default: that of the study, or "
-            "MLFLOW_TRACKING_URI)"
-        ),
-    ] = None,
-    home: Home = None,
-    follow: Annotated[bool, typer.Option("--follow", hidden=True, help="Log a running study.")] = False,
-) -> None:
-    """Log a study in MLflow. Settings, trials, scores, learning curves, model and report are logged.
-
-    What is there already is not logged again. The experiment is "ranktune", unless MLFLOW_EXPERIMENT_NAME names one.
-    """
-    import os
-
-    from ranktune.dashboards.tracking import following
-    from ranktune.solvers.core.errors import ParameterError
-    from ranktune.tuner.study.home import find_folder, home_folder
-    from ranktune.tuner.study.secrets import VARIABLE, check_tracking, shown_tracking
-
-    folder = find_folder(home_folder(home), name)
-    if follow:
-        following.follow(folder.path, os.environ[VARIABLE], sys.stdin, sys.stdout)
-        return
-    uri = uri or folder.study().mlflow or os.environ.get(VARIABLE)
-    if not uri:
-        raise ParameterError(f"where is MLflow? Give its address: ranktune mlflow {name} http://127.0.0.1:5000")
-    check_tracking(uri)
-    print(f"Logged in MLflow at {shown_tracking(uri)} as run {following.log_study(folder, uri)}.")
-
-
-@commands.command()
 def dashboard(
     name: Annotated[
         str | None,
