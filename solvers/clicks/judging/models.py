@@ -49,6 +49,7 @@ MODELS: Table[Named] = Table(
         "coec": Named("clicks over expected clicks of the positions", "rates:COEC"),
         "ctr": Named("clicks over impressions, whatever the position", "rates:ClickRate"),
     },
+    remedy="coec-lowest-rank of earlier releases is gone: use coec.",
 )
 
 

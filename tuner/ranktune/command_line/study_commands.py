@@ -218,7 +218,6 @@ def dashboard(
         ),
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help="File with the token.")] = None,
-    optuna: Annotated[bool, typer.Option("--optuna", help="Serve optuna-dashboard of the study instead.")] = False,
 ) -> None:
     """Serve the pages of all studies, live, until interrupted."""
     from ranktune.command_line.pages import Serving, given_token, serve
@@ -227,7 +226,7 @@ def dashboard(
     def on_ready(address: str) -> None:
         print(f"Open {address}   (Ctrl-C stops)", flush=True)
 
-    serve(Serving(home_folder(home), name, host, port, given_token(token, token_file), optuna), on_ready)
+    serve(Serving(home_folder(home), name, host, port, given_token(token, token_file)), on_ready)
 
 
 def _worked_for(given: Given, as_json: bool) -> bool:
