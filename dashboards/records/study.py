@@ -66,8 +66,7 @@ class StudyData:
     """A study with all of its splits; result is the content of result.json, None while the study is not finished.
 
     facts are the sizes of each split's data. study_damage describes which files of the whole study cannot be read.
-    brief is whether pages leave out what takes long to compute: the importance of parameters, and what random search is
-    expected to reach.
+    brief is whether pages leave out what takes long to compute: the importance of parameters.
     """
 
     folder: Path

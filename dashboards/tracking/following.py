@@ -1,4 +1,4 @@
-"""Logging a study in MLflow: a process beside a running study, or this one where the study has ended.
+"""Logging a study in MLflow: a process beside the running study, python -m ranktune.dashboards.tracking.following.
 
 The process reads the study as the pages do, so that neither MLflow's libraries nor an unreachable server slow the study
 or make it fail. It ends when its standard input is closed, also because the process of the study was killed.
@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from ranktune.dashboards.tracking.study_log import EXPERIMENT, TRACKING, StudyLog
-from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, StudyError, printable
-from ranktune.tuner.study.home import StudyFolder
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, printable
 from ranktune.tuner.study.lock import BeingRun, owning
 from ranktune.tuner.study.secrets import VARIABLE, credentials, known_tracking, shown_tracking, without_password
 
@@ -85,7 +84,7 @@ def _started(folder: Path, uri: str, storage: str | None) -> subprocess.Popen[st
     if storage is not None:
         environment["RANKTUNE_STORAGE"] = storage
     return subprocess.Popen(
-        [sys.executable, "-m", "ranktune", "mlflow", folder.name, "--home", str(folder.parent.resolve()), "--follow"],
+        [sys.executable, "-m", __name__, str(folder.resolve())],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -149,29 +148,6 @@ def _wait(ending: IO[str], ended: threading.Event, finished: threading.Event) ->
     ended.set()
 
 
-def log_study(folder: StudyFolder, uri: str) -> str:
-    """Log a study that is not running, as far as it has come, and return the number of its run in MLflow.
-
-    Raises StudyError, which shows no password, if the study is running or the server cannot be used.
-    """
-    check_installed()
-    if folder.held():
-        raise StudyError(f"study '{folder.path.name}' is running. Wait for its end, or begin it with mlflow=.")
-    try:
-        with owning(folder.path / TRACKING):
-            log = _opened(folder.path, known_tracking(uri))
-            log.update("FINISHED" if folder.has_result else "KILLED")
-            log.conclude()
-            return log.run_id
-    except BeingRun:
-        raise StudyError(f"study '{folder.path.name}' is being logged in MLflow already. Try again later.") from None
-    except (StudyError, ParameterError):
-        raise
-    except Exception as error:  # MLflow raises its own, requests', SQLAlchemy's, ...
-        cause = failure(folder.path.name, uri, error)
-    raise StudyError(cause)  # outside of the block: the chained exception could show a password
-
-
 def _opened(folder: Path, uri: str) -> StudyLog:
     """Return the log of a study, with short waits for a server that does not answer."""
     check_installed()
@@ -186,5 +162,9 @@ def failure(name: str, uri: str, error: Exception) -> str:
     reason = " ".join(without_password(printable(str(error)), known_tracking(uri)).split())[:200]
     return (
         f"study '{name}' is not logged in MLflow at {shown_tracking(uri)}: {reason or type(error).__name__}. "
-        f"`ranktune mlflow {name} URI` logs it later."
+        f"`ranktune resume {name}` logs what is missing; for another address, run the study again with mlflow=."
     )
+
+
+if __name__ == "__main__":
+    follow(Path(sys.argv[1]), os.environ[VARIABLE], sys.stdin, sys.stdout)

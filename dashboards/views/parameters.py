@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ranktune.dashboards.analysis import coordinates, early_stopped
+from ranktune.dashboards.analysis import early_stopped
 from ranktune.dashboards.analysis.curves import curves
 from ranktune.dashboards.analysis.pooling import no_trials_note, pooled_note
 from ranktune.dashboards.analysis.solver_trials import (
@@ -61,7 +61,7 @@ def panels(data: StudyData) -> list[Panel]:
         shown += [_importance(solver, k), *curves(solver, k)]
         if len(solver.valued) >= MIN_TRIALS_FOR_SLICES and solver.distributions:
             if len(solver.distributions) > 1:
-                shown += [coordinates.panel(solver, k), _contour(solver, k, most)]
+                shown.append(_contour(solver, k, most))
             for j, name in enumerate(solver.ranked):
                 shown.append(_slice(solver, name, f"{k}-{j}", most))
                 if solver.surrogate is not None:

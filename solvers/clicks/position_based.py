@@ -22,7 +22,6 @@ does not Work: Affine Corrections for Unbiased Learning to Rank".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,12 +32,10 @@ from ranktune.solvers.clicks.examination import Examination, known_positions, sm
 from ranktune.solvers.clicks.fitted import FittedMixture, check_shares
 from ranktune.solvers.clicks.information import precision
 from ranktune.solvers.clicks.mixture import SMALLEST, Mixture, climb
-from ranktune.solvers.clicks.prior import HIGHEST, PairFeatures, Prior, Regressor, joint_prior, query_prior
+from ranktune.solvers.clicks.prior import HIGHEST, prior_of
 from ranktune.solvers.clicks.shrinkage import shrunken
 from ranktune.solvers.core.arrays import Floats, Mask, as_ints
 from ranktune.solvers.core.errors import DataError
-
-MakePrior = Callable[[Counts, Floats, bool], Prior]
 
 ROUNDS = 30
 """The most times that a prior is estimated and the model is fitted with it."""
@@ -76,7 +73,7 @@ class PositionBased:
 
     def fit(self, counts: Counts) -> FittedMixture:
         """Return the fitted model. Raises DataError where a weight of clicks is no share of its impressions."""
-        return _Fit(counts, self.shrink, query_prior, self.propensities).run()
+        return _Fit(counts, self.shrink, self.propensities).run()
 
 
 @dataclass(frozen=True)
@@ -92,38 +89,28 @@ class TrustBias:
 
         Raises DataError as PositionBased does, and where the log does not tell trust.
         """
-        return _Fit(counts, True, query_prior).run(trust=True)
+        return _Fit(counts, True).run(trust=True)
 
 
 @dataclass(frozen=True)
 class Joint:
-    """The position-based model whose attraction is shrunken to a regression over queries, documents and features.
+    """The position-based model whose attraction is shrunken to a product of factors of queries and documents.
 
     It is for logs where most pairs were seen a few times. Where the pairs that change places do not tell examination
-    well, the prior tells it too: that is right if documents that the regression takes for equal come to their positions
-    by chance. Raises DataError as PositionBased.
+    well, the prior tells it too: that is right if documents of equal factors come to their positions by chance.
+    Raises DataError as PositionBased.
 
     Parameters
     ----------
-    features : PairFeatures or None, default=None
-        Without them the regression has factors of queries and documents only.
-    regressor : Regressor or None, default=None
-        By default boosted trees of scikit-learn for rates whose clicks are Poisson.
     propensities : Examination or None, default=None
         As those of PositionBased.
     """
 
-    features: PairFeatures | None = None
-    regressor: Regressor | None = None
     propensities: Examination | None = None
 
     def fit(self, counts: Counts) -> FittedMixture:
         """Return the fitted model."""
-
-        def prior(counts: Counts, exposure: Floats, by_height: bool) -> Prior:
-            return joint_prior(counts, exposure, by_height, self.features, self.regressor)
-
-        return _Fit(counts, True, prior, self.propensities, random=True).run()
+        return _Fit(counts, True, self.propensities, joint=True).run()
 
 
 class _Fit:
@@ -133,15 +120,14 @@ class _Fit:
         self,
         counts: Counts,
         shrink: bool,
-        prior: MakePrior,
         propensities: Examination | None = None,
-        random: bool = False,
+        joint: bool = False,
     ) -> None:
         check_shares(counts)
         if not counts.clicks.sum() > 0.0:
             raise DataError("the log has no clicks: a model of clicks needs some. Give more of the log.")
-        self.counts, self.shrink, self.random = counts, shrink, random
-        self.make_prior, self.propensities = prior, propensities
+        self.counts, self.shrink, self.propensities = counts, shrink, propensities
+        self.joint = self.random = joint
         self.places, row = np.unique(counts.position, return_inverse=True)
         self.row = as_ints(row)
         self.given = np.zeros(len(self.places), dtype=bool)
@@ -216,7 +202,7 @@ class _Fit:
         counts, clicks, n, attraction = self.counts, self.counts.clicks, len(up), None
         for _ in range(ROUNDS):
             exposure = counts.by_pair(counts.shown * up[self.row])
-            self.prior = self.make_prior(replace(counts, clicks=clicks), exposure, not self.random)
+            self.prior = prior_of(replace(counts, clicks=clicks), exposure, not self.random, self.joint)
             self.strength = self.prior.strength if shrink else 0.0
             problem = Mixture(counts, self.row, self.prior.pairs, self.strength, fixed, trust=False)
             if attraction is None:  # where nothing was clicked, the highest likelihood is at 0
@@ -236,7 +222,7 @@ class _Fit:
         The noise of attractions that few clicks tell would pass for a spread of attraction, and make slopes wrong.
         """
         exposure = self.counts.by_pair(self.counts.shown * up[self.row])
-        expected = self.make_prior(self.counts, exposure, True).pairs * exposure
+        expected = prior_of(self.counts, exposure, True, self.joint).pairs * exposure
         self.telling = expected >= MIN_CLICKS
         rows = self.telling[self.counts.pair]
         links = np.zeros(len(up), dtype=bool)

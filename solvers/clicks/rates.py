@@ -1,4 +1,4 @@
-"""Rates of clicks: by document, by position, or both, and clicks over expected clicks (COEC).
+"""Rates of clicks: by document or by position, and clicks over expected clicks (COEC).
 
 They are what the position-based model is compared with. A group of impressions has the rate expected * factor, where
 the expectation is that of all impressions, or of COEC that of the positions where the group was shown. Source of COEC:
@@ -22,7 +22,7 @@ from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
 from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.core.errors import ParameterError
 
-Group = Literal["all", "position", "pair", "row"]
+Group = Literal["position", "pair"]
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,8 @@ class ClickRate:
 
     Parameters
     ----------
-    by : {"pair", "position", "row", "all"}, default="pair"
-        What a group is: a query and a document, whatever the position; a position; all three; or all impressions.
-        Only pairs have judgments.
+    by : {"pair", "position"}, default="pair"
+        What a group is: a query and a document, whatever the position; or a position. Only pairs have judgments.
     shrink : bool, default=True
         Whether rates of groups are shrunken to that of all, as strongly as the log says.
     """
@@ -45,7 +44,7 @@ class ClickRate:
         """Return the rates of a log."""
         position = np.unique(counts.position)
         mean = counts.clicks.sum() / counts.shown.sum()
-        return FittedRates(counts, self.by, position, np.full(len(position), mean), mean, False, self.shrink)
+        return FittedRates(counts, self.by, position, np.full(len(position), mean), mean, self.shrink)
 
 
 @dataclass(frozen=True)
@@ -54,30 +53,25 @@ class COEC:
 
     Parameters
     ----------
-    lowest_rank : bool, default=False
-        Whether all impressions of a pair count at the lowest number that its position ever had, as in the judgments of
-        OpenSearch's Search Relevance Workbench; else each counts at its own position.
     shrink : bool, default=True
         Whether ratios are shrunken to 1, and rates of positions to that of all, as strongly as the log says; without it
         they are clicks over expected clicks, and 0 where none are expected.
     """
 
-    lowest_rank: bool = False
     shrink: bool = True
 
     def fit(self, counts: Counts) -> FittedRates:
         """Return the ratios of a log."""
         rates = ClickRate("position", self.shrink).fit(counts)
         value = rates.unit * rates.factor
-        return FittedRates(counts, "pair", rates.position, value, 1.0, self.lowest_rank, self.shrink)
+        return FittedRates(counts, "pair", rates.position, value, 1.0, self.shrink)
 
 
 @dataclass(frozen=True, eq=False)
 class FittedRates:
     """Rates of groups: those of positions, (n_positions,), times the factor of the group.
 
-    unit          what a factor of 1 is among judgments
-    lowest_rank   whether all impressions of a pair count at the lowest number of its positions
+    unit is what a factor of 1 is among judgments.
     """
 
     counts: Counts
@@ -85,14 +79,13 @@ class FittedRates:
     position: Ints
     rate: Floats
     unit: float
-    lowest_rank: bool
     shrink: bool
 
     @cached_property
     def totals(self) -> tuple[Floats, Floats, float]:
         """Clicks and expected clicks of groups, and the strength of their shrinkage."""
         group = self._group(self.counts, self.counts.pair)
-        expected = self.counts.shown * self._rates(self.counts, self.counts.pair)
+        expected = self.counts.shown * self._rates(self.counts)
         clicks, expected = (sums(group, each, int(group.max()) + 1) for each in (self.counts.clicks, expected))
         return clicks, expected, strength_of(clicks, expected) if self.shrink else 0.0
 
@@ -117,7 +110,7 @@ class FittedRates:
         """Return the probability of a click for each row of counts; a new group has the factor 1."""
         pair = self.counts.places_of(counts)[2]
         group = self._group(counts, pair)
-        return np.clip(self._rates(counts, pair) * np.where(group >= 0, self.factor[group], 1.0), 0.0, 1.0)
+        return np.clip(self._rates(counts) * np.where(group >= 0, self.factor[group], 1.0), 0.0, 1.0)
 
     def judgments(self) -> Judgments:
         """Return the judgments of all pairs. Raises ParameterError where groups are no pairs."""
@@ -140,21 +133,8 @@ class FittedRates:
 
     def _group(self, counts: Counts, pair: Ints) -> Ints:
         """Return the number of the group of each row, -1 for a new one."""
-        if self.by == "pair":
-            return pair
-        if self.by == "all":
-            return np.zeros(len(pair), dtype=np.int64)
-        place = self._place(counts)
-        if self.by == "position":
-            return place
-        n = len(self.position)
-        known, wanted = self.counts.pair * n + self._place(self.counts), pair * n + place
-        found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-        return np.where((known[found] == wanted) & (pair >= 0) & (place >= 0), found, -1)
+        return pair if self.by == "pair" else self._place(counts)
 
-    def _rates(self, counts: Counts, pair: Ints) -> Floats:
+    def _rates(self, counts: Counts) -> Floats:
         """Return the rate of the position of each row, without its factor; between known positions interpolated."""
-        position = counts.position
-        if self.lowest_rank:  # rows of a pair are in rising order of positions
-            position = np.where(pair >= 0, self.counts.position[self.counts.firsts][pair], position)
-        return np.interp(position, self.position, self.rate)
+        return np.interp(counts.position, self.position, self.rate)

@@ -66,7 +66,7 @@ def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp
     frame = polars.read_parquet(tmp_path / "judged.parquet")
     np.testing.assert_array_equal(frame["relevance"].to_numpy(), expected.relevance)
     assert sum(result.pairs.values()) == frame.height and result.account.counted == 20_001
-    assert said[0] == "reading the log" and "fitting coec-lowest-rank" in said
+    assert said[0] == "reading the log" and "fitting coec" in said
     later = result.later
     assert later is not None and (later.sessions, later.impressions) == (600, 6000)
     first = 1_700_000_000_000 + 60_000 * 1400

@@ -44,7 +44,7 @@ def clicks(
     output : str or Path, optional
         A .csv or .parquet file for the judgments, which tune takes as qrels.
     model : str, default="position-based"
-        "position-based", "joint", "trust-bias", "coec", "coec-lowest-rank" or "ctr".
+        "position-based", "joint", "trust-bias", "coec" or "ctr".
     propensities : mapping of int to float, str or Path, optional
         Examination by position that is known, or a csv or Parquet file with the columns position and propensity; that
         of other positions is estimated. By default that of a column of the log with the role propensity, if it has one:

@@ -10,7 +10,7 @@ itself uses more, at a cost that a page cannot wait for.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -111,24 +111,15 @@ class Belief:
         mean, variance = self.posterior.mean_and_variance(self.encoding.embed(rows))
         return self.centre + self.spread * mean, self.spread * np.sqrt(variance)
 
-    def draws(self, rows: Floats, count: int, generator: np.random.Generator, *, levelled: bool = False) -> Floats:
+    def draws(self, rows: Floats, count: int, generator: np.random.Generator) -> Floats:
         """Return count sample paths at masked rows, (count, m).
 
         Far from all trials they revert to the mean of the trials, which are better than average configurations.
-        Levelled ones have an uncertain constant mean instead, estimated by generalised least squares.
-        Source: Rasmussen & Williams 2006, eq. 2.42, with a constant as the only basis function.
         """
         y = standardise(self.gains)
         E = self.encoding.embed(rows)
         paths = Paths.drawn(self.posterior, y, generator, count)
-        if not levelled:
-            return self.centre + self.spread * paths.values(E).T
-        solved, _ = scipy.linalg.lapack.dpotrs(self.posterior.L, np.ones((len(y), 1)), lower=1)
-        once = np.asarray(solved)
-        total = float(once.sum())
-        level = float(once[:, 0] @ y) / total + generator.standard_normal(count) / np.sqrt(total)
-        paths = replace(paths, update=paths.update - once * level)  # as drawn given y - level
-        result: Floats = self.centre + self.spread * (paths.values(E) + level).T
+        result: Floats = self.centre + self.spread * paths.values(E).T
         return result
 
     def left_out(self) -> tuple[Floats, Floats]:

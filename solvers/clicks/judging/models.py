@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from ranktune.solvers.core.errors import ParameterError
@@ -21,19 +20,18 @@ class Named:
     """A click model that a user chooses by name.
 
     help                what it is, in a line
-    place               module:class in ranktune.solvers.clicks, with options
+    place               module:class in ranktune.solvers.clicks
     takes_propensities  whether it can be given examination that is known
     """
 
     help: str
     place: str
-    options: Mapping[str, object] = field(default_factory=dict)
     takes_propensities: bool = False
 
     def make(self, propensities: Examination | None = None) -> ClickModel:
         """Return the model."""
         given = {"propensities": propensities} if self.takes_propensities else {}
-        return cast("ClickModel", named(f"ranktune.solvers.clicks.{self.place}")(**self.options, **given))
+        return cast("ClickModel", named(f"ranktune.solvers.clicks.{self.place}")(**given))
 
 
 MODELS: Table[Named] = Table(
@@ -49,11 +47,9 @@ MODELS: Table[Named] = Table(
         ),
         "trust-bias": Named("with clicks on what ranks high and does not attract", "position_based:TrustBias"),
         "coec": Named("clicks over expected clicks of the positions", "rates:COEC"),
-        "coec-lowest-rank": Named(
-            "the same as OpenSearch counts: all at the lowest rank", "rates:COEC", {"lowest_rank": True}
-        ),
         "ctr": Named("clicks over impressions, whatever the position", "rates:ClickRate"),
     },
+    remedy="coec-lowest-rank of earlier releases is gone: use coec.",
 )
 
 

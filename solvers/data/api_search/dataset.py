@@ -66,10 +66,9 @@ _SHA256 = "7f52b9bf81823b92abbce5c1a4762274f0354ea2e8538e97c00e445865c426f2"
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """All documented objects, each with its candidates; for look-ups, also those without a graded candidate.
+    """All documented objects, each with its candidates, also those without a graded candidate.
 
-    names       n public names, sorted         summaries  n, one line each
-    aliases     other public name -> number of the object
+    names       n public names, sorted
     part        (n,) int8, 0 without a graded candidate, else 1 + the place in PARTS
     candidates  (n, m) int16 numbers of objects, by falling BM25
     grades      (n, m) int8, 0, 1 or 2
@@ -78,8 +77,6 @@ class Table:
     """
 
     names: tuple[str, ...]
-    summaries: tuple[str, ...]
-    aliases: dict[str, int]
     part: NDArray[np.int8]
     candidates: NDArray[np.int16]
     grades: NDArray[np.int8]
@@ -126,16 +123,8 @@ def load_table() -> Table:
     if hashlib.sha256(content).hexdigest() != _SHA256:
         raise DataError(f"{_FILE} is not as it was shipped. Install RankTune again.")
     with np.load(io.BytesIO(content), allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    names, summaries, aliases = (
-        tuple(arrays[name].tobytes().decode().split("\n")) for name in ("names", "summaries", "aliases")
-    )
-    return Table(
-        names,
-        summaries,
-        dict(zip(aliases, arrays["alias_of"].tolist(), strict=True)),
-        *(arrays[name] for name in ("part", "candidates", "grades", "log_length", "features")),
-    )
+        names = tuple(file["names"].tobytes().decode().split("\n"))
+        return Table(names, *(file[name] for name in ("part", "candidates", "grades", "log_length", "features")))
 
 
 def load_splits(name: str) -> list[Split]:

@@ -18,7 +18,6 @@ from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.fitted import ClickModel
 from ranktune.solvers.clicks.judgments import Judgments
 from ranktune.solvers.clicks.position_based import Joint, PositionBased, TrustBias
-from ranktune.solvers.clicks.prior import PairFeatures
 from ranktune.solvers.clicks.propensities import swaps
 from ranktune.solvers.clicks.rates import COEC, ClickRate
 from ranktune.solvers.core.arrays import Floats, Ints, Json
@@ -51,11 +50,9 @@ SPREAD = 0.5
 MODELS = (CTR, "COEC", "PBM", "joint", "trust")
 
 
-def models_of(train: Queries) -> dict[str, ClickModel]:
+def models_of() -> dict[str, ClickModel]:
     """Return the models that are compared, by name."""
-    query = np.repeat([str(name) for name in train.query_ids], train.lengths).tolist()
-    features = PairFeatures(query, [str(row) for row in range(train.n_documents)], train.features)
-    return dict(zip(MODELS, (ClickRate(), COEC(), PositionBased(), Joint(features), TrustBias()), strict=True))
+    return dict(zip(MODELS, (ClickRate(), COEC(), PositionBased(), Joint(), TrustBias()), strict=True))
 
 
 def measured(split: Split, users: Users, sessions: int, seed: int, models: Collection[str]) -> Json:
@@ -66,7 +63,7 @@ def measured(split: Split, users: Users, sessions: int, seed: int, models: Colle
     counts = Counts.of([log])
     learnt = {FULL: train, SHOWN: judged(train, counts.document[counts.firsts], users.attraction(train.grades))}
     found: Json = {"propensities": {}, "failures": {}}
-    for name, model in models_of(train).items():
+    for name, model in models_of().items():
         if name not in models:
             continue
         try:

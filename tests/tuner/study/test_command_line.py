@@ -58,9 +58,7 @@ def test_secrets_of_settings_are_hidden(text: str) -> None:
 
 def test_only_names_of_other_options_and_programs_are_shown() -> None:
     assert command_line(["ranktune", "dashboard", "mine", "--token", "abc"]) == "ranktune dashboard mine --token ***"
-    assert command_line(["ranktune", "dashboard", "--token=abc", "--optuna", "mine"]) == (
-        "ranktune dashboard --token=*** --optuna mine"
-    )
+    assert command_line(["ranktune", "list", "--token=a", "--json", "mine"]) == "ranktune list --token=*** --json mine"
     assert command_line(["/home/me/script.py", "--key", "abc"]) == "script.py"
     assert command_line([]) == ""
 

@@ -1,4 +1,4 @@
-"""What the commands data, solvers and related compute, and their tables."""
+"""What the commands data and solvers compute, and their tables."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from ranktune.dashboards.terminal.tables import FittedTable, table, titled
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import DataError, StudyError, listed
+from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
-from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
 from ranktune.solvers.data.queries import Queries
@@ -28,11 +27,8 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import Suspect, column_report, suspects
 from ranktune.solvers.data.sources.summary import summarise
-from ranktune.solvers.models.base import load_model
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
-from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.split import check_learnable
-from ranktune.tuner.study.home import all_folders, home_folder
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.readers.frames import Table
@@ -220,36 +216,6 @@ def _cell(value: object) -> str:
         case int():
             return f"{value:,}"
     return str(value)
-
-
-def related_to(name: str, model: Path | None, home: Path | None, count: int) -> Json:
-    """Return the rankings for name of an api-search model and of BM25.
-
-    Raises StudyError if no model is given and no study of api-search is finished.
-    """
-    from ranktune.solvers.data.api_search.related import related
-
-    return related(name, load_model(model or _latest_model(home_folder(home))), count=count).as_dict()
-
-
-def _latest_model(home: Path) -> Path:
-    for folder in reversed(all_folders(home)):
-        if folder.has_result and folder.study().data == API_SEARCH:
-            return Path(load_result(folder.result)["model"])
-    raise StudyError(f"no finished study of {API_SEARCH} in {home}: run `ranktune tune` first, or give --model.")
-
-
-def related_table(lists: Json) -> RenderableType:
-    """Return two rankings side by side; entries that the documentation lists under See Also are marked."""
-    sides = table(("", "the chosen model", "BM25"))
-    for place, (ours, theirs) in enumerate(zip(lists["ours"], lists["bm25"], strict=True), start=1):
-        sides.add_row(str(place), _graded(ours), _graded(theirs))
-    sides.caption = "* listed under See Also, ** each lists the other"
-    return titled(f"{lists['query']}: {lists['summary']}", sides)
-
-
-def _graded(entry: Json) -> str:
-    return f"{entry['name']} {'*' * int(entry['grade'])}".rstrip()
 
 
 def all_solvers() -> list[Json]:

@@ -20,8 +20,12 @@ COMMANDS_ELSEWHERE = {
     **dict.fromkeys(("score", "rank"), "predict"),
     **dict.fromkeys(("test", "eval"), "evaluate"),
     **dict.fromkeys(("ls", "studies"), "list"),
+    "mlflow": "tune DATA --name STUDY --mlflow URI, which logs a finished study too",
+    "related": "predict MODEL FOLDER/test.csv, of the files that `python -m ranktune.studies.api_search FOLDER` writes",
 }
 """Words for commands, and what does that here."""
+OPTIONS_GONE = {"--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it."}
+"""Options of earlier releases, and what to do instead."""
 _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _EQUIVALENTS = {
     "one_based=False": "--zero-based",
@@ -139,6 +143,8 @@ def _amend(error: Any, parameters: list[Any], given: list[str]) -> None:
     option = by_name.get(ELSEWHERE.get(str(unknown).lstrip("-").replace("-", "_"), ""))
     if option is not None:
         error.message, error.possibilities = f"No such option: {unknown}. Here it is called {option}.", []
+    elif unknown in OPTIONS_GONE:
+        error.message, error.possibilities = f"No such option: {unknown}. {OPTIONS_GONE[unknown]}", []
     elif "extra argument" in error.message and "test" in by_name:
         error.message += ". One argument is the training data: further data go into --test or --vali."
     opts = getattr(getattr(error, "param", None), "opts", ())

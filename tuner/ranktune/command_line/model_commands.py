@@ -18,7 +18,6 @@ from ranktune.command_line.options import (
     Also,
     FailUnlessBetter,
     Given,
-    Home,
     Json,
     Solvers,
     Trust,
@@ -307,23 +306,6 @@ def warm(
 
     compiled = warming.warm(solver or [], jobs)
     print_json(compiled) if as_json else console().print(warming.warm_table(compiled))
-
-
-@commands.command()
-def related(
-    name: Annotated[str, typer.Argument(help="A documented function or class, such as numpy.argsort.")],
-    model: Annotated[
-        Path | None, typer.Option(help="A model of api-search. (default: that of the latest study)")
-    ] = None,
-    count: Annotated[int, typer.Option(help="How many to print.", min=1)] = 10,
-    home: Home = None,
-    as_json: Json = False,
-) -> None:
-    """Print the functions that a model ranks first for NAME. The ranking of BM25 is beside it."""
-    from ranktune.command_line.commands import related_table, related_to
-
-    lists = related_to(name, model, home, count)
-    print_json(lists) if as_json else console().print(related_table(lists))
 
 
 @commands.command()

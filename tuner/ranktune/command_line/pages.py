@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktune.solvers.core.errors import ParameterError, StudyError
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.study.home import find_folder, home_folder
 
 if TYPE_CHECKING:
-    from ranktune.dashboards.web.guard import App, Receive, Scope, Send
+    from ranktune.dashboards.web.guard import Receive, Scope, Send
 
 EXTRA = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
 
@@ -42,7 +42,6 @@ class Serving:
     host: str = "127.0.0.1"
     port: int = 8765
     token: str | None = None
-    optuna: bool = False
 
 
 def given_token(token: str | None, file: Path | None) -> str | None:
@@ -74,12 +73,9 @@ def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
     if wanted.name is not None:
         find_folder(wanted.home, wanted.name)
     token = wanted.token or (None if is_loopback(wanted.host) else secrets.token_urlsafe(24))
-    if wanted.optuna:
-        app: App = _optuna(wanted, token)
-    else:
-        app = make_app(
-            wanted.home, host=wanted.host, token=token, first=wanted.name, closing=lambda: server.should_exit, warm=True
-        )
+    app = make_app(
+        wanted.home, host=wanted.host, token=token, first=wanted.name, closing=lambda: server.should_exit, warm=True
+    )
 
     async def patient(scope: Scope, receive: Receive, send: Send) -> None:
         with suppress(TimeoutError):  # the client does not read
@@ -95,28 +91,6 @@ def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
     with _bound(wanted.host, wanted.port) as listening, suppress(KeyboardInterrupt):
         on_ready(_address(wanted.host, listening.getsockname()[1], token))
         server.run(sockets=[listening])
-
-
-def _optuna(wanted: Serving, token: str | None) -> App:
-    """Return optuna-dashboard of a study's record, read-only, behind the same guard."""
-    try:
-        from ranktune.dashboards.web.optuna_pages import optuna_app
-    except ImportError as error:
-        raise ParameterError(
-            f"optuna-dashboard cannot be served: {error}. Install it: pip install optuna-dashboard."
-        ) from None
-    if wanted.name is None:
-        raise ParameterError("which study should optuna-dashboard show? Give its name; `ranktune list` shows them.")
-    folder = find_folder(wanted.home, wanted.name)
-    records = [folder.split(name) / "record.db" for name in folder.split_names()]
-    if len(records) != 1:
-        raise StudyError(
-            f"study '{wanted.name}' has {len(records)} records, one per fold, and optuna-dashboard shows one. "
-            f"Start it yourself: optuna-dashboard sqlite:///{records[0]}"
-        )
-    if not records[0].exists():
-        raise StudyError(f"study '{wanted.name}' has no trials yet.")
-    return optuna_app(records[0], host=wanted.host, token=token)
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -200,41 +200,6 @@ def report(
 
 
 @commands.command()
-def mlflow(
-    name: StudyName,
-    uri: Annotated[
-        str | None,
-        typer.Argument(
-            help="MLflow server or database: http://HOST:5000, sqlite:///mlflow.db. (default: that of the study, or "
-            "MLFLOW_TRACKING_URI)"
-        ),
-    ] = None,
-    home: Home = None,
-    follow: Annotated[bool, typer.Option("--follow", hidden=True, help="Log a running study.")] = False,
-) -> None:
-    """Log a study in MLflow. Settings, trials, scores, learning curves, model and report are logged.
-
-    What is there already is not logged again. The experiment is "ranktune", unless MLFLOW_EXPERIMENT_NAME names one.
-    """
-    import os
-
-    from ranktune.dashboards.tracking import following
-    from ranktune.solvers.core.errors import ParameterError
-    from ranktune.tuner.study.home import find_folder, home_folder
-    from ranktune.tuner.study.secrets import VARIABLE, check_tracking, shown_tracking
-
-    folder = find_folder(home_folder(home), name)
-    if follow:
-        following.follow(folder.path, os.environ[VARIABLE], sys.stdin, sys.stdout)
-        return
-    uri = uri or folder.study().mlflow or os.environ.get(VARIABLE)
-    if not uri:
-        raise ParameterError(f"where is MLflow? Give its address: ranktune mlflow {name} http://127.0.0.1:5000")
-    check_tracking(uri)
-    print(f"Logged in MLflow at {shown_tracking(uri)} as run {following.log_study(folder, uri)}.")
-
-
-@commands.command()
 def dashboard(
     name: Annotated[
         str | None,
@@ -253,7 +218,6 @@ def dashboard(
         ),
     ] = None,
     token_file: Annotated[Path | None, typer.Option(help="File with the token.")] = None,
-    optuna: Annotated[bool, typer.Option("--optuna", help="Serve optuna-dashboard of the study instead.")] = False,
 ) -> None:
     """Serve the pages of all studies, live, until interrupted."""
     from ranktune.command_line.pages import Serving, given_token, serve
@@ -262,7 +226,7 @@ def dashboard(
     def on_ready(address: str) -> None:
         print(f"Open {address}   (Ctrl-C stops)", flush=True)
 
-    serve(Serving(home_folder(home), name, host, port, given_token(token, token_file), optuna), on_ready)
+    serve(Serving(home_folder(home), name, host, port, given_token(token, token_file)), on_ready)
 
 
 def _worked_for(given: Given, as_json: bool) -> bool:
