@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ranktune.tuner.study.custom import register_solver as register_solver
     from ranktune.tuner.study.declaration import Study as Study
 
-__version__ = "0.2.1"
+__version__ = "0.2.2"
 
 _PUBLIC: Table[Any] = Table(
     "name",
