@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.data.missing import with_absent_missing
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.parsing.options import TextOptions
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class InputRules:
     """
 
     absent_is_missing: bool = False
-    text: TextOptions = field(default_factory=lambda: TextOptions())
+    text: Mapping[str, Any] = field(default_factory=dict)
 
 
 RULES: Mapping[str, InputRules] = {

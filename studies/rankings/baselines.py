@@ -71,7 +71,7 @@ def baseline_of(
             stacklevel=2,
         )
     if ranking.wanted.rules.text and (whole or len(splits) > 1) and catalogue.is_text(read[0]):
-        splits = catalogue.load(read[0], **options | ranking.wanted.rules.text)
+        splits = catalogue.load(read[0], **{**options, **ranking.wanted.rules.text})
     scores: dict[tuple[str, str], Floats] = {}
     for split in splits:
         known = read if len(splits) == 1 and not whole else [None] * len(PARTS)

@@ -59,7 +59,7 @@ def trained(library: str, generator: Generator, X: Any, y: Floats) -> Any:
         }  # fmt: skip
         data = lightgbm.Dataset(X, y, weight=weights)
         if early and options["boosting"] != "dart":
-            stop = [lightgbm.early_stopping(3, verbose=False)]
+            stop: list[Any] = [lightgbm.early_stopping(3, verbose=False)]
             return lightgbm.train(options, data, 20, valid_sets=[lightgbm.Dataset(X, noise)], callbacks=stop)
         return lightgbm.train(options, data, 10)
     if library == "xgboost":
