@@ -304,7 +304,7 @@ def _from_table(table: Table, options: ReadOptions, known: Known | None = None) 
     from ranktune.solvers.data.readers.frames import as_eager, queries_of
 
     qrels = options.get("qrels")
-    judgments = None if qrels is None else read_judgments(qrels)
+    judgments = None if qrels is None else read_judgments(qrels, options)
     try:
         table = replace(table, frame=as_eager(table.frame))
         if known is not None:
