@@ -7,6 +7,7 @@ import io
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -64,7 +65,7 @@ def test_judgments_of_other_tools_give_their_grades(name: str, tmp_path: Path) -
 def test_columns_of_any_name_are_named_by_the_options_of_columns(sign: str, tmp_path: Path) -> None:
     (tmp_path / "judged").write_text(table(sign, "note|keyword|sku|stars", "n|{0}|{1}|{2}").replace("|", sign))
     frame = pl.DataFrame({"keyword": [row[0] for row in ROWS], "sku": [row[1] for row in ROWS], "f": range(len(ROWS))})
-    options = {"qid": "keyword", "document": "sku", "grade": "stars"}
+    options: Any = {"qid": "keyword", "document": "sku", "grade": "stars"}
     queries = ranktune.read(frame, qrels=tmp_path / "judged", **options)
     assert queries.grades.tolist() == [row[2] for row in ROWS]
 
