@@ -29,6 +29,7 @@ from ranktune.solvers.data.readers.formats import (
 )
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
+from ranktune.solvers.data.readers.parsing.query_runs import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
 from ranktune.solvers.data.split import Split
@@ -294,10 +295,14 @@ def _read(
         queries: Queries = named(reader.queries)(place, **given)
         return queries
 
-    kept = options.get("layout") != "written"  # converted files hold no zeros
-    if known is None and isinstance(place, Path) and kept and is_worth_keeping(place):
+    if not isinstance(place, Path):
+        return whole()
+    beside = reader in (READERS["text"], READERS["csv"]) and file_beside(place, *BESIDE) is not None
+    kept = not beside and options.get("layout") != "written"  # what is kept is of the file alone, without its zeros
+    if known is None and kept and is_worth_keeping(place):
         return read_cached(place, whole, cast(LoadOptions, given))
-    return whole()
+    queries = whole()
+    return queries.with_documents(columns_beside(place, queries.n_documents)) if beside else queries
 
 
 def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:

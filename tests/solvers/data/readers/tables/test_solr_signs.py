@@ -49,5 +49,5 @@ def test_a_name_that_reads_as_another_feature_is_refused_with_the_remedy(text: s
 
 
 def test_signs_that_differ_between_documents_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"log.jsonl:2: 'a:1;b:2' are no features of Solr"):
+    with pytest.raises(DataError, match=r"log.jsonl:2: 'a:1;b:2' is no feature of Solr"):
         ranktune.read(logged(["a=1,b=2", "a:1;b:2"], tmp_path / "log.jsonl"))
