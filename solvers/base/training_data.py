@@ -12,6 +12,7 @@ from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
+from ranktune.solvers.data.columns.roles import QUERIES
 from ranktune.solvers.data.grouping import MANY_ROWS
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
@@ -46,6 +47,8 @@ class About:
 
 
 NOTHING = About()
+SURE = ("qid", "query_id", "queryid", "search_id")
+"""Names that no feature has, where the queries are given besides."""
 
 
 class QueryEstimator(Estimator):
@@ -136,6 +139,17 @@ class QueryEstimator(Estimator):
             )
         return queries
 
+    def _check_no_query_column(self, X: object, *, grouped: bool) -> None:
+        """Raise DataError for a frame with a column of query ids, which is no feature. XGBoost takes qid as such."""
+        names = SURE if grouped else QUERIES
+        name = next((name for name in getattr(X, "columns", ()) if str(name).lower() in names), None)
+        if name is not None:
+            ids = "" if grouped else f", and the queries by qid=X[{name!r}]"
+            raise DataError(
+                f"X has a column {name!r}, which names the query of each row and is no feature. Give X without it{ids} "
+                "or ranktune.read(frame), which finds queries, grades and features by their names."
+            )
+
     def _as_queries(
         self, X: object, y: object, qid: Ids | None, group: Sizes | None, about: About, *, reset: bool
     ) -> Queries:
@@ -149,6 +163,7 @@ class QueryEstimator(Estimator):
                 vars(self).pop("feature_names_in_", None)  # of an earlier fit to a frame
             self.n_features_in_ = X.n_features
             return about.added_to(X)
+        self._check_no_query_column(X, grouped=qid is not None or group is not None)
         documents, grades = self._validated(X, y, reset=reset)
         names = getattr(self, "feature_names_in_", None)
         return about.added_to(Queries.from_arrays(documents, grades, qid=qid, group=group, feature_names=names))

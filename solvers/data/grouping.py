@@ -12,7 +12,7 @@ from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.checks import check_id_type
 
-MANY_ROWS = 1000
+MANY_ROWS = 100
 """Rows from which on a single query is unlikely."""
 
 

@@ -77,6 +77,23 @@ class Imputation:
         return values, added
 
 
+def with_absent_missing(queries: Queries, columns: Ints) -> Queries:
+    """Return queries with NaN for what their rows leave out of some features, as XGBoost takes it.
+
+    Dense features leave nothing out, and those of tables are 0 where they do.
+    """
+    X = queries.features
+    if isinstance(X, np.ndarray) or queries.encoding is not None:
+        return queries
+    written = sparse.csr_array((np.ones(len(X.data), np.int8), X.indices, X.indptr), shape=X.shape)[:, columns]
+    row, column = np.nonzero(written.toarray() == 0)
+    rows = np.concatenate([np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), row])
+    places = rows, np.concatenate([X.indices, columns[column]])
+    values = np.concatenate([X.data, np.full(len(row), np.nan, X.dtype)])
+    features = sparse.csr_array(sparse.coo_array((values, places), shape=X.shape))  # it keeps zeros that are written
+    return replace(queries, features=features, has_missing=True)
+
+
 def refuse_missing(queries: Queries, names: Sequence[str] | None) -> None:
     """Raise DataError for the first feature that is missing, if there is one; names are those of a model."""
     values = stored_values(queries.features)

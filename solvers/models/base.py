@@ -33,6 +33,7 @@ from ranktune.solvers.models import files
 from ranktune.solvers.models.columns import Origin as Origin
 from ranktune.solvers.models.columns import check_grouped, check_width, columns_of, positions, read_origin
 from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of
+from ranktune.solvers.models.input_rules import as_taken
 
 Fields: TypeAlias = dict[str, Any]
 """Values of the fields of a model by name."""
@@ -293,7 +294,10 @@ class Model(ABC):
         files.write_manifest(Path(path), content, arrays, names, self._blobs())
 
     def arranged(self, queries: Queries) -> Queries:
-        """Return queries with the model's features in the model's order."""
+        """Return queries with the model's features in the model's order, as the model takes them."""
+        return as_taken(self._in_order(queries), self.solver, self.used_features)
+
+    def _in_order(self, queries: Queries) -> Queries:
         names = queries.feature_names
         if names is None or self.feature_names is None or names == self.feature_names:
             check_width(queries.n_features, self.n_features)

@@ -18,6 +18,7 @@ from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.blocks import scores_by_block
 from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.models.input_rules import InputRules, as_taken, rules_of
 
 MOST_ABSENT = 1024
 """Trailing features, or as many as there are, that text files may leave out as they are 0 in every document."""
@@ -30,13 +31,21 @@ class Wanted:
 
     names are None where the ranking knows its features by position; then count columns are needed, at least so many
     if more is true. encoding says how the columns of a table become the features of these names. With neither names nor
-    count the features do not matter.
+    count the features do not matter. solver is that of the model, by which it takes its input, and used are the
+    features, by place, that it uses, all for None.
     """
 
     names: tuple[str, ...] | None = None
     count: int | None = None
     more: bool = False
     encoding: Encoding | None = None
+    solver: str = ""
+    used: Ints | None = None
+
+    @property
+    def rules(self) -> InputRules:
+        """How the input is taken."""
+        return rules_of(self.solver)
 
     @property
     def is_numbered(self) -> bool:
@@ -112,7 +121,9 @@ class FeatureRanking:
         return np.concatenate(list(scores_by_block(whole, self._of_block)))
 
     def _of_block(self, block: Queries) -> Floats:
-        return checked_scores(self.score(self.wanted.arranged(block, self.name)), block, self.name)
+        arranged = self.wanted.arranged(block, self.name)
+        used = np.arange(arranged.n_features) if self.wanted.used is None else self.wanted.used
+        return checked_scores(self.score(as_taken(arranged, self.wanted.solver, used)), block, self.name)
 
 
 def checked_scores(scores: object, queries: Queries, name: str) -> Floats:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.split import Split
 from ranktune.studies.rankings.base import FeatureRanking
 from ranktune.studies.rankings.opening import COLUMN, open_ranking
@@ -69,6 +70,8 @@ def baseline_of(
             RankTuneWarning,
             stacklevel=2,
         )
+    if ranking.wanted.rules.text and (whole or len(splits) > 1) and catalogue.is_text(read[0]):
+        splits = catalogue.load(read[0], **{**options, **ranking.wanted.rules.text})
     scores: dict[tuple[str, str], Floats] = {}
     for split in splits:
         known = read if len(splits) == 1 and not whole else [None] * len(PARTS)

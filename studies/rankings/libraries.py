@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +20,71 @@ import numpy as np
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError
+from ranktune.solvers.data.columns.encoding import Category, Encoding
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.custom import inputs_of, takes_frame
-from ranktune.solvers.models.other_libraries.base import LibraryModel
+from ranktune.solvers.models.other_libraries.base import LibraryModel, UnsupportedModelError
+from ranktune.solvers.models.other_libraries.lightgbm import levels_in
+from ranktune.solvers.models.other_libraries.xgboost import model_of
 from ranktune.studies.rankings.base import FeatureRanking, Wanted
 
 BLOCK_ROWS = 65_536
 """Documents that are made dense at a time."""
 
 
-def of_trees(path: Path, model: LibraryModel) -> FeatureRanking:
-    """Return the ranking of a model of LightGBM, XGBoost or CatBoost that was read from a file."""
-    wanted = Wanted(model.names, model.n_features)
-    return FeatureRanking(str(path), wanted, lambda queries: model.scores(queries.features))
+def of_trees(model: LibraryModel, name: str) -> FeatureRanking:
+    """Return the ranking of a model of LightGBM, XGBoost or CatBoost that was read."""
+    wanted = Wanted(model.names, model.n_features, solver=model.library, used=model.used_features)
+    return _by_levels(name, wanted, model.levels, model.scores)
 
 
 def of_lightgbm(booster: Any, name: str) -> FeatureRanking:
     """Return the ranking of a lightgbm.Booster, by its scores before the transformation of its objective."""
     names = tuple(booster.feature_name())
     numbered = names == tuple(f"Column_{number}" for number in range(len(names)))
-    wanted = Wanted(count=len(names)) if numbered else Wanted(names, len(names))
-    return FeatureRanking(name, wanted, _in_blocks(lambda X: booster.predict(X, raw_score=True)))
+    wanted = Wanted(None if numbered else names, len(names), solver="LightGBM")
+    levels = levels_in(booster.model_to_string(num_iteration=1))
+    return _by_levels(name, wanted, levels, lambda X: booster.predict(X, raw_score=True))
 
 
-def of_xgboost(booster: Any, name: str) -> FeatureRanking:
-    """Return the ranking of an xgboost.Booster."""
-    xgboost = libraries.load("xgboost")
+def of_xgboost(model: Any, name: str) -> FeatureRanking:
+    """Return the ranking of an xgboost.Booster or of an estimator, whose predict stops at the best iteration."""
+    booster, best = model, None
+    if hasattr(model, "get_booster"):
+        booster, best = model.get_booster(), getattr(model, "best_iteration", None)
+    try:
+        return of_trees(model_of(bytes(booster.save_raw("json")), best), name)
+    except UnsupportedModelError:
+        xgboost = libraries.load("xgboost")
     names = None if booster.feature_names is None else tuple(booster.feature_names)
 
-    def score(X: Matrix) -> Floats:
-        return np.asarray(booster.predict(xgboost.DMatrix(X, feature_names=booster.feature_names), output_margin=True))
+    def score(queries: Queries) -> Floats:
+        data = xgboost.DMatrix(queries.features, feature_names=booster.feature_names)
+        return np.asarray(booster.predict(data, output_margin=True))
 
-    return FeatureRanking(name, Wanted(names, int(booster.num_features())), _in_blocks(score))
+    return FeatureRanking(name, Wanted(names, int(booster.num_features()), solver="XGBoost"), score)
+
+
+def _by_levels(
+    name: str, wanted: Wanted, levels: Mapping[int, tuple[str, ...]], score: Callable[[Matrix], Floats]
+) -> FeatureRanking:
+    """Return the ranking of a model that takes categories as their numbers among levels, by place of the feature."""
+    if not levels:
+        return FeatureRanking(name, wanted, _in_blocks(score))
+    if wanted.names is None:
+        raise DataError(f"{name} has categories of features without names, which no table has. Give its scores.")
+    encoding = Encoding(columns={wanted.names[place]: Category(values) for place, values in levels.items()})
+    made = [encoding.features_of(feature) for feature in wanted.names]
+    ends = np.cumsum([0, *map(len, made)]).tolist()
+
+    def numbered(X: Matrix) -> Floats:
+        columns = [X[:, a:b] for a, b in pairwise(ends)]
+        for place in levels:
+            marks = columns[place]
+            columns[place] = np.where(marks.any(axis=1), marks.argmax(axis=1), np.nan)[:, None]
+        return score(np.hstack(columns))
+
+    return FeatureRanking(name, replace(wanted, names=sum(made, ()), encoding=encoding), _in_blocks(numbered))
 
 
 def onnx_file(path: Path) -> FeatureRanking:
@@ -79,10 +114,10 @@ def onnx_file(path: Path) -> FeatureRanking:
 
 def of_object(model: Any, name: str) -> FeatureRanking | None:
     """Return the ranking of a model in memory: a booster, or an object with predict(X); None for other objects."""
-    for library, make in (("lightgbm", of_lightgbm), ("xgboost", of_xgboost)):
-        module = sys.modules.get(library)
-        if module is not None and isinstance(model, module.Booster):
-            return make(model, name)
+    if isinstance(model, _types("xgboost", "Booster", "XGBModel")) and np.isnan(getattr(model, "missing", np.nan)):
+        return of_xgboost(model, name)
+    if isinstance(model, _types("lightgbm", "Booster", "LGBMModel")):
+        return of_lightgbm(getattr(model, "booster_", model), name)
     if not callable(getattr(model, "predict", None)):
         return None
 
@@ -102,6 +137,12 @@ def of_object(model: Any, name: str) -> FeatureRanking | None:
     count = getattr(model, "n_features_in_", None)
     wanted = Wanted(None if names is None else tuple(map(str, names)), count)
     return FeatureRanking(name, wanted, _in_blocks(predicted))
+
+
+def _types(library: str, *names: str) -> tuple[type, ...]:
+    """Return types of a library, none where it was not imported, so that no object is of them."""
+    module = sys.modules.get(library)
+    return () if module is None else tuple(getattr(module, name) for name in names)
 
 
 def _in_blocks(score: Callable[[Matrix], Floats]) -> Callable[[Queries], Floats]:

@@ -78,7 +78,7 @@ def open_ranking(
 
 def of_model(model: Model, name: str) -> FeatureRanking:
     """Return the ranking of a model of RankTune."""
-    wanted = Wanted(model.feature_names, model.n_features, encoding=model.encoding)
+    wanted = Wanted(model.feature_names, model.n_features, encoding=model.encoding, solver=model.solver)
     return FeatureRanking(name, wanted, lambda queries: model.predict(queries))
 
 
@@ -165,7 +165,7 @@ def _from_file(path: Path) -> Ranking:
     if path.suffix.lower() == ".onnx":
         return libraries.onnx_file(path)
     if (other := read_other(path, head)) is not None:
-        return libraries.of_trees(path, other)
+        return libraries.of_trees(other, str(path))
     if start[:1] == b"{" and ending(path) != ".jsonl":
         model = load_model(path)
         return of_model(model, str(path))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import cast
 
 import numpy as np
@@ -37,11 +38,12 @@ class Part:
 def read_for(ranking: Ranking, source: object, options: ReadOptions, *, graded: bool = True) -> Queries:
     """Return the queries of a source with the features that a ranking needs, and grades if these matter."""
     wanted = ranking.wanted
+    read = partial(catalogue.read_as, wanted.rules)
     if wanted.names is not None and (catalogue.is_table(source) or not wanted.is_numbered):
-        return catalogue.read(source, feature_names=wanted.names, encoding=wanted.encoding, graded=graded, **options)
+        return read(source, feature_names=wanted.names, encoding=wanted.encoding, graded=graded, **options)
     count = wanted.count if wanted.names is None else len(wanted.names)
     exactly = count if wanted.names is None and not wanted.more else None
-    queries = catalogue.read(source, n_features=exactly, graded=graded, **options)
+    queries = read(source, n_features=exactly, graded=graded, **options)
     if count is not None:
         catalogue.warn_of_other_features(queries, source, count)
     return queries
@@ -50,21 +52,22 @@ def read_for(ranking: Ranking, source: object, options: ReadOptions, *, graded: 
 def scores_on(ranking: Ranking, part: Part) -> Floats:
     """Return the score of each document of a part, (n_documents,), in the order of its queries.
 
-    Where the queries lack columns of the table that they were read from, such as a column that is no feature, it is
-    read again. Raises DataError where the ranking cannot score them.
+    Where the queries lack columns of the table that they were read from, such as a column that is no feature, or the
+    ranking takes the text that they were read from in another way, it is read again. Raises DataError where the ranking
+    cannot score them.
     """
     wanted, queries = ranking.wanted, part.queries
-    if wanted.names is None or wanted.is_in(queries) or part.source is None or not catalogue.is_table(part.source):
+    if catalogue.is_table(part.source):
+        if wanted.names is None or wanted.is_in(queries):
+            return ranking.scores(queries)
+        options = {name: value for name, value in part.options.items() if name not in ("features", "drop")}
+        encoding = wanted.encoding or queries.encoding  # of which at least the columns of ids and grades are known
+        more: ReadOptions = cast(ReadOptions, options)
+        reread = catalogue.read(part.source, feature_names=wanted.names, encoding=encoding, graded=part.graded, **more)
+    elif wanted.rules.text and catalogue.is_text(part.source):
+        reread = read_for(ranking, part.source, part.options, graded=part.graded)
+    else:
         return ranking.scores(queries)
-    options = {name: value for name, value in part.options.items() if name not in ("features", "drop")}
-    encoding = wanted.encoding or queries.encoding  # of which at least the columns of ids and grades are known
-    reread = catalogue.read(
-        part.source,
-        feature_names=wanted.names,
-        encoding=encoding,
-        graded=part.graded,
-        **cast(ReadOptions, options),
-    )
     if reread.query_ids.tolist() != queries.query_ids.tolist() or reread.n_documents != queries.n_documents:
         raise DataError(f"{ranking.name}: the data have other rows when they are read again. Do not change them.")
     return ranking.scores(reread)

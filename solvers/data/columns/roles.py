@@ -245,7 +245,7 @@ def _query(left: Columns, free: Sequence[str], given: str, grouped: bool) -> str
 
 
 def _grade(left: Columns, free: Sequence[str], given: str | None, qrels: bool) -> str | None:
-    if given is None or (qrels and given == "grade"):
+    if given is None or (qrels and given not in left):  # it may name the column of the judgments
         return _only(free, GRADES)
     return _column(left, free, given, GRADES, "grade", "the grades")
 

@@ -42,7 +42,7 @@ def numbered(column: Series) -> tuple[Ints, list[str]]:
     if text is not None:
         return numbered_text(text, missing="")
     numbers: dict[str | None, int] = {None: -1}
-    codes = [numbers.setdefault(value, len(numbers) - 1) for value in map(_text, values_of(column))]
+    codes = [numbers.setdefault(value, len(numbers) - 1) for value in map(text_of, values_of(column))]
     return np.array(codes, dtype=np.int64), [value for value in numbers if value is not None]
 
 
@@ -86,7 +86,7 @@ def polars_text(column: Series) -> polars.Series | None:
     return text
 
 
-def _text(value: object) -> str | None:
+def text_of(value: object) -> str | None:
     """Return a value as text, the same for 7, "7" and 7.0."""
     if isinstance(value, str):
         return value or None

@@ -15,6 +15,7 @@ from ranktune.solvers.data.disk.stored import read_queries, write_queries
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import find_reader
 from ranktune.solvers.data.readers.parsing.options import LoadOptions
+from ranktune.solvers.data.readers.parsing.query_runs import file_beside
 
 Read = Callable[[], Queries]
 
@@ -59,8 +60,11 @@ def write_into(
     *,
     sync: bool = True,
 ) -> None:
-    """Write the documents of the file at path, or of what read returns, into an existing folder."""
-    if path is None:
+    """Write the documents of the file at path, or of what read returns, into an existing folder.
+
+    A file with weights or positions beside it is read whole.
+    """
+    if path is None or file_beside(path, "weight", "position") is not None:
         write_queries(read(), folder, documents=True, source=facts)
         return
     reader, report = find_reader(path), None if say is None else ShareReport(path.name, say)

@@ -185,7 +185,7 @@ def _write(
 ) -> bool:
     """Write the queries with all their features, in the order of the file; return False where rows are left out."""
     qrels = options.get("qrels")
-    judgments = None if qrels is None else read_judgments(qrels)
+    judgments = None if qrels is None else read_judgments(qrels, options)
     if judgments is not None and judgments.weights is not None:
         return False
     with _reading():

@@ -1,8 +1,7 @@
 """Relevance judgments in a separate file: the grades of pairs of query and document, of people or from clicks.
 
-As TREC gives them, a line is QUERY ITERATION DOCUMENT GRADE or, as BEIR has it, QUERY DOCUMENT GRADE below a line of
-titles. A csv or Parquet table, as `ranktune clicks` writes it, has the columns query, document, relevance, which is the
-grade, and weight, which is that of the document.
+`judgment_files` has the forms of files. A csv or Parquet table, as `ranktune clicks` writes it, has the columns query,
+document, relevance, which is the grade, and weight, which is that of the document.
 """
 
 from __future__ import annotations
@@ -10,19 +9,19 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Floats, Ids, Mask
+from ranktune.solvers.core.arrays import Array, Floats, Ids, JsonView, Mask
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, unguarded
-from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.readers.formats import first_line
-from ranktune.solvers.data.readers.parsing.streams import Position, words_of
+from ranktune.solvers.data.readers.judgment_files import FORMS, judgment_lines
 
-_FORM = "A line is QUERY 0 DOCUMENT GRADE."
 _COLUMNS = ("query", "document", "relevance", "weight")
 
 
@@ -38,16 +37,18 @@ class Judged(NamedTuple):
 class Judgments:
     """The grades of documents by query id and document id, both as text; weights are those of judgments from clicks.
 
-    Where there are weights, a document without a judgment is unknown; else it is not relevant, as TREC has it.
+    words are those of queries that the file gives beside their ids: the data may have either as ids. Where there are
+    weights, a document without a judgment is unknown; else it is not relevant, as TREC has it.
     """
 
     path: Path
     by_query: Mapping[str, Mapping[str, float]]
     weights: Mapping[str, Mapping[str, float]] | None = None
+    words: Mapping[str, str] = field(default_factory=dict)
 
     def grade(self, query: str, document: str) -> float:
         """Return the grade of a document, NaN where it is not judged."""
-        return self.by_query.get(query, {}).get(document, math.nan)
+        return self.by_query.get(self.words.get(query, query), {}).get(document, math.nan)
 
     def of(self, query_ids: Ids | None, document_ids: Array | None) -> Judged:
         """Return the grades of rows, with a RankTuneWarning about those that are not judged.
@@ -74,11 +75,15 @@ class Judgments:
                 "must be the same text in both."
             )
         if not known.all():
-            without = len({query for query, _ in pairs} - self.by_query.keys())
+            without = len({query for query, _ in pairs} - self.by_query.keys() - self.words.keys())
             others = f", and no document of {without} queries" if without else ""
-            are = "have grade 0" if self.weights is None else "are left out: nothing is known of them"
+            besides = sum(map(len, self.by_query.values())) - len(set(compress(pairs, known)))
+            absent = f" {besides} of its judgments are of documents that the data do not hold." if besides else ""
+            are = (
+                "are not judged and have grade 0" if self.weights is None else "are left out: nothing is known of them"
+            )
             warnings.warn(
-                f"{self.path} judges {known.sum()} of {len(grades)} documents{others}: the others {are}.",
+                f"{self.path} judges {known.sum()} of {len(grades)} documents{others}: the others {are}.{absent}",
                 RankTuneWarning,
                 stacklevel=5,
             )
@@ -90,30 +95,29 @@ class Judgments:
         return Judged(grades[known], np.array(weights), known)
 
 
-def read_judgments(path: str | Path) -> Judgments:
-    """Return the judgments in a file, plain or compressed. Negative grades, which TREC gives to spam, become 0."""
-    if Path(path).suffix == ".parquet" or {"relevance", "weight"} <= set(first_line(Path(path)).split(",")):
-        return _of_clicks(Path(path))
+def read_judgments(path: str | Path, named: JsonView = MappingProxyType({})) -> Judgments:
+    """Return the judgments in a file, plain or compressed, whose form `judgment_files` finds.
+
+    named are options of reading, such as qid="keyword", which hold where a column of the file has that title. Raises
+    DataError for a document with several grades.
+    """
+    path = Path(path)
+    if path.suffix == ".parquet" or {"relevance", "weight"} <= set(first_line(path).split(",")):
+        return _of_clicks(path)
     by_query: dict[str, dict[str, float]] = {}
-    position = Position(Path(path))
-    for words in words_of(position):
-        if len(words) not in (3, 4):
-            raise DataError(f"{path}:{position.lines}: has {len(words)} words: it is no judgment. {_FORM}")
-        grade = number_of(words[-1])
-        if position.lines == 1 and all(number_of(word) is None for word in words) and words[-1].isidentifier():
-            continue  # titles
-        if grade is None or not math.isfinite(grade):
-            raise DataError(f"{path}:{position.lines}: {words[-1][:40]!r} is no grade. {_FORM}")
-        grade = max(grade, 0.0)
-        known = by_query.setdefault(words[0], {}).setdefault(words[-2], grade)
+    lines, words = judgment_lines(path, named)
+    for place, query, document, grade in lines:
+        if math.isnan(grade):
+            continue
+        known = by_query.setdefault(query, {}).setdefault(document, grade)
         if known != grade:
             raise DataError(
-                f"{path}:{position.lines}: document {words[-2]} of query {words[0]} has grade {grade:g}, and a line "
-                f"before gives it {known:g}. Keep one of them."
+                f"{place}: document {document} of query {query} has grade {grade:g}, and a line before gives it "
+                f"{known:g}. Keep one of them."
             )
     if not by_query:
-        raise DataError(f"{path}: holds no judgments. {_FORM}")
-    return Judgments(Path(path), by_query)
+        raise DataError(f"{path}: holds no judgments. {FORMS}")
+    return Judgments(path, by_query, words={text: query for text, query in words.items() if text not in by_query})
 
 
 def _of_clicks(path: Path) -> Judgments:

@@ -69,8 +69,9 @@ def read_text(
         features out of order.
     max_features : int, default=1_000_000
         Feature indices above this number are errors.
-    layout : {"auto", "dense", "sparse"}, default="auto"
-        Layout of the features; "auto" is dense where at least a quarter of the values are written.
+    layout : {"auto", "dense", "sparse", "written"}, default="auto"
+        Layout of the features; "auto" is dense where at least a quarter of the values are written. "written" is sparse
+        and keeps zeros that are written, which to XGBoost are other values than those that a line leaves out.
     qid : array-like of shape (n_documents,), optional
         Query of each line, where lines have no qid and no .query file is beside the file.
     group : array-like of shape (n_queries,), optional

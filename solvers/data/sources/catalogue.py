@@ -18,14 +18,24 @@ from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.columns.roles import ROLES, UnusableColumns, Wanted
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.formats import Reader, check_options, check_part, find_reader, name_of, reader_of
+from ranktune.solvers.data.readers.formats import (
+    READERS,
+    Reader,
+    check_options,
+    check_part,
+    find_reader,
+    name_of,
+    reader_of,
+)
 from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
+from ranktune.solvers.data.readers.parsing.query_runs import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.columns import aligned
+from ranktune.solvers.models.input_rules import InputRules, as_taken, rules_of
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.readers.frames import Known, Table
@@ -161,9 +171,16 @@ def is_table(source: object) -> bool:
     return reader is not None and reader.has_columns
 
 
+def is_text(source: object) -> bool:
+    """Return whether source is a file or a folder of text, whose lines may leave features out."""
+    reader = find_reader(source)
+    return reader is not None and "layout" in reader.option_names
+
+
 def read_for(model: Model, source: object, *, graded: bool = True, **options: Unpack[ReadOptions]) -> Queries:
     """Return the queries of a source with the features of a model; a table is taken as its training table was."""
-    queries = read(
+    queries = read_as(
+        rules_of(model.solver),
         source,
         n_features=model.n_features,
         feature_names=model.feature_names,
@@ -172,6 +189,21 @@ def read_for(model: Model, source: object, *, graded: bool = True, **options: Un
         **options,
     )
     warn_of_other_features(queries, source, model.n_features)
+    return as_taken(queries, model.solver, model.used_features)
+
+
+def read_as(rules: InputRules, source: object, **given: Any) -> Queries:
+    """Return what read does, as a model with these rules takes it.
+
+    Raises DataError for a text that was converted, where what its lines leave out is to be told from 0.
+    """
+    reader = reader_of(source)
+    queries = read(source, **{**given, **(rules.text if is_text(source) else {})})
+    if rules.absent_is_missing and reader is READERS["stored"] and queries.feature_names is None:
+        raise DataError(
+            f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what `ranktune "
+            "convert` wrote does not tell it from 0. Give the file that was converted."
+        )
     return queries
 
 
@@ -263,16 +295,21 @@ def _read(
         queries: Queries = named(reader.queries)(place, **given)
         return queries
 
-    if known is None and isinstance(place, Path) and is_worth_keeping(place):
+    if not isinstance(place, Path):
+        return whole()
+    beside = reader in (READERS["text"], READERS["csv"]) and file_beside(place, *BESIDE) is not None
+    kept = not beside and options.get("layout") != "written"  # what is kept is of the file alone, without its zeros
+    if known is None and kept and is_worth_keeping(place):
         return read_cached(place, whole, cast(LoadOptions, given))
-    return whole()
+    queries = whole()
+    return queries.with_documents(columns_beside(place, queries.n_documents)) if beside else queries
 
 
 def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
     from ranktune.solvers.data.readers.frames import as_eager, queries_of
 
     qrels = options.get("qrels")
-    judgments = None if qrels is None else read_judgments(qrels)
+    judgments = None if qrels is None else read_judgments(qrels, options)
     try:
         table = replace(table, frame=as_eager(table.frame))
         if known is not None:

@@ -6,15 +6,16 @@ which is computed from the feature. Nothing in a file is handed to the code of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Array, Features, Floats, JsonView, Matrix, dense
+from ranktune.solvers.core.arrays import Array, Features, Floats, Ints, JsonView, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ModelFormatError
+from ranktune.solvers.data.columns.texts import text_of
 from ranktune.solvers.models.trees import Trees
 
 MAX_BYTES = 2**28
@@ -50,6 +51,7 @@ class LibraryModel:
     """A sum of trees: base plus their values.
 
     names, (n_features,), are those of the features, None where they have numbers only. library is what users call it.
+    levels are the values of features that are categories, by place, which the library numbers in this order.
     """
 
     trees: Trees
@@ -57,6 +59,14 @@ class LibraryModel:
     names: tuple[str, ...] | None
     library: str
     base: float = 0.0
+    levels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def used_features(self) -> Ints:
+        """The features that splits compare, as they are or in computed columns, ascending."""
+        compared = self.trees.features
+        computed = [column.feature for column in self.columns.computed]
+        return np.unique([*compared[compared < self.n_features].tolist(), *computed]).astype(np.int64)
 
     @property
     def n_features(self) -> int:
@@ -117,6 +127,13 @@ def vector(fields: JsonView, name: str, count: int, kinds: str) -> Array:
     demand(values.shape == (count,), f"{name} has {values.size} numbers in place of {count}")
     demand(count == 0 or fits, f"{name} holds what is no number of its kind")
     return values
+
+
+def levels_of(values: Sequence[object]) -> tuple[str, ...]:
+    """Return the values of a category as the columns of tables give them. Raises DataError where two are alike."""
+    levels = tuple(text_of(value) or "" for value in values)
+    demand("" not in levels and len(set(levels)) == len(levels), "two of its categories are alike, or one is empty")
+    return levels
 
 
 def plain(text: str) -> str:

@@ -3,6 +3,10 @@
 A split sends a document left where x <= threshold, or where x, without its decimals, is one of its categories. What it
 does with a missing value is in its decision type: bit 0 for categories, bit 1 for left, and bits 2 and 3 for the values
 that count as missing: none, so that a missing value is 0; 0; or NaN.
+
+What LightGBM 4.7 does besides (of its input: ranktune.solvers.models.input_rules): save_model writes the trees up to
+the best iteration alone. Categories of pandas are numbers by their place among the values in
+pandas_categorical, of the columns of type category one after another.
 """
 
 from __future__ import annotations
@@ -10,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
+from ranktune.solvers.data.columns.grammar import json_of
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
     Columns,
@@ -23,6 +28,7 @@ from ranktune.solvers.models.other_libraries.base import (
     UnsupportedModelError,
     demand,
     item_of,
+    levels_of,
     plain,
     read_whole,
 )
@@ -71,7 +77,26 @@ def _model(text: str) -> LibraryModel:
     columns = Columns(n_features)
     trees = _trees(parts, columns)
     numbered = names == tuple(f"Column_{number}" for number in range(n_features))
-    return LibraryModel(trees, columns, None if numbered else names, "LightGBM")
+    return LibraryModel(trees, columns, None if numbered else names, "LightGBM", levels=levels_in(text))
+
+
+def levels_in(text: str) -> dict[int, tuple[str, ...]]:
+    """Return the values of columns of pandas' type category, by place; raises UnsupportedModelError if unknown which.
+
+    A file does not say which columns these are: those with categories for infos, and perhaps some without any infos.
+    """
+    _, _, written = text.rpartition("\npandas_categorical:")
+    given: Any = json_of(written.split("\n", 1)[0]) if written else None
+    if not given:
+        return {}
+    demand(isinstance(given, list) and all(isinstance(values, list) for values in given), "pandas_categorical is none")
+    infos = item_of(_fields(_parts(text)[0]), "feature_infos", str).split(" ")
+    by_values = [place for place, info in enumerate(infos) if info[:1] != "["]
+    known = [place for place in by_values if infos[place] != "none"]
+    places = next((found for found in (known, by_values) if len(found) == len(given)), None)
+    if places is None:
+        raise UnsupportedModelError("has ordered categories of pandas, and does not say of which columns")
+    return {place: levels_of(values) for place, values in zip(places, given, strict=True)}
 
 
 def _parts(text: str) -> list[str]:

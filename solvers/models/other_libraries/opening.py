@@ -15,6 +15,11 @@ from ranktune.solvers.models.trees import joined, one_tree
 
 HEAD = 1 << 14
 """So many bytes of a file tell what it is."""
+_DUMPS = {
+    "XGBoost": re.compile(rb'\[?\s*{\s*"(nodeid|leaf)"|\[\s*"|(booster\[0\]:\s*)?0:(\[[^\]]+\] yes=|leaf=)'),
+    "LightGBM": re.compile(rb'{\s*"name"\s*:\s*"tree"'),
+}
+"""What dump_model and get_dump write begins so. It does not hold all that a score is made of."""
 _CATBOOST = re.compile(rb'\s*{\s*"(ctr_data|features_info|oblivious_trees)"')
 
 
@@ -29,6 +34,12 @@ def read_other(path: Path, head: bytes) -> LibraryModel | None:
             f"{path} is a binary model of CatBoost, which only CatBoost reads. Save the model as JSON: "
             'CatBoost().load_model(FILE), then save_model("model.json", format="json").'
         )
+    for library, dump in _DUMPS.items():
+        if dump.match(start):
+            raise ModelFormatError(
+                f"{path} is a dump of a model of {library}, which lacks parts of the model. Save the model by "
+                f"save_model, and give that file."
+            )
     if start.startswith((b"tree\n", b"tree\r\n")):
         return read_lightgbm(path)
     if _CATBOOST.match(head):
@@ -47,7 +58,7 @@ def model_in(path: Path) -> TreeModel | None:
     read = read_other(path, _head(path))
     if read is None:
         return None
-    if read.columns.computed:
+    if read.columns.computed or read.levels:
         raise ModelFormatError(
             f"{path} has splits by categories, or takes 0 for missing, which trees of RankTune do not. It can be "
             f"evaluated, or be a baseline. For other uses, train it in {read.library} without them."

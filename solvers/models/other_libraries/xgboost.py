@@ -2,17 +2,24 @@
 
 The nodes of a tree stand in one list: a leaf has no left child, and its value as condition. A split sends a document
 left where x < condition in single precision, or where x, without its decimals, is none of its categories.
+
+What XGBoost 3.2 does besides (of its input: ranktune.solvers.models.input_rules): the predict of an estimator uses the
+trees up to best_iteration of early stopping, that of a Booster all trees. From release 3.1 on, categories are
+found by their values, which the file holds.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView, Mask, Matrix
+from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.models.other_libraries.base import (
     MOST_FEATURES,
     Columns,
@@ -21,6 +28,7 @@ from ranktune.solvers.models.other_libraries.base import (
     UnsupportedModelError,
     demand,
     item_of,
+    levels_of,
     plain,
     read_whole,
     vector,
@@ -41,7 +49,7 @@ def read_xgboost(path: Path) -> LibraryModel:
 
     Raises ModelFormatError for a file that is damaged, of several outputs, or of a linear model.
     """
-    return read_whole(path, "XGBoost", _model)
+    return read_whole(path, "XGBoost", model_of)
 
 
 def trees_of(raw: bytes | bytearray, with_missing: Mask | None) -> Trees:
@@ -56,7 +64,8 @@ def trees_of(raw: bytes | bytearray, with_missing: Mask | None) -> Trees:
     return trees.with_sides_of(with_missing)
 
 
-def _model(content: bytes) -> LibraryModel:
+def model_of(content: bytes, last: int | None = None) -> LibraryModel:
+    """Return the model in what save_raw gives, by its trees up to the iteration last; by default as its predict."""
     is_json = re.match(rb'\s*{\s*"', content)
     learner = item_of(json.loads(content) if is_json else decoded(content), "learner", dict)
     parameters = item_of(learner, "learner_model_param", dict)
@@ -67,11 +76,45 @@ def _model(content: bytes) -> LibraryModel:
     demand(all(isinstance(name, str) for name in names), "feature_names are not names")
     demand(len(set(names)) in ({n_features} if names else {0}), f"{n_features} features have {len(set(names))} names")
     columns = Columns(n_features)
-    trees = _trees(item_of(learner, "gradient_booster", dict), columns)
+    booster = item_of(learner, "gradient_booster", dict)
+    trees = _trees(booster, columns, _best_iteration(learner) if last is None else last)
     objective = item_of(item_of(learner, "objective", dict), "name", str)
-    return LibraryModel(
-        trees, columns, names or None, "XGBoost", _base(item_of(parameters, "base_score", str), objective)
+    base = _base(item_of(parameters, "base_score", str), objective)
+    return LibraryModel(trees, columns, names or None, "XGBoost", base, _levels(booster))
+
+
+def _best_iteration(learner: JsonView) -> int | None:
+    """Return the iteration up to which predict uses the trees, None for all."""
+    attributes = learner.get("attributes", {})
+    demand(isinstance(attributes, dict), "attributes are none")
+    if "best_iteration" not in attributes:
+        return None
+    best = _count(attributes, "best_iteration")
+    if "scikit_learn" in attributes:
+        return best
+    warnings.warn(
+        f"the Booster stopped early, with iteration {best} as the best. All of its trees count, as in its predict. To "
+        f"leave out the later ones, save booster[:{best + 1}].",
+        RankTuneWarning,
+        stacklevel=2,
     )
+    return None
+
+
+def _levels(booster: JsonView) -> dict[int, tuple[str, ...]]:
+    """Return the values of features that are categories, by place, where a model holds them."""
+    model = item_of(booster, "model", dict) if "model" in booster else item_of(booster["gbtree"], "model", dict)
+    levels = {}
+    for place, kept in enumerate(item_of(model.get("cats", {"enc": []}), "enc", list)):
+        values = item_of(kept, "values", list)
+        if not values and "type" not in kept:
+            continue
+        if "offsets" in kept:
+            ends = item_of(kept, "offsets", list)
+            demand(all(isinstance(end, int) for end in ends) and ends == sorted(ends), "categories do not follow")
+            values = [bytes(values[a:b]).decode() for a, b in pairwise(ends)]
+        levels[place] = levels_of(values)
+    return levels
 
 
 def _base(text: str, objective: str) -> float:
@@ -84,7 +127,8 @@ def _base(text: str, objective: str) -> float:
     return float(np.log(base)) if objective in LOGARITHMIC else base
 
 
-def _trees(booster: Json, columns: Columns) -> Trees:
+def _trees(booster: Json, columns: Columns, last: int | None = None) -> Trees:
+    """Return the trees of a booster, up to those of the iteration last if it is given."""
     name = item_of(booster, "name", str)
     if name not in ("gbtree", "dart"):
         raise UnsupportedModelError(f"is a model of the kind {name[:20]!r}")
@@ -93,8 +137,9 @@ def _trees(booster: Json, columns: Columns) -> Trees:
     given = item_of(model, "trees", list)
     counts = item_of(model, "gbtree_model_param", dict)
     demand(_count(counts, "num_trees") == len(given) > 0, "num_trees does not agree")
+    together = max(1, _count(counts, "num_parallel_tree"))
     if "iteration_indptr" in model:
-        ends = range(0, len(given) + 1, max(1, _count(counts, "num_parallel_tree")))
+        ends = range(0, len(given) + 1, together)
         demand(vector(model, "iteration_indptr", len(ends), "iu").tolist() == list(ends), "iteration_indptr is wrong")
     demand(not vector(model, "tree_info", len(given), "iu").any(), "tree_info is not 0")
     trees = [_tree(tree, number, columns) for number, tree in enumerate(given)]
@@ -102,7 +147,9 @@ def _trees(booster: Json, columns: Columns) -> Trees:
         weights = vector(booster, "weight_drop", len(given), "fiu")
         demand(((weights >= 0.0) & (weights <= 1.0)).all(), "a weight of a tree is not from 0 to 1")
         trees = [tree.scaled(float(weight)) for tree, weight in zip(trees, weights, strict=True)]
-    return joined(trees)
+    used = len(trees) if last is None else (last + 1) * together
+    demand(used <= len(trees), "best_iteration is not there")
+    return joined(trees[:used])
 
 
 def _tree(tree: JsonView, position: int, columns: Columns) -> Trees:

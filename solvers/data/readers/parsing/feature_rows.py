@@ -57,7 +57,8 @@ class Rows:
             scatter(values, columns, ends, block)
             self._blocks.append(block)
             return
-        values, columns, ends = without_zeros(values, columns, ends)
+        if self.layout != "written":
+            values, columns, ends = without_zeros(values, columns, ends)
         self._blocks.append(_Entries(values.astype(self.dtype), columns.astype(np.int32), ends.astype(np.int64)))
 
     def joined(self, n_features: int) -> Features:

@@ -8,7 +8,7 @@ from typing import Literal, TypedDict, get_type_hints
 
 from ranktune.solvers.core.arrays import Ids, Sizes
 
-Layout = Literal["auto", "dense", "sparse"]
+Layout = Literal["auto", "dense", "sparse", "written"]
 Missing = Literal["keep", "error", "zero"]
 
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Ints
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.readers.parsing.decimals import Bytes
 from ranktune.solvers.data.readers.parsing.parse_buffers import ParseBuffers
 from ranktune.solvers.data.readers.parsing.parser import ParseResult
-from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
+from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, words_of
 
 _WIDEST_ID = 64  # longer ids are held as objects, so that one long line does not widen every row
+
+
+BESIDE = ("query", "group", "weight", "position")
+"""Endings of files beside one of documents, as LightGBM and XGBoost name them."""
 
 
 @dataclass
@@ -73,13 +79,31 @@ def _in_several_places(ids: Sequence[int | str], lines: Sequence[int]) -> str:
     )
 
 
+def file_beside(path: Path, *kinds: str) -> Path | None:
+    """Return the file beside path of one of these endings, or None."""
+    bare = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
+    names = [f"{base.name}.{kind}{packed}" for base in (path, bare) for kind in kinds for packed in ("", ".gz")]
+    return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
+
+
 def group_file(path: Path) -> Path | None:
     """Return the file of group sizes beside path, as LightGBM (.query) and XGBoost (.group) name it, or None."""
-    bare = path.with_suffix("") if path.suffix in (".gz", ".bz2") else path
-    names = [
-        f"{base.name}.{kind}{packed}" for base in (path, bare) for kind in ("query", "group") for packed in ("", ".gz")
-    ]
-    return next((path.with_name(name) for name in names if path.with_name(name).is_file()), None)
+    return file_beside(path, "query", "group")
+
+
+def columns_beside(path: Path, n_rows: int) -> dict[str, list[float] | None]:
+    """Return the weights and the positions of documents that files beside path have a line for, as LightGBM does."""
+    columns: dict[str, list[float] | None] = {}
+    for name, kind in (("document_weights", "weight"), ("positions", "position")):
+        file = file_beside(path, kind)
+        values = None if file is None else [number_of(word) for (word, *_) in words_of(Position(file))]
+        if values is not None and (len(values) != n_rows or None in values):
+            raise DataError(
+                f"{file}: must hold a number for each of the {n_rows} documents of {path.name}, as LightGBM reads it. "
+                "Correct it, or move it elsewhere."
+            )
+        columns[name] = cast("list[float] | None", values)
+    return columns
 
 
 def group_sizes(path: Path) -> list[int]:

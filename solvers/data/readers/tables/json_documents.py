@@ -14,6 +14,7 @@ Where features are apart, a feature that a document lacks is 0, as it is for the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,6 +35,9 @@ _FEATURES = ("features", "[features]", "_ltrlog")
 _DOCUMENTS = ("documents", "docs", "hits")
 _TOO_LARGE = 10**308
 """Whole numbers from here are no features."""
+_SIGNS = [(between, equals) for equals in "=:" for between in ",;| \t&/#"]
+"""csvFeatureSeparator and csvKeyValueDelimiter of Solr's [features], those by default first."""
+_INNER = re.compile(r"[=:]\s*[+-]?\.?\d")
 _SCALARS = (str, int, float, type(None))
 _BOOKKEEPING = frozenset({"took", "timed_out", "status", "_index", "_type", "_version", "numFound", "start"})
 
@@ -49,13 +53,17 @@ class _Around:
 
 @dataclass
 class _Rows:
-    """The documents of a file: their fields, their features where these are apart, and their responses."""
+    """The documents of a file: their fields, their features where these are apart, and their responses.
+
+    texts are features of Solr that are text still: the number of the document, the line, and the text.
+    """
 
     path: Path
     fields: list[dict[str, Value]] = field(default_factory=list)
     features: list[dict[str, float | None] | None] = field(default_factory=list)
     responses: list[int | None] = field(default_factory=list)
     n_responses: int = 0
+    texts: list[tuple[int, int, str]] = field(default_factory=list)
 
     def add_text(self, text: str | bytes, line: int) -> None:
         """Add the documents in a JSON text."""
@@ -136,19 +144,28 @@ class _Rows:
                 else:
                     pairs.append((str(name), self._number(inner, line)))
         elif isinstance(value, str):
-            self._from_text(value, line, pairs)
+            self.texts.append((len(self.features), line, value))
         else:
             raise DataError(f"{self.path}:{line}: {_shown(value)} are no features. Give {{name: value, ...}}.")
 
-    def _from_text(self, text: str, line: int, pairs: list[tuple[str, float | None]]) -> None:
-        """Add the features of Solr's text to pairs: a=1.0,b=2.0, or a:1.0;b:2.0 before version 7."""
-        between, equals = (",", "=") if "=" in text else (";", ":")
-        for part in filter(None, text.split(between)):
-            name, sign, word = part.rpartition(equals)
-            number = number_of(word.strip())
-            if not sign or number is None:
-                raise DataError(f"{self.path}:{line}: {part[:40]!r} is no feature of Solr, such as bm25=1.5.")
-            pairs.append((name.strip(), number))
+    def _read_texts(self) -> None:
+        """Add the features that documents have as text, whose signs are those that read all texts of the file."""
+        if not self.texts:
+            return
+        texts = [text for _, _, text in self.texts]
+        signs = next((signs for signs in _SIGNS if all(_pairs(text, *signs) is not None for text in texts)), None)
+        if signs is None:
+            _, line, text = next((each for each in self.texts if _pairs(each[2], *_SIGNS[0]) is None), self.texts[0])
+            raise DataError(
+                f"{self.path}:{line}: {text[:40]!r} is no feature of Solr, nor several, such as bm25=1.5,price=2.0, with "
+                "the same signs in all documents. A name must not hold what reads as another name and its number. Log them with "
+                "csvFeatureSeparator=, and csvKeyValueDelimiter==, and rename such features."
+            )
+        for number, line, text in self.texts:
+            try:
+                self.features[number] = once([*(self.features[number] or {}).items(), *(_pairs(text, *signs) or ())])
+            except RepeatedName as error:
+                raise DataError(f"{self.path}:{line}: {error}.") from None
 
     def _number(self, value: object, line: int) -> float | None:
         if value is None:
@@ -159,6 +176,7 @@ class _Rows:
 
     def columns(self) -> tuple[dict[str, list[Value]], tuple[str, ...] | None]:
         """Return the columns, and the names of the features where these are apart."""
+        self._read_texts()
         apart = [features for features in self.features if features is not None]
         if apart and len(apart) < len(self.features):
             number = self.features.index(None) + 1
@@ -212,6 +230,21 @@ def read_documents(path: Path, *, whole: bool) -> tuple[dict[str, list[Value]], 
     if not rows.fields:
         raise DataError(f"{path}: holds no documents.")
     return rows.columns()
+
+
+def _pairs(text: str, between: str, equals: str) -> list[tuple[str, float | None]] | None:
+    """Return the features in a text of Solr by the signs between them and before numbers, None if they do not read it.
+
+    A name that holds another name with a number tells that the signs are others.
+    """
+    pairs: list[tuple[str, float | None]] = []
+    for part in filter(None, map(str.strip, text.split(between))):
+        name, _, word = part.rpartition(equals)
+        number = number_of(word.strip()) if word.strip() else None
+        if not name.strip() or number is None or _INNER.search(name):
+            return None
+        pairs.append((name.strip(), number))
+    return pairs
 
 
 def _has_lines(text: bytes) -> bool:

@@ -42,7 +42,7 @@ def test_the_dictionary_is_json() -> None:
 
 def test_many_grades_are_cut_to_the_commonest() -> None:
     grades = np.repeat(np.arange(200.0), np.where(np.arange(200) % 4 == 0, 3, 1))
-    queries = Queries.from_arrays(np.ones((len(grades), 1)), grades)
+    queries = Queries.from_arrays(np.ones((len(grades), 1)), grades, group=[len(grades)])
     summary = summarise(queries)
     assert summary["distinct_grades"] == 200
     assert len(summary["grades"]) == MOST_GRADES

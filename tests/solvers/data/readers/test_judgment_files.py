@@ -1,0 +1,136 @@
+"""Files of judgments of other tools: the separator is that of the whole file, and nothing is read in another way."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import ranktune
+from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.readers.judgments import read_judgments
+
+JUDGED = {"shoe": {"D1": 2.0, "D2": 0.0}, "shoe red": {"D4": 1.0, "D 2": 3.0}, "hat": {"D6": 1.0}}
+ROWS = [(query, document, grade) for query, judged in JUDGED.items() for document, grade in judged.items()]
+RATINGS = [
+    {"query": query, "ratings": [{"docId": document, "rating": str(grade)} for document, grade in judged.items()]}
+    for query, judged in JUDGED.items()
+]
+REQUESTS = [
+    {"id": query, "ratings": [{"_index": "i", "_id": document, "rating": grade} for document, grade in judged.items()]}
+    for query, judged in JUDGED.items()
+]
+NUMBERS = {query: str(number) for number, query in enumerate(JUDGED)}
+
+
+def table(sign: str, titles: str, template: str = "{0}|{1}|{2}") -> str:
+    return "\n".join([titles, *(template.format(*row) for row in ROWS)]).replace("|", sign)
+
+
+FILES = {
+    "beir": table("\t", "query-id|corpus-id|score"),
+    "trec by tabs": table("\t", "", "{0}|0|{1}|{2}").lstrip("\n"),
+    "without titles": table("\t", "").lstrip("\n"),
+    "quepid": table(",", "query,docid,rating") + "\nshoe,D9,\nnever rated,,",
+    "quepid, a query alone": table(",", "query,docid,rating") + "\nnever rated",
+    "quepid in detail": table(",", "Team,Query Text,Doc ID,Title,Rating", 't,"{0}",{1},"a, b",{2}'),
+    "semicolons": table(";", "Query;Document;Relevance"),
+    "lists": "\n".join(
+        [f"# qid:{number}: {query}" for query, number in NUMBERS.items()]
+        + [f"{grade:g} qid:{NUMBERS[query]} # {document.replace(' ', '_')} a title" for query, document, grade in ROWS]
+    ),
+    "opensearch": json.dumps({"name": "x", "judgmentRatings": RATINGS}),
+    "opensearch, as searched": json.dumps({"hits": {"hits": [{"_source": {"judgmentRatings": RATINGS}}]}}),
+    "rank_eval": json.dumps({"requests": REQUESTS}, indent=1),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_judgments_of_other_tools_give_their_grades(name: str, tmp_path: Path) -> None:
+    (tmp_path / "judged").write_text(FILES[name])
+    documents = [document.replace(" ", "_") if name == "lists" else document for _, document, _ in ROWS]
+    frame = pl.DataFrame({"query": [query for query, _, _ in ROWS], "docid": documents, "bm25": range(len(ROWS))})
+    queries = ranktune.read(frame, qrels=tmp_path / "judged")
+    assert queries.grades.tolist() == [grade for _, _, grade in ROWS]
+
+
+@pytest.mark.parametrize("sign", [",", "\t", ";"])
+def test_columns_of_any_name_are_named_by_the_options_of_columns(sign: str, tmp_path: Path) -> None:
+    (tmp_path / "judged").write_text(table(sign, "note|keyword|sku|stars", "n|{0}|{1}|{2}").replace("|", sign))
+    frame = pl.DataFrame({"keyword": [row[0] for row in ROWS], "sku": [row[1] for row in ROWS], "f": range(len(ROWS))})
+    options: Any = {"qid": "keyword", "document": "sku", "grade": "stars"}
+    queries = ranktune.read(frame, qrels=tmp_path / "judged", **options)
+    assert queries.grades.tolist() == [row[2] for row in ROWS]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("q,d,rating\na,D1,1\na,D1,2", "judged:3: document D1 of query a has grade 2"),
+        ("shoe red\tD1\t1\nshoe 0 D2 1", "judged:1: has a tab and a space"),
+        ("a b\tc\nd e\tf", "'f' is no grade"),
+        ("q;d,rating\na;b,2", "no grade|not found|words"),
+        ('{"a": 1}', "without judgmentRatings"),
+        ("[" * 5000, "no JSON"),
+        ("2 qid:1 # D1\nD1 1", "is no line GRADE qid:ID"),
+        ("title,other\n1,2", "not found among its columns title and other"),
+    ],
+)
+def test_what_is_not_clear_is_refused(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "judged").write_text(text)
+    with pytest.raises(DataError, match=words):
+        read_judgments(tmp_path / "judged")
+
+
+def test_what_is_judged_and_what_not_is_counted(tmp_path: Path) -> None:
+    (tmp_path / "judged").write_text("query,docid,rating\na,1,2\na,2,\nb,9,1\nb,3,0")
+    frame = pl.DataFrame({"qid": ["a", "a", "b", "b"], "docid": [1, 2, 3, 4], "f": [1.0, 2.0, 3.0, 4.0]})
+    told = "judges 2 of 4 documents: the others are not judged and have grade 0. 1 of its judgments"
+    with pytest.warns(RankTuneWarning, match=told):
+        assert ranktune.read(frame, qrels=tmp_path / "judged").grades.tolist() == [2.0, 0.0, 0.0, 0.0]
+
+
+def random_file(generator: np.random.Generator) -> tuple[str, dict[str, dict[str, float]]]:
+    """A table of judgments with any separator, and what it says."""
+    sign = str(generator.choice(list("\t,; ")))
+    letters = list("ab1.:/-_ '") + ([] if sign == "\t" else [",", ";"])
+    letters = [letter for letter in letters if not (sign == " " and letter in " \t")]
+
+    def name() -> str:
+        return "".join(generator.choice(letters, generator.integers(1, 6))).strip() or "x"
+
+    pairs = dict.fromkeys((name(), name()) for _ in range(generator.integers(2, 12)))
+    rows = [(query, document, int(generator.integers(0, 4))) for query, document in pairs]
+    form = generator.integers(3)
+    lines = [["query", "doc_id", "rating"]] * bool(form == 2) + [
+        [query, "0", document, str(grade)] if form else [query, document, str(grade)] for query, document, grade in rows
+    ]
+    if form == 2:
+        lines = [lines[0], *([query, document, str(grade)] for query, document, grade in rows)]
+    expected: dict[str, dict[str, float]] = {}
+    for query, document, grade in rows:
+        expected.setdefault(query, {})[document] = float(grade)
+    text = io.StringIO()
+    if sign == " ":
+        text.write("\n".join(" ".join(line) for line in lines))
+    else:
+        csv.writer(text, delimiter=sign).writerows(lines)
+    return text.getvalue(), expected
+
+
+@pytest.mark.parametrize("seed", range(int(os.environ.get("RANKTUNE_CASES", "100"))))
+def test_no_separator_changes_a_judgment(seed: int, tmp_path: Path) -> None:
+    text, expected = random_file(np.random.default_rng(seed))
+    (tmp_path / "judged").write_text(text)
+    try:
+        read = read_judgments(tmp_path / "judged").by_query
+    except DataError:
+        return
+    assert read == expected
