@@ -158,8 +158,8 @@ class _Rows:
             _, line, text = next((each for each in self.texts if _pairs(each[2], *_SIGNS[0]) is None), self.texts[0])
             raise DataError(
                 f"{self.path}:{line}: {text[:40]!r} is no feature of Solr, nor several, such as bm25=1.5,price=2.0, "
-                "with the same signs in all documents. A name must not hold what reads as another name and its number. Log "
-                "them with csvFeatureSeparator=, and csvKeyValueDelimiter==, and rename such features."
+                "with the same signs in all documents. A name must not hold what reads as another name and its number. "
+                "Log them with csvFeatureSeparator=, and csvKeyValueDelimiter==, and rename such features."
             )
         for number, line, text in self.texts:
             try:
