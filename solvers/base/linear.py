@@ -14,8 +14,7 @@ from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import list_scores, query_factors
-from ranktune.solvers.data.values import over, powers_of
+from ranktune.solvers.data.scaling import list_scores, over, powers_of, query_factors
 from ranktune.solvers.models.base import LINEAR, LIST, Model, Origin
 from ranktune.solvers.models.linear import LinearModel
 

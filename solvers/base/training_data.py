@@ -13,7 +13,7 @@ from ranktune.solvers.core.arrays import Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.roles import QUERIES
-from ranktune.solvers.data.grouping import MANY_ROWS
+from ranktune.solvers.data.grouping import MANY_ROWS, warn_of_one_query
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
@@ -49,6 +49,8 @@ class About:
 NOTHING = About()
 SURE = ("qid", "query_id", "queryid", "search_id")
 """Names that no feature has, where the queries are given besides."""
+SOME_ROWS = 100
+"""Rows from which on a single query is unlikely to be meant by fit."""
 
 
 class QueryEstimator(Estimator):
@@ -163,7 +165,10 @@ class QueryEstimator(Estimator):
                 vars(self).pop("feature_names_in_", None)  # of an earlier fit to a frame
             self.n_features_in_ = X.n_features
             return about.added_to(X)
-        self._check_no_query_column(X, grouped=qid is not None or group is not None)
+        grouped = qid is not None or group is not None
+        self._check_no_query_column(X, grouped=grouped)
         documents, grades = self._validated(X, y, reset=reset)
+        if not grouped and SOME_ROWS < len(grades) <= MANY_ROWS:
+            warn_of_one_query(len(grades))
         names = getattr(self, "feature_names_in_", None)
         return about.added_to(Queries.from_arrays(documents, grades, qid=qid, group=group, feature_names=names))

@@ -73,7 +73,8 @@ def check_single_features(queries: Queries, solver: str, least: float = TINY, mo
     X = queries.features
     by_feature = X if isinstance(X, np.ndarray) else X.data[:, None]
     high, low = (np.fmax, np.fmin) if queries.has_missing else (np.maximum, np.minimum)  # the first two pass over NaN
-    sizes = np.maximum(high.reduce(by_feature, axis=0, initial=0.0), -low.reduce(by_feature, axis=0, initial=0.0))
+    ends = high.reduce(by_feature, axis=0, initial=0.0), -low.reduce(by_feature, axis=0, initial=0.0)
+    sizes = np.maximum(*ends).astype(np.float64)
     beyond = sizes[(sizes > most) | ((sizes > 0.0) & (sizes < least))]
     if len(beyond):
         raise DataError(

@@ -12,7 +12,7 @@ from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.checks import check_id_type
 
-MANY_ROWS = 100
+MANY_ROWS = 1000
 """Rows from which on a single query is unlikely."""
 
 
@@ -37,12 +37,7 @@ def group_rows(n_rows: int, qid: Ids | None = None, group: Sizes | None = None) 
     the order of the rows (LightGBM's and XGBoost's convention).
     """
     if qid is None and group is None and n_rows > MANY_ROWS:
-        warnings.warn(
-            f"all {n_rows} rows are taken as one query. Give the query of each row (qid=), or the sizes of the queries "
-            "(group=).",
-            RankTuneWarning,
-            stacklevel=4,
-        )
+        warn_of_one_query(n_rows)
     if qid is not None and group is not None:
         raise DataError("both qid= and group= were given: they say the same. Pass only one of them.")
     if group is not None:
@@ -50,6 +45,16 @@ def group_rows(n_rows: int, qid: Ids | None = None, group: Sizes | None = None) 
     if qid is None:
         return Grouping(np.array([0, n_rows], dtype=np.int64), np.zeros(1, dtype=np.int64), None)
     return _from_ids(n_rows, qid)
+
+
+def warn_of_one_query(n_rows: int) -> None:
+    """Warn (RankTuneWarning) that all rows are one query, as nothing says which are."""
+    warnings.warn(
+        f"all {n_rows} rows are taken as one query. Give the query of each row (qid=), or the sizes of the queries "
+        "(group=).",
+        RankTuneWarning,
+        stacklevel=5,
+    )
 
 
 def _from_sizes(n_rows: int, group: Sizes) -> Grouping:

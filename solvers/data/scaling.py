@@ -32,14 +32,15 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import blocks, csr_parts, scores, transposed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list, rows_of
+from ranktune.solvers.data.values import LARGE
 
 SCALINGS = ("none", "minmax", "standard")
 
 MIN_SPREAD = 1e-300
 """A smaller spread counts as zero: dividing by it would overflow."""
 
-MODERATE = 64
-"""Powers of two that are not far from 1."""
+MODERATE, MOST = 64, 1020
+"""Powers of two that are not far from 1, and those by which a weight can be multiplied."""
 
 BLOCK_ROWS = 4096
 """Rows of lists that are scored at a time: few enough to stay in cache."""
@@ -153,6 +154,26 @@ def weighted_sums(queries: Queries) -> tuple[Floats, float]:
     """Return the weighted sum of each feature over all documents, (n_features,), and the sum of the weights."""
     by_document = queries.weight_of_document
     return transposed(queries.features, by_document), float(by_document.sum())
+
+
+def powers_of(X: Features) -> Ints | None:
+    """Return the power of two of each feature, (n_features,), 0 for those of a usual size; None where all are.
+
+    Over it, the products of a feature are numbers, and no digit has changed: the model is that of such features.
+    """
+    if X.dtype != np.float64:
+        return None
+    ends = (end if isinstance(X, np.ndarray) else end.toarray().ravel() for end in (X.max(axis=0), -X.min(axis=0)))
+    high = np.maximum(*ends)
+    far = (high >= LARGE) | ((high > 0.0) & (high <= 1.0 / LARGE))
+    return np.where(far, np.clip(np.frexp(high)[1], -MOST, MOST), 0).astype(np.int64) if far.any() else None
+
+
+def over(X: Features, powers: Ints) -> Features:
+    """Return features divided by powers of two."""
+    if isinstance(X, np.ndarray):
+        return np.ldexp(X, -powers)
+    return sparse.csr_array((np.ldexp(X.data, -powers[X.indices]), X.indices, X.indptr), shape=X.shape)
 
 
 def moderate(values: Matrix) -> tuple[Floats, int]:

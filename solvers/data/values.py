@@ -23,8 +23,6 @@ KINDS = {"c": "complex numbers", "V": "records", "m": "durations", "M": "dates",
 """Kinds of arrays that hold no numbers."""
 LARGE = 1e100
 """Products of three values below it, and above its inverse, are numbers."""
-MOST = 1020
-"""Powers of two by which a weight can be multiplied."""
 _BLOCK = 1 << 20  # values that are looked at together
 
 
@@ -168,27 +166,6 @@ def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> ByDocument:
             for (part, rows), column in zip(parts, had, strict=True)
         ])  # fmt: skip
     return cast(ByDocument, joined)
-
-
-def powers_of(X: Features) -> Ints | None:
-    """Return the power of two of each feature, (n_features,), 0 for those of a usual size; None where all are.
-
-    Over it, the products of a feature are numbers, and no digit has changed: the model is that of such features.
-    """
-    sizes = (np.abs(block) for block in (blocks(stored_values(X)) if X.dtype == np.float64 else ()))
-    if all(size.max() < LARGE and size.min(where=size > 0.0, initial=1.0) > 1.0 / LARGE for size in sizes):
-        return None
-    largest = abs(X).max(axis=0)
-    high = np.asarray(largest if isinstance(X, np.ndarray) else largest.toarray(), dtype=np.float64).ravel()
-    far = (high >= LARGE) | ((high > 0.0) & (high <= 1.0 / LARGE))
-    return np.where(far, np.clip(np.frexp(high)[1], -MOST, MOST), 0).astype(np.int64) if far.any() else None
-
-
-def over(X: Features, powers: Ints) -> Features:
-    """Return features divided by powers of two."""
-    if isinstance(X, np.ndarray):
-        return np.ldexp(X, -powers)
-    return sparse.csr_array((np.ldexp(X.data, -powers[X.indices]), X.indices, X.indptr), shape=X.shape)
 
 
 def check_sizes(weights: Floats | None, what: str) -> None:

@@ -31,9 +31,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.values import as_features
 from ranktune.solvers.models import files
 from ranktune.solvers.models.columns import Origin as Origin
-from ranktune.solvers.models.columns import check_grouped, check_width, columns_of, positions, read_origin
+from ranktune.solvers.models.columns import as_taken, check_grouped, check_width, columns_of, positions, read_origin
 from ranktune.solvers.models.files import MAX_ENTRIES, SAVE_AGAIN, Content, field_of
-from ranktune.solvers.models.input_rules import as_taken
 
 Fields: TypeAlias = dict[str, Any]
 """Values of the fields of a model by name."""

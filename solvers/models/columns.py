@@ -1,5 +1,7 @@
 """The features of a model among the columns of what is scored, and those of the training data in other parts.
 
+And what libraries do to the input of their models, which belongs to a model as its trees do.
+
 And the fields that a file holds of every kind of model: what it was made of, by which columns.
 """
 
@@ -7,17 +9,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from scipy import sparse
 
-from ranktune.solvers.core.arrays import stored_arrays
+from ranktune.solvers.core.arrays import Ints, JsonView, stored_arrays
 from ranktune.solvers.core.errors import DataError, ModelFormatError, RankTuneWarning, listed
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
+from ranktune.solvers.data.missing import with_absent_missing
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models import files
 from ranktune.solvers.models.files import SAVE_AGAIN, Content, field_of, optional_field
@@ -165,3 +168,33 @@ def read_origin(path: Path, content: Content, n_features: int) -> Origin:
         "encoding": known,
         "monotone": optional_field(path, content, "monotone", dict) or {},
     }
+
+
+@dataclass(frozen=True)
+class InputRules:
+    """How a model takes its input.
+
+    absent_is_missing  what rows of a sparse array or lines of a text leave out is missing (NaN), and not 0
+    text               options by which a text is read
+    """
+
+    absent_is_missing: bool = False
+    text: JsonView = field(default_factory=dict)
+
+
+RULES: Mapping[str, InputRules] = {
+    "LightGBM": InputRules(text={"dtype": np.float64}),  # it compares doubles, as 4.7 does
+    "XGBoost": InputRules(absent_is_missing=True, text={"layout": "written"}),  # DMatrix of 3.2
+    "CatBoost": InputRules(),  # single precision, and 0 for what is left out, as 1.2 has it
+}
+"""By the solver of a model, which is the name of the library where that is not RankTune."""
+
+
+def rules_of(solver: str) -> InputRules:
+    """Return how models of a solver take their input."""
+    return RULES.get(solver, InputRules())
+
+
+def as_taken(queries: Queries, solver: str, features: Ints) -> Queries:
+    """Return queries as a model of a solver takes them, which uses these features."""
+    return with_absent_missing(queries, features) if rules_of(solver).absent_is_missing else queries

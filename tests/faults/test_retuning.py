@@ -179,8 +179,8 @@ def check_writers(folder: Path, rounds: int) -> None:
             process.join()
         was_killed = processes[0].exitcode == -9
         assert processes[1].exitcode == 0 and processes[0].exitcode in (0, -9)
-        now, told = asdict(current(home, "shop")), [json.loads(each.read_text()) for each in said[was_killed:]]
-        last = max(told, key=lambda each: str(each["since"]))
+        now, said_now = asdict(current(home, "shop")), [json.loads(each.read_text()) for each in said[was_killed:]]
+        last = max(said_now, key=lambda each: str(each["since"]))
         assert now == last or (was_killed and now["since"] > last["since"]), "killed once it had moved"
 
 
@@ -207,11 +207,11 @@ def check_commands(folder: Path, rounds: int) -> None:
         codes = {name: process.returncode for name, process in running.items()}
         assert codes["retune"] in (0, 10, 11) and codes["resume"] == codes["rollback"] == 0, (codes, ended)
         assert ended["rollback"][0].startswith(f"The current model of shop is that of {back}: ")
-        now, told = current(home, "shop"), json.loads(ended["retune"][0])["current"]
-        moved = told.startswith("The current model of shop is that of v3: ")
+        now, said_now = current(home, "shop"), json.loads(ended["retune"][0])["current"]
+        moved = said_now.startswith("The current model of shop is that of v3: ")
         assert (now.version, now.since.split()[0]) in {(back, "rollback"), *([("v3", "retune")] if moved else [])}
         if not moved and codes["retune"]:
-            assert "`ranktune rollback shop v3` makes that of v3 current" in told, told
+            assert "`ranktune rollback shop v3` makes that of v3 current" in said_now, said_now
         assert file_digest(now.path(home))[:16] == now.copy and (home / now.study / DELIVERED / now.copy).is_dir()
         assert watch("shop", days[2], home=home, save=False).quality is not None
         versions = json.loads(succeeded("history", "shop", "--home", home, "--json"))["versions"]

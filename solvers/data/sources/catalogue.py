@@ -34,8 +34,7 @@ from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
-from ranktune.solvers.models.columns import aligned
-from ranktune.solvers.models.input_rules import InputRules, as_taken, rules_of
+from ranktune.solvers.models.columns import InputRules, aligned, as_taken, rules_of
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.readers.frames import Known, Table
@@ -195,7 +194,7 @@ def read_for(model: Model, source: object, *, graded: bool = True, **options: Un
 def read_as(rules: InputRules, source: object, **given: Any) -> Queries:
     """Return what read does, as a model with these rules takes it.
 
-    Raises DataError for a text that was converted, where what its lines leave out is to be told from 0.
+    Raises DataError for a text that was converted, which does not tell what its lines leave out from 0.
     """
     reader = reader_of(source)
     queries = read(source, **{**given, **(rules.text if is_text(source) else {})})

@@ -4,7 +4,7 @@ A split sends a document left where x <= threshold, or where x, without its deci
 does with a missing value is in its decision type: bit 0 for categories, bit 1 for left, and bits 2 and 3 for the values
 that count as missing: none, so that a missing value is 0; 0; or NaN.
 
-What LightGBM 4.7 does besides (of its input: ranktune.solvers.models.input_rules): save_model writes the trees up to
+What LightGBM 4.7 does besides (of its input: ranktune.solvers.models.columns): save_model writes the trees up to
 the best iteration alone. Categories of pandas are numbers by their place among the values in
 pandas_categorical, of the columns of type category one after another.
 """

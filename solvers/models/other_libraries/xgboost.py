@@ -3,7 +3,7 @@
 The nodes of a tree stand in one list: a leaf has no left child, and its value as condition. A split sends a document
 left where x < condition in single precision, or where x, without its decimals, is none of its categories.
 
-What XGBoost 3.2 does besides (of its input: ranktune.solvers.models.input_rules): the predict of an estimator uses the
+What XGBoost 3.2 does besides (of its input: ranktune.solvers.models.columns): the predict of an estimator uses the
 trees up to best_iteration of early stopping, that of a Booster all trees. From release 3.1 on, categories are
 found by their values, which the file holds.
 """

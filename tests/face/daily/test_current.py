@@ -127,13 +127,13 @@ def test_a_retuning_that_is_given_again_says_what_is_true(
     repeated = called(*command)
     assert done.current in repeated.stdout.replace("\n", "")
     succeeded("rollback", "shop", "shop", "--home", home)
-    told = called(*command, "--json")
-    found = json.loads(told.stdout)
-    assert told.exit_code == repeated.exit_code and found["decision"] == decision
+    answer = called(*command, "--json")
+    found = json.loads(answer.stdout)
+    assert answer.exit_code == repeated.exit_code and found["decision"] == decision
     assert found["model"] == str(home / "shop" / "model.json") and marked(home) == ["shop"]
     assert found["current"].startswith("The current model of shop is that of shop: ")
     assert ("since the rollback at 20" in found["current"]) is (decision != "keep")
-    assert found["current"] in told.stderr
+    assert found["current"] in answer.stderr
 
 
 def rolled_back(home: Path, days: list[Path]) -> str:
@@ -211,8 +211,8 @@ def test_a_version_is_complete_before_it_is_current(
             versions.make_current(home, "shop", "v2")
     assert "makes that of v2 current" in resumed(home, "v2", 6, capsys)
     assert marked(home) == ["shop"]
-    told = called("retune", "shop", days[1], "--as", "v2", "--home", home)
-    assert told.exit_code == 10 and marked(home) == ["v2"] and "is that of v2" in told.stdout.replace("\n", "")
+    answer = called("retune", "shop", days[1], "--as", "v2", "--home", home)
+    assert answer.exit_code == 10 and marked(home) == ["v2"] and "is that of v2" in answer.stdout.replace("\n", "")
 
 
 def test_what_an_earlier_release_wrote_is_read(
@@ -231,8 +231,8 @@ def test_what_an_earlier_release_wrote_is_read(
     shutil.rmtree(home / "v2" / "delivered")
     assert marked(home) == ["v2"] and current(home, "shop").path(home) == home / "v2" / "model.json"
     succeeded("rollback", "shop", "shop", "--home", home)
-    told = called("retune", "shop", days[1], "--as", "v2", "--home", home, "--json")
-    assert "is that of shop" in json.loads(told.stdout)["current"] and marked(home) == ["shop"]
+    answer = called("retune", "shop", days[1], "--as", "v2", "--home", home, "--json")
+    assert "is that of shop" in json.loads(answer.stdout)["current"] and marked(home) == ["shop"]
     os.remove(home / "shop" / CURRENT)
     with pytest.raises(StudyError, match=r"missing.*rollback shop"):
         current(home, "shop")

@@ -83,7 +83,7 @@ def test_many_rows_without_their_queries_are_remarked() -> None:
         RidgeRanker().fit(X, y)
     RidgeRanker().fit(X, y, qid=np.arange(1200) // 10)
     RidgeRanker().fit(X, y, group=[1200])
-    RidgeRanker().fit(X[:100], y[:100])
+    RidgeRanker().fit(X[:100], y[:100])  # as many as one query may have
 
 
 def test_score_is_the_mean_of_the_metric_over_the_queries() -> None:

@@ -71,8 +71,8 @@ def serving(answers: dict[str, Answer]) -> Iterator[Server]:
 
 
 def raw(content: bytes, head: str = "200 OK", *lines: str, length: int | None = None) -> Answer:
-    told = f"HTTP/1.1 {head}\r\nContent-Length: {len(content) if length is None else length}\r\n"
-    return lambda client: client.sendall((told + "".join(f"{line}\r\n" for line in lines) + "\r\n").encode() + content)
+    begin = f"HTTP/1.1 {head}\r\nContent-Length: {len(content) if length is None else length}\r\n"
+    return lambda client: client.sendall((begin + "".join(f"{line}\r\n" for line in lines) + "\r\n").encode() + content)
 
 
 def body(value: object) -> Answer:

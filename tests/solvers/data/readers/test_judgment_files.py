@@ -92,8 +92,8 @@ def test_what_is_not_clear_is_refused(text: str, words: str, tmp_path: Path) -> 
 def test_what_is_judged_and_what_not_is_counted(tmp_path: Path) -> None:
     (tmp_path / "judged").write_text("query,docid,rating\na,1,2\na,2,\nb,9,1\nb,3,0")
     frame = pl.DataFrame({"qid": ["a", "a", "b", "b"], "docid": [1, 2, 3, 4], "f": [1.0, 2.0, 3.0, 4.0]})
-    told = "judges 2 of 4 documents: the others are not judged and have grade 0. 1 of its judgments"
-    with pytest.warns(RankTuneWarning, match=told):
+    counted = "judges 2 of 4 documents: the others are not judged and have grade 0. 1 of its judgments"
+    with pytest.warns(RankTuneWarning, match=counted):
         assert ranktune.read(frame, qrels=tmp_path / "judged").grades.tolist() == [2.0, 0.0, 0.0, 0.0]
 
 
