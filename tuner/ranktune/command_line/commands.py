@@ -51,22 +51,29 @@ def evaluation_table(evaluation: Json) -> RenderableType:
             evaluation_table(others), titled("Clicks a search, by session", _clicks_table(evaluation["clicks"]))
         )
     what = f"{evaluation['data']}, {evaluation['queries']} queries"
+    means = _means_table(evaluation["metrics"], evaluation.get("judged"))
     if "against" not in evaluation:
-        return titled(f"{evaluation['model']} on {what}", _means_table(evaluation["metrics"]))
+        return titled(f"{evaluation['model']} on {what}", means)
     other = evaluation["against"]
     return Group(
-        titled(f"A: {evaluation['model']} on {what}", _means_table(evaluation["metrics"])),
+        titled(f"A: {evaluation['model']} on {what}", means),
         titled(f"B: {other['model']}", _means_table(other["metrics"])),
         titled("A against B, query by query", _paired_table(other["comparisons"])),
     )
 
 
-def _means_table(metrics: Json) -> RenderableType:
+def _means_table(metrics: Json, judged: Json | None = None) -> RenderableType:
     means = table(("metric",), ("mean", "95% interval", "queries skipped"))
     for name, metric in metrics.items():
         mean = "-" if metric["mean"] is None else f"{metric['mean']:.4f}"
         interval = "-" if metric["mean"] is None else f"{metric['interval'][0]:.4f} to {metric['interval'][1]:.4f}"
         means.add_row(escape(name), mean, interval, str(metric["skipped"]))
+    if judged is not None:
+        means.caption = (
+            "{ranked} of {documents} judged documents, and {ranked_queries} of {queries} judged queries, are ranked.\n"
+            "The pool of trec_eval's metrics (ndcg_cut_10, map:trec_eval) has the other documents too, that of all "
+            "others the documents of the data alone."
+        ).format(**judged)
     return means
 
 
