@@ -61,8 +61,8 @@ def measured(
                 values[str(metric)] = np.append(metric.per_query(scores(), queries), missed * others)
         by_side.append(values)
         ranked = sum(len(judged[name].keys() & documents.keys()) for name, documents in found.items())
-        counts = sum(map(len, judged.values())), ranked, len(judged), len(found)
-        facts.append(dict(zip(("documents", "ranked", "queries", "ranked_queries"), counts, strict=True)))
+        total, n = sum(map(len, judged.values())), len(judged)
+        facts.append({"documents": total, "outside": total - ranked, "queries": n, "queries_outside": n - len(found)})
     weights = queries.query_weights
     weights = None if weights is None else np.append(weights, weights.mean() * others)
     return by_side, weights, facts[0] if judged else {}

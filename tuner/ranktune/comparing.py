@@ -134,7 +134,7 @@ def evaluate(
     dict
         The number of queries, and metrics: for each its mean, its 95 percent interval, and the number of queries that
         it skips; mean and interval are None where it skips all. With qrels, or for a TREC run, judged: the numbers of
-        judged documents and queries, and of those that the model does not rank. With against, metrics of it, and
+        judged documents and queries, and of those outside the ranking. With against, metrics of it, and
         comparisons: for each metric what compare finds. With a click log clicks: what it has and lacks, and for ips,
         snips and dr the value of the model, with against also that of the other and the difference, each with its
         interval.

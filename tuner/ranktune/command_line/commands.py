@@ -70,9 +70,8 @@ def _means_table(metrics: Json, judged: Json | None = None) -> RenderableType:
         means.add_row(escape(name), mean, interval, str(metric["skipped"]))
     if judged is not None:
         means.caption = (
-            "{ranked} of {documents} judged documents, and {ranked_queries} of {queries} judged queries, are ranked.\n"
-            "The pool of trec_eval's metrics (ndcg_cut_10, map:trec_eval) has the other documents too, that of all "
-            "others the documents of the data alone."
+            "Judged and not ranked: {outside} of {documents} documents, {queries_outside} of {queries} queries.\n"
+            "The pool of trec_eval's metrics, as ndcg_cut_10, has them too, that of others the documents of DATA alone."
         ).format(**judged)
     return means
 
