@@ -43,7 +43,9 @@ def measured(
         judged = _by_query(queries, names, np.maximum(queries.grades, 0.0))
     elif complete:
         raise ParameterError("complete counts judged queries without results as 0. Give the judgments: qrels=FILE.")
-    names = list(dict.fromkeys([*(words.get(name, name) for name in names), *judged]))
+    names = [words.get(name, name) for name in names]
+    known_names = set(names)
+    names += [name for name in judged if name not in known_names]
     others, missed = np.ones(len(names) - queries.n_queries), 0.0 if complete else np.nan
     facts: list[Json] = []
     by_side: list[dict[str, Floats]] = []

@@ -57,8 +57,8 @@ class Comparison:
         Means over the queries that both score.
     queries : int
         The number of these.
-    metric : str
-        The metric, "" where another place says it.
+    metric : str or None
+        The metric, None where another place says it.
     """
 
     difference: float
@@ -75,7 +75,7 @@ class Comparison:
     mean_a: float
     mean_b: float
     queries: int
-    metric: str = ""
+    metric: str | None = None
 
     def __repr__(self) -> str:
         """Return the means, the difference with its interval, p and the counts in one line."""
@@ -88,7 +88,7 @@ class Comparison:
 
     def as_dict(self) -> Json:
         """Return everything as JSON values, NaN as None; the interval is a list of its limits."""
-        plain = {name: None if value != value else value for name, value in asdict(self).items() if value != ""}
+        plain = {name: None if value != value else value for name, value in asdict(self).items() if value is not None}
         plain["interval"] = [plain.pop("low"), plain.pop("high")]
         return plain
 
