@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self, Unpack
 
 from numpy.typing import ArrayLike
 
-from ranktune.solvers.base.training_data import About, QueryEstimator
+from ranktune.solvers.base.training_data import About, QueryEstimator, check_sizes
 from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -17,7 +17,7 @@ from ranktune.solvers.core.space import Float, Int, Parameter, Value, up_to, wit
 from ranktune.solvers.data.columns.encoding import Encoding
 from ranktune.solvers.data.monotone import Monotone, named_signs
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.values import Weights, check_sizes
+from ranktune.solvers.data.values import Weights
 from ranktune.solvers.models.base import CUSTOM, Model, Origin
 
 

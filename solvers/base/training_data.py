@@ -9,7 +9,7 @@ from typing import ClassVar
 from numpy.typing import ArrayLike
 
 from ranktune.solvers.base.estimator import Estimator
-from ranktune.solvers.core.arrays import Ids, Ints, Sizes
+from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.columns.roles import QUERIES
@@ -17,6 +17,7 @@ from ranktune.solvers.data.grouping import MANY_ROWS, warn_of_one_query
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.scaling import LARGE
 from ranktune.solvers.data.values import Weights
 
 QUERY_WEIGHTS, DOCUMENT_WEIGHTS, MONOTONE, POSITIONS = "query_weights", "document_weights", "monotone", "positions"
@@ -172,3 +173,12 @@ class QueryEstimator(Estimator):
             warn_of_one_query(len(grades))
         names = getattr(self, "feature_names_in_", None)
         return about.added_to(Queries.from_arrays(documents, grades, qid=qid, group=group, feature_names=names))
+
+
+def check_sizes(weights: Floats | None, what: str) -> None:
+    """Raise DataError for weights whose sums and products are no numbers."""
+    if weights is not None and not (weights.max() < LARGE and weights.min() > 1.0 / LARGE):
+        raise DataError(
+            f"the weights of {what} are from {weights.min():.3g} to {weights.max():.3g}: their sums and squares are no "
+            f"numbers. Multiply all by the same factor, to between {1.0 / LARGE:g} and {LARGE:g}."
+        )

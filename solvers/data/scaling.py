@@ -32,13 +32,14 @@ from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.products import blocks, csr_parts, scores, transposed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list, rows_of
-from ranktune.solvers.data.values import LARGE
 
 SCALINGS = ("none", "minmax", "standard")
 
 MIN_SPREAD = 1e-300
 """A smaller spread counts as zero: dividing by it would overflow."""
 
+LARGE = 1e100
+"""Products of three values below it, and above its inverse, are numbers."""
 MODERATE, MOST = 64, 1020
 """Powers of two that are not far from 1, and those by which a weight can be multiplied."""
 

@@ -21,8 +21,6 @@ Weights: TypeAlias = Sequence[float] | Array | Mapping[Any, float]
 
 KINDS = {"c": "complex numbers", "V": "records", "m": "durations", "M": "dates", "U": "text", "S": "bytes"}
 """Kinds of arrays that hold no numbers."""
-LARGE = 1e100
-"""Products of three values below it, and above its inverse, are numbers."""
 _BLOCK = 1 << 20  # values that are looked at together
 
 
@@ -166,12 +164,3 @@ def joined_columns(parts: Sequence[tuple[Queries, Ints | slice]]) -> ByDocument:
             for (part, rows), column in zip(parts, had, strict=True)
         ])  # fmt: skip
     return cast(ByDocument, joined)
-
-
-def check_sizes(weights: Floats | None, what: str) -> None:
-    """Raise DataError for weights whose sums and products are no numbers."""
-    if weights is not None and not (weights.max() < LARGE and weights.min() > 1.0 / LARGE):
-        raise DataError(
-            f"the weights of {what} are from {weights.min():.3g} to {weights.max():.3g}: their sums and squares are no "
-            f"numbers. Multiply all by the same factor, to between {1.0 / LARGE:g} and {LARGE:g}."
-        )

@@ -105,11 +105,11 @@ def _gain_terms(metric: Metric, judgements: Judgements) -> Terms:
 
 
 def _dcg(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    return sums, judgements.ideal(str(metric.gain), str(metric.discount), metric.at) <= 0
+    return sums, judgements.pool.ideal(str(metric.gain), str(metric.discount), metric.at) <= 0
 
 
 def _ndcg(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    ideal = judgements.ideal(str(metric.gain), str(metric.discount), metric.at)
+    ideal = judgements.pool.ideal(str(metric.gain), str(metric.discount), metric.at)
     return np.minimum(_ratio(sums, ideal), 1.0), ideal <= 0  # a mean over ties may round up
 
 
@@ -119,14 +119,14 @@ def _mean_ndcg(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[
     order, average = _ranked(metric, scores, judgements, k)
     values, by_rank = judgements.gains(str(metric.gain)), judgements.discounts(str(metric.discount), metric.at)
     means = mean_normalised_sums(scores, order, judgements.by_grade(), values, judgements.starts, k, by_rank, average)
-    return np.minimum(means, 1.0), judgements.ideal(str(metric.gain), str(metric.discount), 1) <= 0
+    return np.minimum(means, 1.0), judgements.pool.ideal(str(metric.gain), str(metric.discount), 1) <= 0
 
 
 @ranking("map")
 def _average_precision(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
     lowest, k = float(metric.relevant or 1), judgements.ranks(metric.at)
     order, average = _ranked(metric, scores, judgements, k)
-    relevance, relevant = judgements.relevance(lowest), judgements.relevant(lowest)
+    relevance, relevant = judgements.relevance(lowest), judgements.pool.relevant(lowest)
     sums = precision_sums(scores, order, relevance, judgements.starts, k, average, metric.ties == "threshold")
     counted = np.minimum(relevant, float(metric.at)) if metric.at is not None and metric.norm == "top" else relevant
     return np.minimum(_ratio(sums, counted), 1.0), relevant == 0
@@ -137,7 +137,7 @@ def _reciprocal_rank(metric: Metric, scores: Floats, judgements: Judgements) -> 
     lowest, k = float(metric.relevant or 1), judgements.ranks(metric.at)
     order, average = _ranked(metric, scores, judgements, k)
     values = reciprocal_ranks(scores, order, judgements.relevance(lowest), judgements.starts, k, average)
-    return values, judgements.relevant(lowest) == 0
+    return values, judgements.pool.relevant(lowest) == 0
 
 
 @ranking("err")
@@ -155,7 +155,7 @@ def _persistence_terms(metric: Metric, judgements: Judgements) -> Terms:
 
 
 def _rank_biased_precision(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    return np.minimum(sums, 1.0), judgements.relevant(float(metric.relevant or 1)) == 0
+    return np.minimum(sums, 1.0), judgements.pool.relevant(float(metric.relevant or 1)) == 0
 
 
 def _relevance_terms(metric: Metric, judgements: Judgements) -> Terms:
@@ -165,11 +165,11 @@ def _relevance_terms(metric: Metric, judgements: Judgements) -> Terms:
 def _precision(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
     k = float(metric.at or 1)
     ranks = np.minimum(judgements.lengths, k) if metric.short == "cut" else k
-    return np.minimum(sums / ranks, 1.0), judgements.relevant(float(metric.relevant or 1)) == 0
+    return np.minimum(sums / ranks, 1.0), judgements.pool.relevant(float(metric.relevant or 1)) == 0
 
 
 def _recall(metric: Metric, sums: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
-    relevant = judgements.relevant(float(metric.relevant or 1))
+    relevant = judgements.pool.relevant(float(metric.relevant or 1))
     return np.minimum(_ratio(sums, relevant), 1.0), relevant == 0
 
 
@@ -199,7 +199,7 @@ def _pairwise(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[F
 @ranking("auc")
 def _auc(metric: Metric, scores: Floats, judgements: Judgements) -> tuple[Floats, Mask]:
     lowest = float(metric.relevant or 1)
-    relevant = judgements.relevant(lowest)
+    relevant = judgements.pool.relevant(lowest)
     pairs = relevant * (judgements.lengths - relevant)
     return _share_of_pairs(metric, scores, judgements.relevance_levels(lowest), pairs, judgements)
 

@@ -29,6 +29,7 @@ class Judgements:
     document_ids  (n_documents,) for ties=docid, or None
     copies        (n_documents,) the weights of documents: factors of gains, relevance and pairs; empty: 1
     clicks        what a click log tells, as Queries.clicks has it, or None
+    pool          the judgements by which the best order and the relevant documents are known; without others these
 
     The arrays must not change afterwards.
     """
@@ -40,10 +41,12 @@ class Judgements:
         document_ids: Array | None = None,
         copies: Floats = NO_COPIES,
         clicks: Floats | None = None,
+        pool: Judgements | None = None,
     ) -> None:
         self.grades, self.copies, self._clicks = as_floats(grades), copies, clicks
         self.starts = as_ints(starts)
         self.document_ids = document_ids
+        self.pool = pool or self
         if not np.isfinite(self.grades).all():
             row = int(np.flatnonzero(~np.isfinite(self.grades))[0])
             raise DataError(f"the grade of document {row} is {self.grades[row]}: grades must be finite.")

@@ -27,19 +27,29 @@ k, else n log n a query; what depends on the grades alone is computed once for e
 from __future__ import annotations
 
 import operator
+import warnings
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Matrix, as_floats
-from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed, nearest
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics import formulas
 from ranktune.solvers.metrics.custom import metric_at
 from ranktune.solvers.metrics.gains import AUTO, can_double, discounts, gains
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.means import mean_of
-from ranktune.solvers.metrics.presets import CUSTOM, KNOWN, PRESETS, check_option, conventions, nearest_name, read_name
+from ranktune.solvers.metrics.presets import (
+    CUSTOM,
+    KNOWN,
+    PRESETS,
+    check_option,
+    conventions,
+    is_of_clicks,
+    nearest_name,
+    read_name,
+)
 
 __all__ = ["Judgements", "Metric", "discounts", "gains", "parse_metric"]
 
@@ -205,6 +215,8 @@ class Metric:
 
 
 _OPTIONS = tuple(field.name for field in fields(Metric))[3:]
+USUAL = "ndcg@10"
+"""The metric where none is given and none is known to have chosen the model."""
 
 
 def parse_metric(text: str | Metric) -> Metric:
@@ -324,6 +336,34 @@ def chosen_metric(spelling: str, *parts: Queries | None) -> Metric:
     if spelling == "auto":
         spelling = "ndcg@10" if all(part.min() >= 0.0 for part in grades) else "pairwise"
     return for_grades(parse_metric(spelling), *grades)
+
+
+def metric_for(queries: Queries, given: str | Metric | None, *tuned: str | None) -> Metric:
+    """Return the metric given, else the first of those that models were tuned for, else ndcg@10, for_grades of queries.
+
+    A RankTuneWarning says where models were tuned for others than the one that is returned. A model's metric is never
+    looked up as an import path.
+    """
+    wanted = dict.fromkeys(spelling for spelling in tuned if spelling) if given is None else {}
+    known = (spelling for spelling in wanted if _is_known(spelling, queries))
+    metric = for_grades(parse_metric(given or next(known, USUAL)), queries.grades)
+    if wanted.keys() - {str(metric)}:
+        warnings.warn(
+            f"The metric here is {metric}, and what it measures was tuned for {listed(wanted)}.",
+            RankTuneWarning,
+            stacklevel=3,
+        )
+    return metric
+
+
+def _is_known(spelling: str, queries: Queries) -> bool:
+    """Return whether the metric of a model can be computed here: it may be of the user's, or of a click log."""
+    try:
+        name = read_name(spelling.partition(":")[0].lower()).measure
+        known = name in KNOWN or CUSTOM.spelling(name) is not None
+        return known and bool(parse_metric(spelling)) and (queries.clicks is not None or not is_of_clicks(spelling))
+    except ParameterError:
+        return False
 
 
 def for_grades(metric: Metric, *grades: Floats) -> Metric:

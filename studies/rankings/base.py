@@ -109,11 +109,15 @@ class Ranking(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class FeatureRanking:
-    """A ranking that scores documents by their features; score takes Queries with the wanted features alone."""
+    """A ranking that scores documents by their features; score takes Queries with the wanted features alone.
+
+    metric is the one that it was tuned for.
+    """
 
     name: str
     wanted: Wanted
     score: Callable[[Queries], Floats]
+    metric: str | None = None
 
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document."""

@@ -79,7 +79,7 @@ def open_ranking(
 def of_model(model: Model, name: str) -> FeatureRanking:
     """Return the ranking of a model of RankTune."""
     wanted = Wanted(model.feature_names, model.n_features, encoding=model.encoding, solver=model.solver)
-    return FeatureRanking(name, wanted, lambda queries: model.predict(queries))
+    return FeatureRanking(name, wanted, lambda queries: model.predict(queries), model.metric)
 
 
 def _from_text(given: str | Path, source: object, position: str | None) -> Ranking:

@@ -16,7 +16,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
-from ranktune.solvers.metrics.presets import is_of_clicks
+from ranktune.solvers.metrics.metrics import metric_for
 from ranktune.solvers.models.base import LINEAR, TREES, Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
@@ -29,7 +29,6 @@ MAX_LOSS = 0.002
 """The loss of the metric that a copy may have."""
 ONE_SIDED_Z = 1.645
 """Standard errors above MAX_LOSS from which a loss is significantly above it, at a level of .05."""
-DEFAULT_METRIC = "ndcg@10"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +46,7 @@ class Copy:
 def copied(model: Model, queries: Queries, serve: Sequence[str], trees: int | None = None, seed: int = 0) -> Copy:
     """Return a copy of a model that systems can load, made from queries, and its loss on them."""
     queries = replace(queries, rows=None)
-    metric = metric_of(model)
+    metric = str(metric_for(queries, model.metric))
     copy = copy_of(model, queries, serve, trees)
     lost = copy_loss(model, queries, serve, metric, seed, trees)
     loss = bootstrap_interval(lost, np.random.default_rng(seed), weights=queries.query_weights)
@@ -58,11 +57,6 @@ def copied(model: Model, queries: Queries, serve: Sequence[str], trees: int | No
 def copy_of(model: Model, queries: Queries, serve: Sequence[str], trees: int | None = None) -> TreeModel | LinearModel:
     """Return a copy of a model in trees, in this number of them if it is given, or in weights where none are loaded."""
     return distil(model, queries, TREES if can_load(serve, {TREES}) else LINEAR, trees=trees)
-
-
-def metric_of(model: Model) -> str:
-    """Return the metric that chose a model; the usual one in place of one of clicks, which data alone do not have."""
-    return DEFAULT_METRIC if not model.metric or is_of_clicks(model.metric) else model.metric
 
 
 def copy_loss(

@@ -21,9 +21,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.scaling import without_level
 from ranktune.solvers.export.two_stage import Stage
 from ranktune.solvers.linear.pointwise import RidgeRanker
-from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.metrics import metric_for
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.deployment.copying import metric_of
 from ranktune.tuner.evaluation.feature_costs import GroupedFeatures
 from ranktune.tuner.evaluation.feature_order import ordered
 from ranktune.tuner.evaluation.feature_sets import FeatureBudget
@@ -90,7 +89,7 @@ def two_stages(
             'gets the best of them alone. Train with within_query="none", or distil the model first.'
         )
     queries = replace(model.arranged(queries), rows=None)
-    metric = parse_metric(metric_of(model))
+    metric = metric_for(queries, model.metric)
     full = model.predict(queries)
     spread = float(np.sqrt(np.mean(without_level(full, queries) ** 2)))
     whole = metric.per_query(full, queries)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Unpack
 
@@ -16,10 +18,11 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import listed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
-from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.rankings.base import Ranking
+from ranktune.solvers.metrics.metrics import metric_for
+from ranktune.studies.rankings.base import FeatureRanking, Ranking
 from ranktune.studies.rankings.opening import open_ranking
 from ranktune.studies.rankings.parts import Part, read_for, scores_on, warn_if_worse_than_random
+from ranktune.studies.rankings.pools import Side, measured
 from ranktune.tuner.statistics import comparisons
 from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import bootstrap_interval
@@ -29,7 +32,7 @@ def compare(
     scores_a: object,
     scores_b: object,
     queries: object,
-    metric: str = "ndcg@10",
+    metric: str | None = None,
     *,
     level: float = 0.95,
     random_state: int = 0,
@@ -45,8 +48,9 @@ def compare(
         it ranks in its query.
     queries : Queries, str, Path, data frame or tuple
         The documents with grades: what read takes. With query weights, means and tests are weighted.
-    metric : str, default="ndcg@10"
-        The metric.
+    metric : str, optional
+        The metric; by default the one that the first tuned model was tuned for, else ndcg@10. By trec_eval's names it
+        is trec_eval's, over all that is judged.
     level : float, default=0.95
         Level of the interval.
     random_state : int, default=0
@@ -78,25 +82,25 @@ def compare(
     """
     first, read = ranked(scores_a, queries, options)
     second = open_ranking(scores_b, queries, "scores_b", options.get("position"))
-    name = str(parse_metric(metric))
-    scores = scores_on(first, Part(read)), scores_on(second, Part(read, queries, options))
-    for ranking, values in zip((first, second), scores, strict=True):
-        warn_if_worse_than_random(ranking, values, read, name)
-    ours, theirs = (per_query(values, read, (name,))[name] for values in scores)
-    generator = np.random.default_rng(random_state)
-    return comparisons.compare(ours, theirs, generator, level=level, weights=read.query_weights)
+    chosen = metric_for(read, metric, *map(tuned_for, (first, second)))
+    sides = [side_of(first, Part(read)), side_of(second, Part(read, queries, options))]
+    (ours, theirs), weights, judged = measured(sides, read, [chosen], options)
+    if not judged:
+        warn_if_worse(sides, read, str(chosen))
+    return _paired(str(chosen), ours, theirs, weights, level, random_state)
 
 
 def evaluate(
     model: object,
     data: object,
-    metric: str = "ndcg@10",
+    metric: str | None = None,
     *,
     also: Sequence[str] | str = (),
     against: object = None,
     clicks: Sequence[str | Path] | str | Path = (),
     click_columns: Mapping[str, str] | Sequence[str] = (),
     propensities: Mapping[int, float] | str | Path | None = None,
+    complete: bool = False,
     **options: Unpack[ReadOptions],
 ) -> Json:
     """Return, for each metric, the mean of a model over the queries of data with its bootstrap interval.
@@ -109,8 +113,9 @@ def evaluate(
         the data.
     data : str, Path, data frame, tuple, lightgbm.Dataset, xgboost.DMatrix or Queries
         What read takes, with grades. With query weights, means and tests are weighted.
-    metric : str, default="ndcg@10"
-        The metric.
+    metric : str, optional
+        The metric; by default the one that the model, else that of against, was tuned for, else ndcg@10. Where grades
+        with fractions, or above 30, make gains linear, its name says so: ndcg@10:gain=linear.
     also : str or sequence of str, optional
         Further metrics.
     against : Model, str, Path, array or model of another library, optional
@@ -121,6 +126,8 @@ def evaluate(
         searches with intervals over queries; and under "clicks", with intervals over sessions.
     click_columns, propensities
         As those of `clicks`: columns by role, and examination that is known.
+    complete : bool, default=False
+        Judged queries without results count as 0, as trec_eval -c has it. It needs qrels, or a TREC run.
     **options
         Options of read, such as qid="session" for a table.
 
@@ -128,9 +135,11 @@ def evaluate(
     -------
     dict
         The number of queries, and metrics: for each its mean, its 95 percent interval, and the number of queries that
-        it skips; mean and interval are None where it skips all. With against, the same of it, and comparisons: for each
-        metric what compare finds. With a click log clicks: what it has and lacks, and for ips, snips and dr the value
-        of the model, with against also that of the other and the difference, each with its interval.
+        it skips; mean and interval are None where it skips all. With qrels, or for a TREC run, judged: the numbers of
+        judged documents and queries, and of those outside the ranking. With against, metrics of it, and
+        comparisons: for each metric what compare finds. With a click log clicks: what it has and lacks, and for ips,
+        snips and dr the value of the model, with against also that of the other and the difference, each with its
+        interval.
 
     Raises
     ------
@@ -152,8 +161,6 @@ def evaluate(
     >>> result["against"]["comparisons"]["map"]["difference"]
     0.0
     """
-    given = (metric, also) if isinstance(also, str) else (metric, *also)
-    names = tuple(dict.fromkeys(str(parse_metric(name)) for name in given))
     logs = (clicks,) if isinstance(clicks, str | Path) else tuple(clicks)
     ranking, queries = ranked(model, data, options)
     opened = None
@@ -161,27 +168,44 @@ def evaluate(
         opened = open_gains(logs, named_columns(click_columns), propensities)
         opened[1].check(opened[1].about([queries]), queries, listed(logs))
         queries = opened[1].on(queries)
-    scores = [scores_on(ranking, Part(queries))]
-    warn_if_worse_than_random(ranking, scores[0], queries, names[0])
-    ours = per_query(scores[0], queries, names)
-    evaluation: Json = {"queries": queries.n_queries, "metrics": _means(ours, queries)}
+    sides = [side_of(ranking, Part(queries))]
     if against is not None:
         other = open_ranking(against, data, "the scores of against", options.get("position"))
-        scores.append(scores_on(other, Part(queries, data, options)))
-        warn_if_worse_than_random(other, scores[1], queries, names[0])
-        theirs = per_query(scores[1], queries, names)
-        paired = {
-            name: comparisons.compare(
-                ours[name], theirs[name], np.random.default_rng(0), weights=queries.query_weights
-            ).as_dict()
-            for name in names
-        }
-        evaluation["against"] = {"model": other.name, "metrics": _means(theirs, queries), "comparisons": paired}
+        sides.append(side_of(other, Part(queries, data, options)))
+    first = metric_for(queries, metric, *(tuned_for(side) for side, _ in sides))
+    more = (metric_for(queries, name) for name in ([also] if isinstance(also, str) else also))
+    metrics = list(dict.fromkeys([first, *more]))
+    (ours, *others), weights, judged = measured(sides, queries, metrics, options, complete=complete)
+    evaluation: Json = {"queries": queries.n_queries, "metrics": _means(ours, queries.n_queries, weights)}
+    if judged:
+        evaluation["judged"] = judged
+    else:
+        warn_if_worse(sides, queries, str(first))
+    for theirs in others:
+        paired = {name: _paired(name, ours, theirs, weights).as_dict() for name in ours}
+        means = _means(theirs, queries.n_queries, weights)
+        evaluation["against"] = {"model": sides[1][0].name, "metrics": means, "comparisons": paired}
     if opened is not None:
-        found = values_of(*opened, queries, scores)
-        measured = dict(zip(("model", "against", "difference"), map(_intervals, found), strict=False))
-        evaluation["clicks"] = {"log": opened[1].about([queries]), **measured}
+        found = values_of(*opened, queries, [scores() for _, scores in sides])
+        measured_clicks = dict(zip(("model", "against", "difference"), map(_intervals, found), strict=False))
+        evaluation["clicks"] = {"log": opened[1].about([queries]), **measured_clicks}
     return evaluation
+
+
+def side_of(ranking: Ranking, part: Part) -> Side:
+    """Return a ranking and what computes its scores on a part, once."""
+    return ranking, cache(partial(scores_on, ranking, part))
+
+
+def warn_if_worse(sides: Sequence[Side], queries: Queries, metric: str) -> None:
+    """Warn of rankings that are worse than a random order."""
+    for ranking, scores in sides:
+        warn_if_worse_than_random(ranking, scores(), queries, metric)
+
+
+def tuned_for(ranking: Ranking) -> str | None:
+    """Return the metric that a ranking was tuned for, if it is a model that says it."""
+    return ranking.metric if isinstance(ranking, FeatureRanking) else None
 
 
 def ranked(given: object, data: object, options: ReadOptions) -> tuple[Ranking, Queries]:
@@ -190,9 +214,16 @@ def ranked(given: object, data: object, options: ReadOptions) -> tuple[Ranking, 
     return ranking, read_for(ranking, data, options)
 
 
-def per_query(scores: Floats, queries: Queries, names: Sequence[str]) -> Mapping[str, Floats]:
-    """Return metric -> (n_queries,), NaN where a metric skips a query."""
-    return {name: parse_metric(name).per_query(scores, queries) for name in names}
+def _paired(
+    name: str,
+    ours: Mapping[str, Floats],
+    theirs: Mapping[str, Floats],
+    weights: Floats | None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Comparison:
+    generator = np.random.default_rng(seed)
+    return replace(comparisons.compare(ours[name], theirs[name], generator, level=level, weights=weights), metric=name)
 
 
 def _intervals(estimates: Mapping[str, Estimate]) -> Json:
@@ -203,12 +234,13 @@ def _intervals(estimates: Mapping[str, Estimate]) -> Json:
     }
 
 
-def _means(values: Mapping[str, Floats], queries: Queries) -> Json:
+def _means(values: Mapping[str, Floats], n_queries: int, weights: Floats | None) -> Json:
+    """Return the mean of each metric, and how many of the first n_queries, those of the data, it skips."""
     means: Json = {}
     for name, by_query in values.items():
-        interval = bootstrap_interval(by_query, np.random.default_rng(0), weights=queries.query_weights)
-        skipped = int(np.isnan(by_query).sum())
-        empty = skipped == len(by_query)
-        limits = None if empty else [interval.low, interval.high]
-        means[name] = {"mean": None if empty else interval.mean, "interval": limits, "skipped": skipped}
+        interval = bootstrap_interval(by_query, np.random.default_rng(0), weights=weights)
+        skipped = np.isnan(by_query)
+        limits = None if skipped.all() else [interval.low, interval.high]
+        mean = None if skipped.all() else interval.mean
+        means[name] = {"mean": mean, "interval": limits, "skipped": int(skipped[:n_queries].sum())}
     return means

@@ -19,7 +19,7 @@ from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.explanation.contributions import contributions, is_exact
 from ranktune.solvers.explanation.effects import grid_of, partial_effects
 from ranktune.solvers.metrics.means import mean_or_zero
-from ranktune.solvers.metrics.metrics import parse_metric
+from ranktune.solvers.metrics.metrics import Metric, metric_for
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.evaluation.models import score_on
 from ranktune.tuner.selection.explaining import feature_importance, names_of, sampled
@@ -35,7 +35,7 @@ def explain(
     query: object = None,
     documents: Sequence[object] | str | None = None,
     effect_of: str | int | None = None,
-    metric: str = "ndcg@10",
+    metric: str | None = None,
     max_queries: int = 500,
     repeats: int = 5,
     seed: int = 0,
@@ -62,8 +62,8 @@ def explain(
         no ids. One alone is compared with the mean of the query. By default the two that the model ranks first.
     effect_of : str or int, optional
         The name of a feature, or its number from 1 where the model has no names.
-    metric : str, default="ndcg@10"
-        The metric of the importance.
+    metric : str, optional
+        The metric of the importance; by default the one that the model was tuned for, or ndcg@10.
     max_queries : int, default=500
         The most queries of which the importance is computed; of more a part is drawn at random.
     repeats : int, default=5
@@ -116,7 +116,8 @@ def explain(
         return _of_feature(chosen, queries, effect_of)
     check_count("max_queries", max_queries)
     check_count("repeats", repeats)
-    return _of_all(chosen, chosen.arranged(sampled(queries, max_queries, seed)), metric, repeats, seed)
+    by = metric_for(queries, metric, chosen.metric)
+    return _of_all(chosen, chosen.arranged(sampled(queries, max_queries, seed)), by, repeats, seed)
 
 
 def _of_query(model: Model, queries: Queries, name: object, documents: Sequence[object] | str | None) -> Json:
@@ -201,8 +202,7 @@ def _known(model: Model, wanted: str) -> str:
     return nearest(wanted, model.feature_names) if model.n_features <= 60 else f"Known: {listed(model.feature_names)}."
 
 
-def _of_all(model: Model, queries: Queries, spelling: str, repeats: int, seed: int) -> Json:
-    metric = parse_metric(spelling)
+def _of_all(model: Model, queries: Queries, metric: Metric, repeats: int, seed: int) -> Json:
     values = score_on(model, queries, (str(metric),))[str(metric)]
     rows = feature_importance(model, queries, metric, repeats=repeats, seed=seed)
     return {

@@ -11,7 +11,6 @@ split is an array (models, n_s), and all pairs are tested with the same signs.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
@@ -58,6 +57,8 @@ class Comparison:
         Means over the queries that both score.
     queries : int
         The number of these.
+    metric : str or None
+        The metric, None where another place says it.
     """
 
     difference: float
@@ -74,18 +75,20 @@ class Comparison:
     mean_a: float
     mean_b: float
     queries: int
+    metric: str | None = None
 
     def __repr__(self) -> str:
         """Return the means, the difference with its interval, p and the counts in one line."""
         return (
-            f"Comparison({self.mean_a:.4f} against {self.mean_b:.4f}: {self.difference:+.4f} "
+            f"Comparison({self.metric or 'metric'}: {self.mean_a:.4f} against {self.mean_b:.4f}, "
+            f"{self.difference:+.4f} "
             f"[{self.low:+.4f}, {self.high:+.4f}], p = {self.p_randomisation:.4f}, {self.wins} wins, {self.ties} ties, "
             f"{self.losses} losses on {self.queries} queries)"
         )
 
     def as_dict(self) -> Json:
         """Return everything as JSON values, NaN as None; the interval is a list of its limits."""
-        plain = {name: None if math.isnan(value) else value for name, value in asdict(self).items()}
+        plain = {name: None if value != value else value for name, value in asdict(self).items() if value is not None}
         plain["interval"] = [plain.pop("low"), plain.pop("high")]
         return plain
 

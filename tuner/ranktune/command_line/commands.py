@@ -46,22 +46,28 @@ def evaluation_table(evaluation: Json) -> RenderableType:
             evaluation_table(others), titled("Clicks a search, by session", _clicks_table(evaluation["clicks"]))
         )
     what = f"{evaluation['data']}, {evaluation['queries']} queries"
+    means = _means_table(evaluation["metrics"], evaluation.get("judged"))
     if "against" not in evaluation:
-        return titled(f"{evaluation['model']} on {what}", _means_table(evaluation["metrics"]))
+        return titled(f"{evaluation['model']} on {what}", means)
     other = evaluation["against"]
     return Group(
-        titled(f"A: {evaluation['model']} on {what}", _means_table(evaluation["metrics"])),
+        titled(f"A: {evaluation['model']} on {what}", means),
         titled(f"B: {other['model']}", _means_table(other["metrics"])),
         titled("A against B, query by query", _paired_table(other["comparisons"])),
     )
 
 
-def _means_table(metrics: Json) -> RenderableType:
+def _means_table(metrics: Json, judged: Json | None = None) -> RenderableType:
     means = table(("metric",), ("mean", "95% interval", "queries skipped"))
     for name, metric in metrics.items():
         mean = "-" if metric["mean"] is None else f"{metric['mean']:.4f}"
         interval = "-" if metric["mean"] is None else f"{metric['interval'][0]:.4f} to {metric['interval'][1]:.4f}"
         means.add_row(name, mean, interval, str(metric["skipped"]))
+    if judged is not None:
+        means.caption = (
+            "Judged and not ranked: {outside} of {documents} documents, {queries_outside} of {queries} queries.\n"
+            "The pool of trec_eval's metrics, as ndcg_cut_10, has them too, that of others the documents of DATA alone."
+        ).format(**judged)
     return means
 
 

@@ -132,8 +132,17 @@ def evaluate(
         str | None, typer.Option(help="What to compare it with, query by query: given like MODEL.")
     ] = None,
     fail_unless_better: FailUnlessBetter = False,
-    metric: Annotated[str, typer.Option(help="ndcg@10, map, mrr, p@5, err@10, auc, ndcg@10:letor, ...")] = "ndcg@10",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="ndcg@10, map, mrr, p@5, err@10, auc, ndcg@10:letor, ndcg_cut_10 or P_10 as trec_eval, ... (default: "
+            "that of MODEL, else ndcg@10)"
+        ),
+    ] = None,
     also: Also = None,
+    complete: Annotated[
+        bool, typer.Option("--complete", help="Count judged queries without results as 0, as trec_eval -c.")
+    ] = False,
     solver: Solvers = None,
     trust: Trust = None,
     as_json: Json = False,
@@ -157,7 +166,14 @@ def evaluate(
     find_solvers(solver)
     other = None if against is None else named_model(against)
     measured = evaluate(
-        confirmed(model, trust), data, metric, also=also or (), against=other, **_given(log), **reading(given)
+        confirmed(model, trust),
+        data,
+        metric,
+        also=also or (),
+        against=other,
+        complete=complete,
+        **_given(log),
+        **reading(given),
     )
     evaluation = {"model": model, "data": data, **measured}
     print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))
@@ -189,7 +205,9 @@ def explain(
     effect_of: Annotated[
         str | None, typer.Option(help="A feature: its name, or its number from 1 where the model has no names.")
     ] = None,
-    metric: Annotated[str, typer.Option(help="The metric of the importance.")] = "ndcg@10",
+    metric: Annotated[
+        str | None, typer.Option(help="The metric of the importance. (default: that of MODEL, else ndcg@10)")
+    ] = None,
     max_queries: Annotated[
         int, typer.Option(help="The most queries of which the importance is computed, drawn at random.", min=1)
     ] = 500,
