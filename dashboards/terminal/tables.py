@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from shutil import get_terminal_size
-from typing import IO, Any
+from typing import IO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.segment import Segment
+from rich.style import StyleType
 from rich.table import Table
 from rich.text import Text
 
@@ -21,10 +22,10 @@ from ranktune.solvers.core.errors import printable
 class Screen(Console):
     """A console on which text is text: no markup, and nothing in it that a terminal obeys, but for the own styles."""
 
-    def __init__(self, *, stderr: bool = False, file: IO[str] | None = None, **options: Any) -> None:
+    def __init__(self, *, stderr: bool = False, file: IO[str] | None = None, **options: object) -> None:
         file = file or (sys.stderr if stderr else sys.stdout)
         file = getattr(file, "behind", file)  # which takes styles too
-        super().__init__(file=file, markup=False, emoji=False, highlight=False, **options)
+        super().__init__(file=file, markup=False, emoji=False, highlight=False, **options)  # type: ignore[arg-type]
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Yield the segments of what is printed."""
@@ -35,9 +36,10 @@ class Screen(Console):
 class Rows(Table):
     """A table whose cells are text: no markup, and each as long as it looks."""
 
-    def add_row(self, *cells: RenderableType | None, **how: Any) -> None:
+    def add_row(self, *cells: RenderableType | None, style: StyleType | None = None, end_section: bool = False) -> None:
         """Add a row."""
-        super().add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells), **how)
+        shown = (Text(printable(cell)) if isinstance(cell, str) else cell for cell in cells)
+        super().add_row(*shown, style=style, end_section=end_section)
 
 
 def table(left: Collection[str], right: Collection[str] = ()) -> Rows:

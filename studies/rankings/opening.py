@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -102,9 +102,9 @@ def _from_text(given: str | Path, source: object, position: str | None) -> Ranki
 class ColumnRanking(FeatureRanking):
     """A ranking by a column, the highest value first, or, if it holds positions, the lowest; turned: the other way."""
 
-    column: str
-    turned: bool
-    is_position: bool
+    column: str = field(kw_only=True)
+    turned: bool = field(kw_only=True)
+    is_position: bool = field(kw_only=True)
 
     def scores(self, queries: Queries) -> Floats:
         """Return the score of each document. Warns (RankTuneWarning) where the column was taken to hold positions."""
@@ -134,7 +134,10 @@ def of_column(name: str, source: object = None, position: str | None = None) -> 
     if named and columns and column not in columns:
         raise DataError(f"{COLUMN}{name}: there is no such column of the data. {nearest(column, columns)}")
     wanted = Wanted((column if named else f"f{column}",), 1)
-    return ColumnRanking(f"{COLUMN}{name}", wanted, _first_column, column, turned, column == position)
+    is_position = column == position
+    return ColumnRanking(
+        f"{COLUMN}{name}", wanted, _first_column, column=column, turned=turned, is_position=is_position
+    )
 
 
 def _columns_of(source: object) -> Collection[str]:

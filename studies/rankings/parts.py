@@ -38,7 +38,7 @@ class Part:
 def read_for(ranking: Ranking, source: object, options: ReadOptions, *, graded: bool = True) -> Queries:
     """Return the queries of a source with the features that a ranking needs, and grades if these matter."""
     wanted = ranking.wanted
-    read = partial(catalogue.read_as, wanted.rules)
+    read = partial(catalogue.read, rules=wanted.rules)
     if wanted.names is not None and (catalogue.is_table(source) or not wanted.is_numbered):
         return read(source, feature_names=wanted.names, encoding=wanted.encoding, graded=graded, **options)
     count = wanted.count if wanted.names is None else len(wanted.names)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from http.client import HTTPException, HTTPResponse
 from numbers import Real
 from threading import Thread
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar, cast
 from urllib.parse import quote, unquote, urlsplit
 from urllib.request import HTTPErrorProcessor, Request, build_opener
 
@@ -128,11 +128,11 @@ def _parsed(text: str, features: Sequence[str]) -> dict[str, float]:
     return {name: value for name, value in values.items() if value == value}
 
 
-def _at(answer: Any, kind: type[T], *path: str | int) -> T:
+def _at(answer: object, kind: type[T], *path: str | int) -> T:
     """Return what an answer has at a path. Raises ParameterError where it is not there, or of another kind."""
     try:
         for step in path:
-            answer = answer[step]
+            answer = cast(Json, answer)[cast(str, step)]
     except (LookupError, TypeError):
         answer = None
     if isinstance(answer, kind) and not isinstance(answer, bool):

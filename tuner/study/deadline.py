@@ -8,7 +8,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self, TypeVar
+
+T = TypeVar("T")
 
 AFTERWARDS = 0.8
 """Seconds that a command takes once its study has ended: for its table, its page, and the end of its processes."""
@@ -54,8 +56,8 @@ class Deadline:
 
     def end(
         self,
-        jobs: Collection[Future[Any]],
-        stop: Callable[[Future[Any]], None],
+        jobs: Collection[Future[T]],
+        stop: Callable[[Future[T]], None],
         suffices: Callable[[], bool] = lambda: True,
     ) -> bool:
         """Wait until all functions have ended, and return whether they have by themselves.

@@ -104,6 +104,7 @@ def read(
     feature_names: Sequence[str] | None = None,
     encoding: Encoding | None = None,
     graded: bool = True,
+    rules: InputRules | None = None,
     **options: Unpack[ReadOptions],
 ) -> Queries:
     """Read one source of documents.
@@ -124,6 +125,8 @@ def read(
         no options about columns of the same names. Without it, how columns become features is learnt.
     graded : bool, default=True
         Whether grades matter. If not, tables and frames need no column of grades.
+    rules : InputRules, optional
+        How the model that scores the documents takes them.
     **options
         Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
         text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, position,
@@ -159,7 +162,14 @@ def read(
     check_part(reader, source)
     if reader.has_columns:
         _fit_to_model(options, names, encoding, graded=graded)
+    if rules is not None and is_text(source):
+        options = cast(ReadOptions, {**options, **rules.text})
     queries = _read(reader, source, options, known, n_features)
+    if rules is not None and rules.absent_is_missing and reader is READERS["stored"] and names is None:
+        raise DataError(
+            f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what `ranktune "
+            "convert` wrote does not tell it from 0. Give the file that was converted."
+        )
     _check_alike(queries, known, what)
     return queries if n_features is None else aligned(queries, n_features, names, what)
 
@@ -178,32 +188,17 @@ def is_text(source: object) -> bool:
 
 def read_for(model: Model, source: object, *, graded: bool = True, **options: Unpack[ReadOptions]) -> Queries:
     """Return the queries of a source with the features of a model; a table is taken as its training table was."""
-    queries = read_as(
-        rules_of(model.solver),
+    queries = read(
         source,
         n_features=model.n_features,
         feature_names=model.feature_names,
         encoding=model.encoding,
         graded=graded,
+        rules=rules_of(model.solver),
         **options,
     )
     warn_of_other_features(queries, source, model.n_features)
     return as_taken(queries, model.solver, model.used_features)
-
-
-def read_as(rules: InputRules, source: object, **given: Any) -> Queries:
-    """Return what read does, as a model with these rules takes it.
-
-    Raises DataError for a text that was converted, which does not tell what its lines leave out from 0.
-    """
-    reader = reader_of(source)
-    queries = read(source, **{**given, **(rules.text if is_text(source) else {})})
-    if rules.absent_is_missing and reader is READERS["stored"] and queries.feature_names is None:
-        raise DataError(
-            f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what `ranktune "
-            "convert` wrote does not tell it from 0. Give the file that was converted."
-        )
-    return queries
 
 
 def warn_of_other_features(queries: Queries, source: object, n_features: int) -> None:

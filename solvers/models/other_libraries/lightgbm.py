@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias, cast
 
 import numpy as np
 
@@ -86,7 +86,7 @@ def levels_in(text: str) -> dict[int, tuple[str, ...]]:
     A file does not say which columns these are: those with categories for infos, and perhaps some without any infos.
     """
     _, _, written = text.rpartition("\npandas_categorical:")
-    given: Any = json_of(written.split("\n", 1)[0]) if written else None
+    given = cast("list[list[object]]", json_of(written.split("\n", 1)[0]) if written else [])
     if not given:
         return {}
     demand(isinstance(given, list) and all(isinstance(values, list) for values in given), "pandas_categorical is none")

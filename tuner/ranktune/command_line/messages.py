@@ -61,7 +61,7 @@ class Shield:
         for line in lines:
             self.write(line)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.behind, name)
 
 

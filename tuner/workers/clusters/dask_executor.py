@@ -35,7 +35,9 @@ class DaskWorkers(ClusterWorkers):
     def _members(self) -> Mapping[str, int]:
         return dict(self._client.nthreads())
 
-    def _tell(self, addresses: Collection[str], function: Callable[..., object], *arguments: Any) -> dict[str, object]:
+    def _tell(
+        self, addresses: Collection[str], function: Callable[..., object], *arguments: object
+    ) -> dict[str, object]:
         return dict(self._client.run(function, *arguments, workers=list(addresses), on_error="return"))
 
     def _begin(self, job: ClusterJob) -> Future[bytes | None]:
