@@ -60,7 +60,7 @@ def test_optuna_reads_what_is_written_into_its_tables(tmp_path: Path) -> None:
         intermediate_values={2: 0.125},
     )
     with storage.engine.begin() as connection:
-        optuna_internals.make_optuna_tables(connection)  # they are there
+        optuna_internals.OptunaTables(connection)  # they are there
         TrialRows(storage.get_study_id_from_name("s"), "number").write(connection, written)
     (read,) = study.get_trials()
     for name in ("state", "value", "params", "distributions", "user_attrs", "system_attrs", "intermediate_values"):
