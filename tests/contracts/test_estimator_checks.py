@@ -24,6 +24,7 @@ def failed_checks(ranker: BaseRanker) -> dict[str, str]:
 
 # Inheriting from BaseEstimator would make every process import scikit-learn: the protocol is what is asked for.
 @pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`:UserWarning")
+@pytest.mark.filterwarnings("ignore:all .* rows are taken as one query")
 @pytest.mark.parametrize("name", list(SOLVERS))
 def test_scikit_learn_accepts(name: str) -> None:
     failed = failed_checks(SOLVERS[name]())
@@ -31,6 +32,7 @@ def test_scikit_learn_accepts(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*does not inherit from `sklearn.base.BaseEstimator`:UserWarning")
+@pytest.mark.filterwarnings("ignore:all .* rows are taken as one query")
 @pytest.mark.parametrize("name", list(ALL_AT_ONCE))
 def test_scikit_learn_accepts_it_with_a_one_pass_optimizer(name: str) -> None:
     assert failed_checks(make(name, {"optimizer": "fobos"})) == {}

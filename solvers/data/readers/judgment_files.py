@@ -118,6 +118,8 @@ def _columns(table: Table, named: Mapping[str, object]) -> tuple[int, int, int, 
     if None not in known and sizes <= {1, len(titles)} and _graded(table[1:], known[2] or 0):
         return known[0] or 0, known[1] or 0, known[2] or 0, True
     titled = not _is_grade(table[0][1][-1])
+    if titled and not all(word.isidentifier() for word in titles):
+        return None
     return (0, -2, -1, titled) if sizes <= {3, 4} and _graded(table[titled:], -1) else None
 
 
