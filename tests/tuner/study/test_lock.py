@@ -141,7 +141,7 @@ def test_the_lock_of_an_older_release_is_read(folder: Path) -> None:
 
 
 def test_what_a_holder_says_of_itself_cannot_harm_a_terminal() -> None:
-    assert str(Holder(1, "h\x1b[2J", "nonsense", "", "a\nb")) == "process 1 on h?[2J (a?b)"
+    assert str(Holder(1, "h\x1b[2J", "nonsense", "", "a\nb")) == "process 1 on h?[2J (a b)"
 
 
 def test_a_lock_held_without_a_name_is_told_after_a_moment(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
