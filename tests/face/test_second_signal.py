@@ -76,7 +76,7 @@ def test_an_interrupt_within_exec_ends_with_the_exit_code_too(tmp_path: Path) ->
         "from ranktune.command_line import app\n"
         "def run():\n"
         "    raise KeyboardInterrupt\n"
-        "app.run = lambda: exec('run()', {'run': run})\n"
+        "app.run = lambda *_: exec('run()', {'run': run})\n"
         "cli.main()\n"
     )
     done = subprocess.run(

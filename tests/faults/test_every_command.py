@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 
 REFUSALS = ("enospc", "eio", "erofs", "eacces", "edquot")
 NEVER_END = ("dashboard",)
-SLOW = ("mlflow", "warm")
+SLOW = ("warm",)
 FEW = 8
 """Refusals of a command, at random writes; the slow test has all of each command's first writes and last ones."""
 MANY = 400
@@ -36,18 +35,13 @@ class Bench:
         self.place = Place(folder / "place", ("", "x", "y"))
         self.place.make()
         self.place.folder.rename(self.base)
-        with chdir(folder):  # where MLflow puts its artifacts
-            self._forked = Forked({"LD_PRELOAD": str(compiled(folder)), "PYTHONPATH": str(ROOT)})
+        self._forked = Forked({"LD_PRELOAD": str(compiled(folder)), "PYTHONPATH": str(ROOT)})
 
     def close(self) -> None:
         self._forked.close()
 
     def words(self, command: str) -> list[list[str]]:
-        """Return words of a command, those of mlflow for a database that is in the place."""
-        used = [[str(word) for word in words] for words in self.place.used(command)]
-        if command == "mlflow":
-            used[0][2] = f"sqlite:///{self.place.folder}/mlflow.db"
-        return used
+        return [[str(word) for word in words] for words in self.place.used(command)]
 
     def run(self, words: list[str], **fault: str) -> tuple[int, str]:
         shutil.rmtree(self.place.folder, ignore_errors=True)
@@ -108,7 +102,6 @@ def test_what_writes_is_among_them(bench: Bench) -> None:
         "explain",
         "data",
         "solvers",
-        "related",
         "reproduce",
         "docs",
         "worker",

@@ -95,7 +95,6 @@ class Place:
             "note": [("s", f"A note.{text}", "--tag", f"tag{text}", *home)],
             "show": [("s", *home)],
             "report": [("s", *home), ("s", "v", "-o", f"{out}.html", *home)],
-            "mlflow": [("s", f"{text}://x", *home)],
             "dashboard": [(text, "--port", 0, *home)],
             "retune": [("s", self.new, "--as", "w", "--jobs", 1, "--trials", 2, *home)],
             "history": [("s", "--page", f"{out}.html", *home)],
@@ -120,7 +119,6 @@ class Place:
             "convert": [(self.data, "-o", f"{out}-data")],
             "solvers": [(), (text,)],
             "warm": [("--solver", "RidgeRanker", "--jobs", 1)],
-            "related": [(text, "--model", self.model)],
             "reproduce": [(text,)],
             "docs": [(), (text,), ("--search", text)],
         }

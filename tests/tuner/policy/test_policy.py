@@ -20,7 +20,7 @@ from tests.support.paths import ROOT
 from tests.support.policies import run_by
 
 TECHNICAL = {
-    "tuner/search/dispatcher.py": {"POLL", "POLL_JOINED", "WORKERS_POLL", "OVERDUE", "GRACE"},
+    "tuner/search/dispatcher.py": {"POLL", "POLL_JOINED", "WORKERS_POLL", "OVERDUE", "GRACE", "IN_COMMON"},
     "tuner/runner/repair.py": {"ALIKE"},
     "tuner/runner/worker.py": {"POLL", "HEARTBEAT", "WAIT"},
     "tuner/selection/evidence.py": {"MAX_EXAMPLES", "MAX_DOCUMENTS", "MAX_FEATURES"},
