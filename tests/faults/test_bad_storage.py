@@ -81,7 +81,7 @@ def kept(here: Path, home: str = "ranktune-runs") -> list[str]:
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        (f"host-{SECRET}", "postgresql://user:password@host/database"),
+        (f"host-{SECRET}", "postgresql://user:***@host/database"),
         (f"postgresql://me:{SECRET}@host", "names no database"),
         ("", "storage"),
     ],
