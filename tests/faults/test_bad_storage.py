@@ -125,8 +125,9 @@ def test_a_server_that_takes_connections_and_says_nothing(
 
 
 def test_a_worker_for_a_study_that_is_not_there(here: Path, refused: Refused, postgres: Server) -> None:
-    assert "no study 'm' in postgresql://" in refused("worker", "--name", "m", "--storage", postgres.new_database())
-    assert "no study 'm' in ranktune-runs" in refused("worker", "--name", "m")
+    arguments = ["worker", "--name", "m", "--wait", "0"]
+    assert "no study 'm' in postgresql://" in refused(*arguments, "--storage", postgres.new_database())
+    assert "no study 'm' in ranktune-runs" in refused(*arguments)
     assert kept(here) == []
 
 
