@@ -223,7 +223,7 @@ class Time:
     end_share: float = 0.4
     margin: float = 1.1
     refit: float = 1.25
-    fixed: float = 0.5
+    fixed: float = 1.75
     a_document: float = 6e-6
     a_query: float = 4e-5
     bag: int = 5

@@ -82,7 +82,7 @@ class Durations:
         needed = self.policy.time.min_fits if given else self.policy.time.min_fits_dealt
         return needed * self.parts * self.a_fit > seconds
 
-    def reserve(self, total: float, took: Mapping[str, Took], growing: bool = False) -> float:
+    def reserve(self, total: float, took: Mapping[str, Took], growing: bool = False, jobs: int = 1) -> float:
         """Return the duration of the end, in seconds of one worker, by what each solver's best trial took.
 
         The solvers are in their order, the best first; those that took nothing are only blended and reported. total is
@@ -90,12 +90,12 @@ class Durations:
         come, which gain more than bags of seeds. The result is the duration of the fullest form that takes at most a
         share of the total: all solvers rescored and refitted, with bags of seeds of each candidate while the share
         lasts; with few queries all solvers refitted, else the best alone rescored and refitted, or refitted; or the
-        models of the trials as they are.
+        models of the trials as they are. Blending and the report keep each of so many jobs.
         """
         if not took:
-            return self.reporting()
+            return jobs * self.reporting()
         time, choice, models = self.policy.time, self.policy.choice, len(took)
-        ending = self.blending(models) + self.reporting(models)
+        ending = jobs * (self.blending(models) + self.reporting(models))
         took = {solver: each for solver, each in took.items() if each.trial > 0.0} or took
         trials = [each.trial for each in took.values()]
         rescore, refit = self.rescore_ratio, self.refit_ratio

@@ -164,7 +164,7 @@ class TrialLoop:
         progress: Progress,
         objective: Objective = attempt,
         deadline: Deadline | None = None,
-        reserve: Reserve = lambda total, seconds, growing: 0.0,
+        reserve: Reserve = lambda *_: 0.0,
         *,
         options: SearchOptions | None = None,
         events: Events | None = None,

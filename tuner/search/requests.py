@@ -129,9 +129,9 @@ class FinishedTrials:
         return estimate_in_full(values, task.incumbent, self.weights)
 
 
-Reserve = Callable[[float, Mapping[str, Took], bool], float]
+Reserve = Callable[[float, Mapping[str, Took], bool, int], float]
 """Seconds of a study with all its workers, those of each solver's best trial, and whether first configurations of
-boosting are still to come -> the seconds of one worker that selection and refit take."""
+boosting are still to come, and jobs -> the seconds of one worker that selection and refit take."""
 
 
 @dataclass
@@ -158,7 +158,7 @@ class Budget:
         """Return the seconds that selection and refit take."""
         known = self.scheduler.known
         took = with_reserve(known, self.finished.took())
-        return self.reserve(self.total * self.jobs, took, known.to_grow > 0) / self.jobs
+        return self.reserve(self.total * self.jobs, took, known.to_grow > 0, self.jobs) / self.jobs
 
 
 class Requests:
