@@ -44,6 +44,7 @@ MOMENTS = (1.0, 9.0)
 
 
 REFUSED = 2
+REASONS = ("was interrupted, on other data than these", "there is a study 'new' already")
 
 
 def retuned(home: Path, data: Path, wait: float | None = None, version: str | None = "new") -> dict[str, Any] | None:
@@ -57,7 +58,7 @@ def retuned(home: Path, data: Path, wait: float | None = None, version: str | No
         process.kill()
         process.communicate()
         return None
-    if process.returncode == REFUSED and "was interrupted, on other data than these" in errors:
+    if process.returncode == REFUSED and any(reason in errors for reason in REASONS):
         return {}
     assert process.returncode in (0, 10, 11), errors
     found: dict[str, Any] = json.loads(out)
