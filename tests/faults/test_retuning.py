@@ -29,7 +29,7 @@ import ranktune
 from ranktune.daily.retuning import retune
 from ranktune.tuner.drift import watch
 from ranktune.tuner.drift.days import read_days, write_day
-from ranktune.tuner.retuning.versions import DELIVERED, current, make_current
+from ranktune.tuner.retuning.versions import DELIVERED, current, decision_of, make_current
 from ranktune.tuner.splits.proof import file_digest
 from ranktune.tuner.study.home import StudyFolder, free_name
 from ranktune.tuner.study.labels import change_labels, read_labels
@@ -115,8 +115,13 @@ def check_changed(folder: Path, kills: int, seed: int) -> None:
         killed += found is None
         refused += found == {}
         expected = known[which]
-        if found and expected:
+        assert expected is not None
+        ended = [decision_of(StudyFolder(path.parent)) for path in home.glob("*/decision.json")]
+        if found:
             _check_same(found, expected)
+        for decided in filter(None, ended):  # also that of a command that was killed after it
+            assert decided["decision"] == expected["decision"]
+        if ended:
             shutil.rmtree(home)
             shutil.copytree(first, home)
     print(f"seed {seed}: {killed} kills, {refused} refused")
