@@ -165,7 +165,7 @@ def read(
     if rules is not None and is_text(source):
         options = cast(ReadOptions, {**options, **rules.text})
     queries = _read(reader, source, options, known, n_features)
-    if rules is not None and rules.absent_is_missing and reader is READERS["stored"] and names is None:
+    if rules is not None and rules.absent_is_missing and reader is READERS["stored"] and queries.feature_names is None:
         raise DataError(
             f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what `ranktune "
             "convert` wrote does not tell it from 0. Give the file that was converted."
