@@ -1,18 +1,19 @@
 """How the columns of a table became numbers: learnt from the training table, applied to every other table alike.
 
-A numeric column is a feature of the same name. Every other column gives the features that its kind names, such as
-colour=red of a category, and published:age_days of dates.
+A numeric column is a feature of the same name, as is one of amounts. Every other column gives the features that its
+kind names, such as colour=red of a category, and published:age_days of dates.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Self, TypeAlias
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
+from ranktune.solvers.data.columns.amounts import Amount
 from ranktune.solvers.data.columns.grammar import repeated
 
 VERSION = 1
@@ -70,7 +71,7 @@ class Age:
         return cls((_EPOCH + timedelta(microseconds=min(time, latest))).isoformat())
 
 
-Kind: TypeAlias = Category | Age
+Kind: TypeAlias = Category | Age | Amount
 """What a column is that is not numeric."""
 
 
@@ -84,7 +85,7 @@ class Encoding:
         The column of query ids, of grades, of document ids and of weights.
     missing : str
         What missing values are read as: "keep", "error" or "zero".
-    columns : mapping of str to Category or Age
+    columns : mapping of str to Category, Age or Amount
         The feature columns that are not numeric.
     """
 
@@ -113,9 +114,9 @@ class Encoding:
     def as_json(self) -> Json:
         """Return the encoding as JSON values."""
         columns = {
-            name: {"before": kind.before}
-            if isinstance(kind, Age)
-            else {"levels": list(kind.levels), "missing": kind.has_missing}
+            name: {"levels": list(kind.levels), "missing": kind.has_missing}
+            if isinstance(kind, Category)
+            else asdict(kind)
             for name, kind in self.columns.items()
         }
         roles = {role: getattr(self, role) for role in ROLES}
@@ -176,6 +177,8 @@ def _kind(value: object) -> Kind:
         age = Age(value["before"])
         age.microseconds  # noqa: B018 - raises where it is no date
         return age
+    if isinstance(value, dict) and value.keys() == {"unit", "decimal"} and value["decimal"] in (".,", ".", ","):
+        return Amount(str(value["unit"]), value["decimal"])
     if isinstance(value, dict) and value.keys() == {"levels", "missing"} and isinstance(value["missing"], bool):
         levels = value["levels"]
         if isinstance(levels, list) and all(isinstance(level, str) for level in levels) and repeated(levels) is None:

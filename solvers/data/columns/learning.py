@@ -15,6 +15,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.columns.amounts import MISSING, Amount, is_amount
 from ranktune.solvers.data.columns.dates import dates_or_none
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
 from ranktune.solvers.data.columns.grammar import number_of, repeated
@@ -121,11 +122,14 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
         return Taken(kinds_in(column) if column.dtype == nw.Object else str(column.dtype), is_usable=False)
     values = distinct(column, query_of_row)
     count, is_id = len(values.queries), ids and values.are_ids
-    is_number = {text: number_of(text.strip()) is not None for text in values.queries}
+    is_number = {text: is_amount(text) for text in values.queries if text.strip() not in MISSING}
     others = [text for text in is_number if not is_number[text]]
-    if count > FEW and not others:
+    written = [text for text in is_number if number_of(text.strip()) is None]
+    if count > FEW and not written:
         return Taken(f"{count:,} numbers as text", is_usable=False, is_id=is_id)
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
+    if written and not others and not is_declared:
+        return _as_amounts(str(column.name), written, Amount.of(is_number))
     is_mixed = not is_declared and 0 < 2 * len(others) <= count
     if is_mixed and not all(text.strip().lstrip("+-").isdecimal() for text in is_number if is_number[text]):
         what = f"numbers, except {others[0][:40]!r}: correct or empty such cells"
@@ -145,6 +149,17 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
         )
     note = f'{count - most:,} values are in no feature: drop="{column.name}", or levels={count}' if count > most else ""
     return Taken(f"category, {what}", kind, remark=remark, note=note)
+
+
+def _as_amounts(name: str, written: Sequence[str], ways: Sequence[Amount]) -> Taken:
+    """Return what a column is taken as that can be read in these ways; written are texts of it that are no numbers."""
+    if not ways:
+        what = f"numbers that are not written alike, such as {written[0]!r} and {written[-1]!r}"
+        return Taken(what, is_usable=False)
+    number, *doubts = (f"{written[0]!r} as {way.value(written[0]):.15g}" for way in ways)
+    if len(doubts) == 1:
+        return Taken(f"numbers, {number} or {doubts[0]}: write them so", is_usable=False)
+    return Taken(NUMBER.what, ways[0], remark=f"the column {name!r} holds text, and is read as numbers: {number}.")
 
 
 def distinct(column: Series, query_of_row: Ints) -> Distinct:

@@ -13,6 +13,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.amounts import PERCENT, Amount
 from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features
 from ranktune.solvers.data.columns.grammar import warn_of_rounding
@@ -48,19 +49,25 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
     made = np.zeros if encoding.columns else np.empty  # most features of categories are 0
     matrix = made((len(frame), len(feature_names)), dtype=dtype)
     together = frame.implementation.is_polars()
-    floats = {name: where[name] for name in columns if together and name in where and schema[labels[name]].is_float()}
+    floats = {
+        name: where[name]
+        for name in columns
+        if together and name in where and name not in encoding.columns and schema[labels[name]].is_float()
+    }
     _fill(matrix, floats, frame, missing)
     for name in columns:
         if name in floats:
             continue
-        if name in where:
-            matrix[:, where[name]] = numbers(frame.get_column(labels[name]), "feature", missing)
+        column, kind = frame.get_column(labels[name]), encoding.columns.get(name)
+        if kind is None:
+            matrix[:, where[name]] = numbers(column, "feature", missing)
             continue
-        column, kind = frame.get_column(labels[name]), encoding.columns[name]
         places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
         if isinstance(kind, Category):
             rows, taken = _ones(column, kind, places, missing)
             matrix[rows, taken] = 1.0
+        elif isinstance(kind, Amount):
+            matrix[:, places[0]] = _amounts(column, kind, missing)
         elif places[0] >= 0:
             ages = (kind.microseconds - dates(column)) / DAY
             matrix[:, places[0]] = finite(ages, column.name, "feature", missing)
@@ -104,6 +111,20 @@ def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) 
     for k in np.flatnonzero(strange):
         values = matrix[:, places[k]]
         values[:] = finite(values, names[k], "feature", missing)
+
+
+def _amounts(column: Series, kind: Amount, missing: str) -> Matrix:
+    """Return the numbers in a column of amounts, or of numbers where these cannot be a hundredth of percentages."""
+    if is_numeric(column) and kind.unit not in PERCENT:
+        return numbers(column, "feature", missing)
+    codes, texts = numbered(column)
+    values = [kind.value(text) for text in texts]
+    if None in values:
+        raise DataError(
+            f"the column {column.name!r} held amounts in the training data (unit: {kind.unit or 'none'}; decimal sign: "
+            f"{kind.decimal}), and here it holds {texts[values.index(None)][:40]!r}. Write it as there."
+        )
+    return finite(np.array([*values, np.nan], dtype=np.float64)[codes], column.name, "feature", missing)
 
 
 def _ones(column: Series, kind: Category, places: Ints, missing: str) -> tuple[Ints, Ints]:

@@ -14,12 +14,11 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints, Mask
 from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.readers.formats import ending, first_lines
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, lines_of
 
-MISSING = ("", "NULL", "null", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "None")
-"""Cells without a value."""
 _SEPARATORS = ",;\t|"
 _DECIMAL_COMMA = re.compile(r'"?[+-]?(0,\d+|\d+,(\d\d?|\d{4,}))"?')
 _DECIMAL_POINT = re.compile(r'"?[+-]?\d+\.\d+"?')

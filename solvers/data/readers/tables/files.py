@@ -14,13 +14,14 @@ import polars
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import check_room
+from ranktune.solvers.data.columns.amounts import MISSING
 from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.roles import HEADLESS, Wanted, id_columns
 from ranktune.solvers.data.readers.formats import COMPRESSED, first_line
 from ranktune.solvers.data.readers.frames import Table
 from ranktune.solvers.data.readers.parsing.query_runs import group_file, group_sizes
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
-from ranktune.solvers.data.readers.tables.delimited import MISSING, check_cells, count_cells, dialect_of
+from ranktune.solvers.data.readers.tables.delimited import check_cells, count_cells, dialect_of
 
 T = TypeVar("T")
 
