@@ -79,6 +79,9 @@ class ColumnSettings:
         str | None,
         Setting("Column of grades. (default: grade, label, relevance, rel, y, judgment or rating)", panel=_COLUMNS),
     ] = None
+    grades: Annotated[
+        str | None, Setting("Numbers of grades that are words, such as 'Bad=0,Good=1'.", panel=_COLUMNS)
+    ] = None
     document: Annotated[
         str | None,
         Setting(

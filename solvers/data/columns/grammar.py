@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,9 @@ _FIRST, _LAST = frozenset("+-.0123456789"), frozenset(".0123456789")
 EXACT = 1 << 53
 """Doubles tell whole numbers apart up to here."""
 _LOOKED_AT = 1000
+LARGE = 3.4e38
+"""What is beyond it is looked at."""
+LARGEST = "holds the largest number of float32 or float64 (3.40282e+38, 1.79769e+308), which says: missing"
 
 
 class RepeatedName(ValueError):
@@ -63,6 +66,21 @@ def repeated(names: Iterable[T]) -> T | None:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=once)
+
+
+def is_largest(value: Any) -> Any:
+    """Return whether a number, or which of an array, is the largest of float32 or float64 as five digits tell it."""
+    size = abs(value)
+    return ((size > 3.4028e38) & (size < 3.4029e38)) | ((size > 1.7976e308) & (size < np.inf))
+
+
+def without_largest(values: Array, what: str) -> Array:
+    """Return values with NaN for the largest numbers, with a RankTuneWarning: no measurement is one."""
+    size = max(abs(end.reduce(values, axis=None, initial=0.0)) for end in (np.fmin, np.fmax))  # without another array
+    if not size > LARGE or not (largest := is_largest(values.astype(np.float64))).any():
+        return values
+    warnings.warn(f"{what} {LARGEST}.", RankTuneWarning, stacklevel=6)
+    return np.where(largest, values.dtype.type(np.nan), values)
 
 
 def warn_of_rounding(given: Callable[[int], float], doubles: Array, what: str) -> None:

@@ -16,7 +16,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.amounts import PERCENT, Amount
 from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features
-from ranktune.solvers.data.columns.grammar import warn_of_rounding
+from ranktune.solvers.data.columns.grammar import LARGE, warn_of_rounding, without_largest
 from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, bits_of, numbered, places_among, values_of
 
 _CELLS = 1 << 20
@@ -105,7 +105,7 @@ def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) 
     for first in range(0, len(frame), rows):
         given = frame[first : first + rows, names].to_numpy()
         matrix[first : first + rows, taken] = given
-        bad = np.isinf(given) if missing == "keep" else ~np.isfinite(given)
+        bad = ~(np.abs(given) <= LARGE) & ((missing != "keep") | ~np.isnan(given))
         if bad.any():
             strange |= bad.any(axis=0)
     for k in np.flatnonzero(strange):
@@ -220,6 +220,7 @@ def numbers(column: Series, what: str, missing: str = "error") -> Matrix:
 
 def finite(values: Matrix, name: str, what: str, missing: str) -> Matrix:
     """Return the values of the column of that name, all finite but for missing ones that are kept, which are NaN."""
+    values = without_largest(values, f"the {what} column {name!r}")
     bad = ~np.isfinite(values)
     if not bad.any():
         return values

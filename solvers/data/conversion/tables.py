@@ -104,7 +104,7 @@ def scan_csv(path: Path, wanted: Wanted) -> Scan | None:
     form = csv_form(path, wanted)
     if form.sizes is not None:
         return None
-    same = {name: form.options[name] for name in ("separator", "decimal_comma", "null_values", "glob")}
+    same = {name: form.options[name] for name in ("separator", "decimal_comma", "null_values", "glob", "new_columns")}
 
     def typed(first: int | None) -> Scan:
         """Return the file with the types of so many first rows, or of all: that takes longer than to read them."""

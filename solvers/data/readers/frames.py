@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,11 +21,11 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.dates import dates, with_dates
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
-from ranktune.solvers.data.columns.grammar import repeated
+from ranktune.solvers.data.columns.grammar import number_of, repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
-from ranktune.solvers.data.columns.roles import RATING, Roles, Wanted, roles
-from ranktune.solvers.data.columns.texts import Frame, Series, numbered_text, polars_text
-from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, numbers
+from ranktune.solvers.data.columns.roles import RATING, Roles, Wanted, grades_of, number_each, roles
+from ranktune.solvers.data.columns.texts import Frame, Series, numbered, numbered_text, polars_text
+from ranktune.solvers.data.columns.values import contents, encoded, finite, is_numeric, is_text, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -63,6 +63,7 @@ def from_frame(
     document_weight: str | None = None,
     position: str | None = None,
     missing: Missing = "keep",
+    grades: str | Mapping[str, float] | None = None,
     **times: Unpack[TimeOptions],
 ) -> Queries:
     """Return the rows of a data frame grouped by query.
@@ -98,6 +99,8 @@ def from_frame(
     missing : {"keep", "error", "zero"}, default="keep"
         Whether empty and NaN values of features stay missing (NaN), are errors, or are read as 0. Infinite values are
         errors, or with "zero" read as 0.
+    grades : str or mapping, optional
+        The numbers of grades that are words: "Bad=0,Good=1" or {"Bad": 0, "Good": 1}.
     **times
         time="COLUMN", of numbers, dates or ISO 8601 text: when a document was shown or judged. group_by_time="COLUMN":
         the queries are put in the order of their latest document. session="COLUMN", of ids: every row has the latest
@@ -134,7 +137,7 @@ def from_frame(
     """
     wanted = Wanted(
         qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
-        position=position, features=features, drop=drop, levels=levels, **times,
+        position=position, features=features, drop=drop, levels=levels, grades=grades, **times,
     )  # fmt: skip
     return queries_of(Table(frame), wanted, missing)
 
@@ -311,7 +314,15 @@ def _grades(column: Series, wanted: Wanted) -> Array:
                 f"no column is called as grades are but {column.name!r}, and it has missing values or fractions, as "
                 'ratings of products have. Name the grades: grade="COLUMN".'
             )
-    return numbers(column, "grade")
+    known = grades_of(wanted.grades)
+    if not (known or is_text(column)):
+        return numbers(column, "grade")
+    codes, texts = numbered(column)
+    values = [known.get(text, number_of(text)) for text in texts]
+    unknown = [text for text, value in zip(texts, values, strict=True) if value is None]
+    if unknown:
+        raise DataError(f"the grade column {column.name!r} holds {listed(map(repr, unknown))}. {number_each(unknown)}")
+    return finite(np.array([*values, np.nan], dtype=np.float64)[codes], column.name, "grade", "error")
 
 
 def _check_documents_once(queries: Queries) -> None:

@@ -18,6 +18,7 @@ from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
+from ranktune.solvers.data.columns.grammar import LARGEST, is_largest
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
@@ -162,7 +163,7 @@ class TextBlocks:
         self.position = self._at = Position(path)
         self.n_features, self.dtype, self.base = n_features, np.dtype(dtype), int(one_based)
         self.missing, self.strict, self.max_features, self.max_expansion = missing, strict, max_features, max_expansion
-        self.has_missing = False
+        self.has_missing = self._marked = False
         self.n_rows = self.width = 0
         self._single = self.dtype == np.float32
         self._grouped = Grouped.UNKNOWN
@@ -215,6 +216,8 @@ class TextBlocks:
             self._repaired(
                 f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted."
             )
+        if self._marked:
+            self._repaired(f"{self.position.path} {LARGEST}.")
         n_features = self.width if self.n_features is None else self.n_features
         if n_features == 0:
             raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
@@ -247,9 +250,15 @@ class TextBlocks:
                 if not 0.0 <= into.grades[-1 - which] < math.inf:
                     self._raise(text, Fault.GRADE_NEGATIVE if number[0] == "-" else Fault.GRADE_NOT_FINITE, first)
                 continue
-            value = exact_single(number) if self._single else exact_double(number)
-            if math.isinf(value):
-                if self.missing != "zero" or math.isfinite(exact_double(number)):
+            double = exact_double(number)
+            value = exact_single(number) if self._single else double
+            if is_largest(double):
+                if self.missing == "error":
+                    self._raise(text, Fault.VALUE_MISSING, first)
+                value, self._marked = math.nan if self.missing == "keep" else 0.0, True
+                self.has_missing |= math.isnan(value)
+            elif math.isinf(value):
+                if self.missing != "zero" or math.isfinite(double):
                     self._raise(text, Fault.VALUE_TOO_LARGE, first)
                 value = 0.0
             into.values[which] = value

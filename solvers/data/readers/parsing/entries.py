@@ -11,6 +11,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.data.columns.grammar import LARGE
 from ranktune.solvers.data.readers.parsing.decimals import (
     BAD,
     SLOW,
@@ -37,7 +38,7 @@ _NEWLINE, _RETURN, _SPACE, _TAB, _HASH, _COLON, _MINUS, _POINT, _F, _Y = 10, 13,
 _COMMON_ENTRY = 40  # bytes: more than a common entry and the eight that are read at once take
 _AS_NAN, _AS_ERROR = (get_args(Missing).index(how) for how in ("keep", "error"))
 _FAR = 1 << 40  # beyond any index
-_SMALLEST_SINGLE, _LARGEST_SINGLE = 2.0**-126, float(np.finfo(np.float32).max)
+_SMALLEST_SINGLE = 2.0**-126
 _BELOW_SINGLE, _MIDWAY = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)  # the bits of a double that float32 lacks
 
 
@@ -175,8 +176,8 @@ def read_entries(
         values[n] = value
         if kind == SLOW:
             mark_hard(into.hard, state, n, p, after)
-        elif single and kind != WORD and value != 0.0:
-            odd = not (_SMALLEST_SINGLE <= abs(value) <= _LARGEST_SINGLE)
+        elif kind != WORD and value != 0.0 and (single or abs(value) > LARGE):
+            odd = not (_SMALLEST_SINGLE <= abs(value) <= LARGE)
             if odd or bits[n] & _BELOW_SINGLE == _MIDWAY:
                 mark_hard(into.hard, state, n, p, after)
         columns[n] = column

@@ -14,7 +14,7 @@ from ranktune.solvers.data.readers.parsing.streams import Position
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment"
 _RULES = {
     Fault.GRADE: f"the grade is not a number. {_FORM}",
-    Fault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0 (not relevant); shift or map them",
+    Fault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0 (not relevant), as which trec_eval takes it: write 0",
     Fault.GRADE_NOT_FINITE: "the grade is not finite. Remove the document or give it a grade",
     Fault.QUERY_MISSING: "the line has no qid: after its grade, though the lines before have. Add the id of its query",
     Fault.QUERY_UNEXPECTED: "the line has a qid:, though the lines before have none. Give it to all lines or to none",
@@ -30,7 +30,7 @@ _RULES = {
     Fault.VALUE: "the value is not a decimal number such as 0.5 or -1e-3",
     Fault.VALUE_EMPTY: "the value is missing after the colon. Write it, or leave the feature out (it is then 0)",
     Fault.VALUE_MISSING: 'the value is missing or infinite. Correct it, or pass missing="zero" to read it as 0',
-    Fault.VALUE_TOO_LARGE: "the value is too large for {dtype}. {larger}",
+    Fault.VALUE_TOO_LARGE: "the value is too large for {dtype}. Divide the feature by a power of 10",
     Fault.CONTROL: "a control character. Is the file text, and undamaged? Remove the character",
 }
 
@@ -44,8 +44,7 @@ def fault_error(
     end = data.find(b"\n", offset)
     number = position.lines + data.count(b"\n", 0, offset) + 1
     column = len(data[start:offset].decode("utf-8", "replace")) + 1
-    larger = "Pass dtype=np.float64" if dtype == "float32" else "Rescale the feature"
-    rule = _RULES[fault].format(max_features=max_features, dtype=dtype, larger=larger)
+    rule = _RULES[fault].format(max_features=max_features, dtype=dtype)
     first = max(start, offset - 24, data.rfind(b" ", start, max(offset - 8, start)) + 1)
     snippet = data[first : min(end, offset + 24)].decode("utf-8", "replace")
     return DataError(f"{position.path}:{number}:{column}: {rule}. Near {snippet.rstrip()!r}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, get_type_hints
 
@@ -43,6 +43,7 @@ class ColumnOptions(TimeOptions, total=False):
     """Which columns of a table are what: see `from_frame`."""
 
     grade: str | None
+    grades: str | Mapping[str, float] | None
     document: str | None
     features: Sequence[str] | str | None
     drop: Sequence[str] | str

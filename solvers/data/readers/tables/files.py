@@ -69,13 +69,15 @@ def csv_form(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> CsvForm:
             f"query in {path.name}.query beside it, as LightGBM has it: the grade is then in the first column."
         )
     rows = check_cells(path, dialect.separator)
-    ids = [] if cells else id_columns(_titles(path, dialect.separator), wanted)
+    numbered = ["grade", *(f"f{number}" for number in range(1, cells))]
+    titles = numbered if cells else _titles(path, dialect.separator)
+    ids = [] if cells else id_columns(titles, wanted)
     options = {
         **dialect._asdict(),
         "glob": False,
         "null_values": list(filter(None, MISSING)),
         "has_header": not cells,
-        "new_columns": ["grade", *(f"f{number}" for number in range(1, cells))] if cells else None,
+        "new_columns": titles,
         "schema_overrides": dict.fromkeys((*ids, *texts), polars.String),
     }
     head = min(FIRST_ROWS, FIRST_CELLS // (first.count(dialect.separator) + 1) + 1)
@@ -113,7 +115,7 @@ def _unpacked(path: Path) -> Path | bytes:
 
 
 def _titles(path: Path, separator: str) -> list[str]:
-    """Return the titles of the columns as they are in the file: polars renames repeated ones."""
+    """Return the titles of the columns: where they are such, polars renames repeated ones, and keeps doubled quotes."""
     options = {"separator": separator, "has_header": False, "n_rows": 1, "infer_schema": False}
     begin = b"".join(bytes(block) for block in islice(line_blocks(Position(path)), 1))
     first = _called(path, polars.read_csv, begin, **options)
@@ -185,6 +187,7 @@ def _called(path: Path, function: Callable[..., T], source: object, **options: o
     except BaseException as error:  # polars raises an error that is no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
             raise
+        first, _, _ = str(error).partition("\n")
         remedy = " Save it as UTF-8." if "utf-8" in str(error).lower() else ""
         library = function.__module__.partition(".")[0]
-        raise DataError(f"{path}: {library} cannot read it ({error}).{remedy}") from error
+        raise DataError(f"{path}: {library} cannot read it ({first.strip()}).{remedy}") from error
