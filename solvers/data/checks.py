@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from ranktune.solvers.core.arrays import Array, Features, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.documents import COLUMNS, check_weights
-from ranktune.solvers.data.columns.grammar import EXACT, LARGE, repeated, without_largest
-from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, csr_of, has_missing_values
+from ranktune.solvers.data.columns.grammar import EXACT, repeated
+from ranktune.solvers.data.values import KINDS, as_features, blocks, check_layout, has_missing_values
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -35,10 +35,6 @@ def checked_features(X: Features | ArrayLike) -> tuple[Features, bool, bool]:
     """Return X as features, whether some are missing, and whether all are known to be finite."""
     features = as_features(X)
     finite = sums_up(stored_values(features))  # a pass without a temporary array, the only one in most cases
-    if not finite:
-        values = without_largest(stored_values(features), "X")
-        is_dense = isinstance(features, np.ndarray)
-        features = values if is_dense else csr_of(values, features.indices, features.indptr, features.shape[1])
     return features, not finite and has_missing_values(features), finite
 
 
@@ -98,9 +94,9 @@ def _check_layout(queries: Queries) -> None:
 
 
 def sums_up(values: Array) -> bool:
-    """Return whether all values are surely finite, and none is the largest: by their squares, whose sum may overflow."""
+    """Return whether the sum is finite, and so all values; the sum of finite ones may overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.vdot(values, values) < LARGE**2)
+        return bool(np.isfinite(values.sum()))
 
 
 def _check_features(queries: Queries) -> None:

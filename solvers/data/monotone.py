@@ -6,7 +6,7 @@ exempt: a missing value is neither more nor less than a known one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, nearest
+from ranktune.solvers.data.columns.grammar import numbers_by_name
 
 Monotone: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | int, int] | Sequence[int] | Array
 """Signs by the name or number of a feature, or one sign per feature."""
@@ -65,23 +66,8 @@ def constraints(given: object) -> dict[str, int]:
 
     Raises ParameterError where they are none of these, or a sign is none.
     """
-    if isinstance(given, Mapping):
-        return {str(key): _sign(key, sign) for key, sign in given.items()}
-    texts = [given] if isinstance(given, str) else given
-    if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise ParameterError(f"monotone={given!r}: it must be signs by feature, such as {{'price': -1, 'bm25': 1}}.")
-    return dict(pair for text in texts for pair in _parsed(text))
-
-
-def _parsed(text: str) -> Iterator[tuple[str, int]]:
-    """Yield the constraints of a text."""
-    for part in text.split(","):
-        name, equals, sign = part.rpartition("=")
-        if not equals or sign.strip() not in ("1", "+1", "-1", "0"):
-            raise ParameterError(
-                f"monotone: {part!r} is no constraint. {_GIVE} for each feature, such as price=-1,bm25=1."
-            )
-        yield name.strip(), int(sign)
+    pairs = numbers_by_name(given, f"monotone: {_GIVE} for each feature, such as price=-1,bm25=1.")
+    return {name: _sign(name, sign) for name, sign in pairs.items()}
 
 
 def _columns(key: str | int, n_features: int, names: Sequence[str] | None) -> list[int]:

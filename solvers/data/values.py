@@ -12,7 +12,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Features, Floats, Indices, Ints, Matrix, stored_values
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument, Given
-from ranktune.solvers.data.columns.grammar import warn_of_rounding
+from ranktune.solvers.data.columns.grammar import warn_of_rounding, without_largest
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -59,6 +59,7 @@ def as_features(X: Features | ArrayLike) -> Features:
                 f"X has shape {X.shape}: it must be two-dimensional, a row per document, a column per feature."
             )
         matrix = sparse.csr_array(X)
+        matrix.data = without_largest(matrix.data, "X")
         check_layout(matrix)
         if matrix.dtype.kind == "c":
             raise DataError(f"Complex data not supported: X is {matrix.dtype}. Pass real numbers.")
@@ -68,7 +69,7 @@ def as_features(X: Features | ArrayLike) -> Features:
             matrix = matrix.copy()  # the caller's matrix stays as it is
             matrix.sum_duplicates()
         return _with_short_indices(matrix)
-    array = numeric(X, "X")
+    array = without_largest(numeric(X, "X"), "X")
     if array.ndim != 2:
         raise DataError(
             f"X has shape {array.shape}: it must be two-dimensional, a row per document, a column per feature."

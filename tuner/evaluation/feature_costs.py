@@ -21,6 +21,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.data.columns.grammar import numbers_by_name
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 
@@ -135,16 +136,8 @@ def read_costs(text: str) -> Json:
     """
     if text.endswith(FILES):
         return _from_file(Path(text))
-    costs: Json = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, cost = (word.strip() for word in part.rpartition("="))
-        if not equals or not name:
-            raise ParameterError(
-                f"'{part}' is no cost: write a name or glob, = and a number, such as 'bm25*=1, embedding*=20', or give "
-                "a .toml or .csv file."
-            )
-        costs[name] = _of_text(name, cost)
-    return costs
+    rule = "write a name or glob, = and a number, such as 'bm25*=1, embedding*=20', or give a .toml or .csv file."
+    return {**numbers_by_name(text, f"costs: {rule}")}
 
 
 def _from_file(path: Path) -> Json:

@@ -58,7 +58,7 @@ def named_columns(given: object) -> dict[str, str]:
     pairs = [str(text).partition("=") for text in texts] if isinstance(texts, list | tuple) else [(str(given), "", "")]
     bad = next((pair[0] for pair in pairs if not all(pair)), None)
     if bad is not None:
-        raise ParameterError(f"click_columns={bad[:80]!r}: write pairs of ROLE=NAME, such as document=sku.")
+        raise ParameterError(f"the column {bad[:80]!r}: write pairs of ROLE=NAME, such as document=sku.")
     return {role: column for role, _, column in pairs}
 
 

@@ -8,11 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
-from ranktune.solvers.data.columns.grammar import number_of
-
 MISSING = ("", "NULL", "null", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "None", r"\N")
 """Cells without a value."""
-PERCENT = ("%", "‰")
 _AMOUNT = (
     r"(\()?([+-]?)\s*UNIT\s*([+-]?)"
     r"((?:[0-9]+|[1-9][0-9]{0,2}(?P<sign>[,'\u2019\s])(?:[0-9]{2,3}(?P=sign))*[0-9]{3})(?:\.[0-9]+)?|\.[0-9]+)"
@@ -30,40 +27,25 @@ _SWAPPED = str.maketrans(".,", ",.")
 class Amount:
     """One feature, the number in a text, such as $1,234.00.
 
-    unit is the sign or code of a currency, or %, in capitals, which the cells have; with a currency some may lack it.
-    decimal holds the signs that may be the decimal one: with both, a cell must be the same number by either.
+    unit is the sign or code of a currency, or %, in capitals, which all cells have. decimal holds the signs that may be
+    the decimal one: with both, a cell must be the same number by either.
     """
 
     unit: str
     decimal: str
 
-    def names(self, column: str) -> tuple[str, ...]:
-        """Return the name of the feature."""
-        return (column,)
-
-    def explained(self, column: str) -> str:
-        """Return how the feature is computed."""
-        return f"{column} is the number in its text"
-
     def value(self, text: str) -> float | None:
         """Return the number in a text, NaN where it stands for a missing one, None for text of another form."""
+        (number, unit), *others = {_read(text, sign) for sign in self.decimal}
         if text.strip() in MISSING:
             return math.nan
-        found = {_read(text, sign) for sign in self.decimal}
-        number, unit = found.pop()
-        fits = unit == self.unit or not (unit or self.unit in PERCENT)
-        return number if fits and not found else None
+        return None if others or unit != self.unit else number
 
     @classmethod
     def of(cls, texts: Collection[str]) -> list[Self]:
         """Return the ways to read all of the texts as amounts: two where it may be either of the decimal signs."""
         unit = max(_read(text, sign)[1] for text in texts for sign in ".,")
         return [way for decimal in (".,", ".", ",") if None not in map((way := cls(unit, decimal)).value, texts)]
-
-
-def is_amount(text: str) -> bool:
-    """Return whether a text is a number, or one as people write them."""
-    return number_of(text.strip()) is not None or any(_read(text, sign)[0] is not None for sign in ".,")
 
 
 def _read(text: str, decimal: str) -> tuple[float | None, str]:

@@ -99,7 +99,7 @@ class Encoding:
     def features_of(self, column: str) -> tuple[str, ...]:
         """Return the names of the features that a column gives."""
         kind = self.columns.get(column)
-        return (column,) if kind is None else kind.names(column)
+        return (column,) if kind is None or isinstance(kind, Amount) else kind.names(column)
 
     def sources(self, feature_names: Sequence[str]) -> dict[str, str]:
         """Return feature -> column for these features, in their order."""
@@ -109,7 +109,8 @@ class Encoding:
     def explained(self, feature_names: Sequence[str]) -> list[str]:
         """Return how those of the features are computed that are no columns, one text per column."""
         columns = dict.fromkeys(column for name, column in self.sources(feature_names).items() if name != column)
-        return [self.columns[column].explained(column) for column in columns]
+        kinds = ((column, self.columns[column]) for column in columns)
+        return [kind.explained(column) for column, kind in kinds if not isinstance(kind, Amount)]
 
     def as_json(self) -> Json:
         """Return the encoding as JSON values."""

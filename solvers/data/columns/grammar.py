@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array
-from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 
 T = TypeVar("T")
 
@@ -68,10 +68,25 @@ def repeated(names: Iterable[T]) -> T | None:
 _DECODER = json.JSONDecoder(object_pairs_hook=once)
 
 
+def numbers_by_name(given: object, rule: str) -> dict[str, float]:
+    """Return numbers by name, given as a mapping, as text such as "a=1,b=2", or as several texts.
+
+    Raises ParameterError, with the rule, for anything else.
+    """
+    texts = given if isinstance(given, list | tuple) else [given]
+    parts = (part for text in texts for part in str(text).split(",") if part.strip())
+    pairs = given.items() if isinstance(given, Mapping) else (part.rpartition("=")[::2] for part in parts)
+    numbers = {str(name).strip(): number_of(str(number).strip()) for name, number in pairs}
+    found = {name: number for name, number in numbers.items() if name and number is not None}
+    if len(found) < len(numbers):
+        raise ParameterError(f"{given!r}: {rule}")
+    return found
+
+
 def is_largest(value: Any) -> Any:
     """Return whether a number, or which of an array, is the largest of float32 or float64 as five digits tell it."""
     size = abs(value)
-    return ((size > 3.4028e38) & (size < 3.4029e38)) | ((size > 1.7976e308) & (size < np.inf))
+    return ((size >= 3.40282e38) & (size <= 3.40283e38)) | ((size >= 1.79769e308) & (size < np.inf))
 
 
 def without_largest(values: Array, what: str) -> Array:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Ints
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.data.columns.amounts import MISSING, Amount, is_amount
+from ranktune.solvers.data.columns.amounts import MISSING, Amount
 from ranktune.solvers.data.columns.dates import dates_or_none
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
 from ranktune.solvers.data.columns.grammar import number_of, repeated
@@ -122,7 +122,11 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
         return Taken(kinds_in(column) if column.dtype == nw.Object else str(column.dtype), is_usable=False)
     values = distinct(column, query_of_row)
     count, is_id = len(values.queries), ids and values.are_ids
-    is_number = {text: is_amount(text) for text in values.queries if text.strip() not in MISSING}
+    is_number = {
+        text: bool(number_of(text.strip()) or Amount.of([text]))
+        for text in values.queries
+        if text.strip() not in MISSING
+    }
     others = [text for text in is_number if not is_number[text]]
     written = [text for text in is_number if number_of(text.strip()) is None]
     if count > FEW and not written:
@@ -153,12 +157,10 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
 
 def _as_amounts(name: str, written: Sequence[str], ways: Sequence[Amount]) -> Taken:
     """Return what a column is taken as that can be read in these ways; written are texts of it that are no numbers."""
-    if not ways:
-        what = f"numbers that are not written alike, such as {written[0]!r} and {written[-1]!r}"
+    if len(ways) in (0, 2):
+        what = f"numbers that can be read in {len(ways)} ways, such as {written[0]!r}: write all of them like 1234.5"
         return Taken(what, is_usable=False)
-    number, *doubts = (f"{written[0]!r} as {way.value(written[0]):.15g}" for way in ways)
-    if len(doubts) == 1:
-        return Taken(f"numbers, {number} or {doubts[0]}: write them so", is_usable=False)
+    number = f"{written[0]!r} as {ways[0].value(written[0]):.15g}"
     return Taken(NUMBER.what, ways[0], remark=f"the column {name!r} holds text, and is read as numbers: {number}.")
 
 

@@ -11,11 +11,12 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple, Self, TypeAlias
 
 from ranktune.solvers.core.arrays import JsonView
-from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
+from ranktune.solvers.core.errors import DataError, listed, nearest
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.grammar import number_of
 
 GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
+GRADES_RULE = "grades: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
 RATING = "rating"
 """The grade, in tables of judgments, where nothing else fits; beside a named grade it is a feature, as of a product."""
 QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id", "search_id", "session_id")
@@ -135,16 +136,6 @@ def remedy(names: Sequence[str], ids: Sequence[str], otherwise: str) -> str:
     rest = [name for name in names if name != ids[0]]
     left = f'{otherwise}: drop="{",".join(rest)}"' if rest else f'If it is not, leave it out: drop="{ids[0]}"'
     return f'{ids[0]!r} looks like the id of the document: document="{ids[0]}". {left}.'
-
-
-def grades_of(given: object) -> dict[str, float]:
-    """Return the numbers of grades that are words, given as a mapping or as text such as "Bad=0,Good=1"."""
-    texts = str(given or "").split(",")
-    pairs = given.items() if isinstance(given, Mapping) else (text.rpartition("=")[::2] for text in texts if given)
-    numbers = {str(word).strip(): number_of(str(number).strip()) for word, number in pairs}
-    if "" in numbers or None in numbers.values():
-        raise ParameterError(f"grades={given!r}: write pairs of WORD=NUMBER, such as Bad=0,Good=1.")
-    return {word: number for word, number in numbers.items() if number is not None}
 
 
 def number_each(words: Sequence[str]) -> str:

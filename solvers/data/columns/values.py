@@ -5,7 +5,7 @@ Empty text is a missing value.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 
 import narwhals as nw
@@ -13,10 +13,11 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Ints, Matrix
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.amounts import PERCENT, Amount
+from ranktune.solvers.data.columns.amounts import Amount
 from ranktune.solvers.data.columns.dates import dates
 from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding, Kind, check_features
-from ranktune.solvers.data.columns.grammar import LARGE, warn_of_rounding, without_largest
+from ranktune.solvers.data.columns.grammar import LARGE, number_of, warn_of_rounding, without_largest
+from ranktune.solvers.data.columns.roles import number_each
 from ranktune.solvers.data.columns.texts import MISSING, Frame, Series, bits_of, numbered, places_among, values_of
 
 _CELLS = 1 << 20
@@ -59,15 +60,14 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
         if name in floats:
             continue
         column, kind = frame.get_column(labels[name]), encoding.columns.get(name)
-        if kind is None:
-            matrix[:, where[name]] = numbers(column, "feature", missing)
+        if kind is None or isinstance(kind, Amount):
+            read = None if kind is None or (is_numeric(column) and not kind.unit) else kind.value
+            matrix[:, where[name]] = numbers(column, "feature", missing, read)
             continue
         places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
         if isinstance(kind, Category):
             rows, taken = _ones(column, kind, places, missing)
             matrix[rows, taken] = 1.0
-        elif isinstance(kind, Amount):
-            matrix[:, places[0]] = _amounts(column, kind, missing)
         elif places[0] >= 0:
             ages = (kind.microseconds - dates(column)) / DAY
             matrix[:, places[0]] = finite(ages, column.name, "feature", missing)
@@ -111,20 +111,6 @@ def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) 
     for k in np.flatnonzero(strange):
         values = matrix[:, places[k]]
         values[:] = finite(values, names[k], "feature", missing)
-
-
-def _amounts(column: Series, kind: Amount, missing: str) -> Matrix:
-    """Return the numbers in a column of amounts, or of numbers where these cannot be a hundredth of percentages."""
-    if is_numeric(column) and kind.unit not in PERCENT:
-        return numbers(column, "feature", missing)
-    codes, texts = numbered(column)
-    values = [kind.value(text) for text in texts]
-    if None in values:
-        raise DataError(
-            f"the column {column.name!r} held amounts in the training data (unit: {kind.unit or 'none'}; decimal sign: "
-            f"{kind.decimal}), and here it holds {texts[values.index(None)][:40]!r}. Write it as there."
-        )
-    return finite(np.array([*values, np.nan], dtype=np.float64)[codes], column.name, "feature", missing)
 
 
 def _ones(column: Series, kind: Category, places: Ints, missing: str) -> tuple[Ints, Ints]:
@@ -192,14 +178,22 @@ def kinds_in(column: Series) -> str:
     return f"values of type {kinds}, such as {example!r:.40}; a missing value is None or NaN"
 
 
-def numbers(column: Series, what: str, missing: str = "error") -> Matrix:
-    """Return the numbers of a column, finite but for missing ones that are kept, which are NaN."""
+def numbers(
+    column: Series, what: str, missing: str = "error", read: Callable[[str], float | None] | None = None
+) -> Matrix:
+    """Return the numbers of a column, finite but for missing ones that are kept, which are NaN.
+
+    read returns the number in a text, None for others; without it, text must be a number as such.
+    """
     name, dtype = column.name, column.dtype
-    if not is_numeric(column):
-        first = next(value for value in values_of(column) if value is not None)
-        raise DataError(
-            f"the {what} column {name!r} holds {dtype}, not numbers: {str(first)[:40]!r}. Turn it into numbers."
-        )
+    if read is not None or not is_numeric(column):
+        codes, texts = numbered(column)
+        found = [(read or number_of)(text) for text in texts]
+        others = [text for text, value in zip(texts, found, strict=True) if value is None]
+        if others:
+            remedy = number_each(others) if what == "grade" else "Write it as a number, as in the training data."
+            raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers: {others[0][:40]!r}. {remedy}")
+        return finite(np.array([*found, np.nan], dtype=np.float64)[codes], name, what, missing)
     if is_empty(column):
         values = np.full(len(column), np.nan)
     elif dtype == nw.Object:

@@ -21,11 +21,11 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.dates import dates, with_dates
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
-from ranktune.solvers.data.columns.grammar import number_of, repeated
+from ranktune.solvers.data.columns.grammar import number_of, numbers_by_name, repeated
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
-from ranktune.solvers.data.columns.roles import RATING, Roles, Wanted, grades_of, number_each, roles
-from ranktune.solvers.data.columns.texts import Frame, Series, numbered, numbered_text, polars_text
-from ranktune.solvers.data.columns.values import contents, encoded, finite, is_numeric, is_text, numbers
+from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, roles
+from ranktune.solvers.data.columns.texts import Frame, Series, numbered_text, polars_text
+from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -314,15 +314,8 @@ def _grades(column: Series, wanted: Wanted) -> Array:
                 f"no column is called as grades are but {column.name!r}, and it has missing values or fractions, as "
                 'ratings of products have. Name the grades: grade="COLUMN".'
             )
-    known = grades_of(wanted.grades)
-    if not (known or is_text(column)):
-        return numbers(column, "grade")
-    codes, texts = numbered(column)
-    values = [known.get(text, number_of(text)) for text in texts]
-    unknown = [text for text, value in zip(texts, values, strict=True) if value is None]
-    if unknown:
-        raise DataError(f"the grade column {column.name!r} holds {listed(map(repr, unknown))}. {number_each(unknown)}")
-    return finite(np.array([*values, np.nan], dtype=np.float64)[codes], column.name, "grade", "error")
+    known = numbers_by_name(wanted.grades or (), GRADES_RULE)
+    return numbers(column, "grade", read=(lambda text: known.get(text, number_of(text))) if known else None)
 
 
 def _check_documents_once(queries: Queries) -> None:

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ranktune.solvers.core.errors import DataError, listed
-from ranktune.solvers.data.columns.grammar import json_of, number_of
-from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, QUERIES, RATING, grades_of, number_each
+from ranktune.solvers.data.columns.grammar import json_of, number_of, numbers_by_name
+from ranktune.solvers.data.columns.roles import DOCUMENTS, GRADES, GRADES_RULE, QUERIES, RATING, number_each
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
 
 FORMS = (
@@ -50,7 +50,7 @@ def judgment_lines(path: Path, named: Mapping[str, object]) -> tuple[Iterator[Li
 
     named are the options of reading, of which those that name columns of the file hold for it.
     """
-    words = grades_of(named.get("grades"))
+    words = numbers_by_name(named.get("grades") or (), GRADES_RULE)
     lines = list(enumerate(lines_of(Position(path)), start=1))
     lines = [(number, line) for number, line in lines if line.strip()]
     first = lines[0][1].lstrip() if lines else ""

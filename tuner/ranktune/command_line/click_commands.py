@@ -5,7 +5,6 @@ As in ranktune.command_line.app, modules that load libraries are imported inside
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,6 +83,8 @@ def clicks(
     """Judge the log; print what is known of it, or everything as JSON."""
     from ranktune.judging import clicks
     from ranktune.solvers.clicks.judgments import check_ending
+    from ranktune.solvers.clicks.reading.roles import named_columns
+    from ranktune.solvers.data.columns.grammar import numbers_by_name
 
     if report is not None:
         check_ending(report, "the report is", (".html", ".htm"))
@@ -92,8 +93,8 @@ def clicks(
         output=output,
         model=model,
         propensities=propensities,
-        columns=dict(pairs(columns, "--column ROLE=NAME")),
-        weights={kind: _number(kind, weight) for kind, weight in pairs(weights, "--kind-weight KIND=WEIGHT")},
+        columns=named_columns(columns or ()),
+        weights=numbers_by_name(weights or (), "write --kind-weight KIND=WEIGHT, such as purchase=5."),
         first_position=first_position,
         qrels=qrels,
         **given,
@@ -108,26 +109,6 @@ def clicks(
         print_json({**result.as_dict(), "output": str(output)})
     else:
         console().print(summary(result, output))
-
-
-def pairs(given: Sequence[str] | None, form: str) -> Iterator[tuple[str, str]]:
-    """Yield what is on the sides of the equals sign of each text."""
-    from ranktune.solvers.core.errors import ParameterError
-
-    for text in given or ():
-        name, equals, value = text.partition("=")
-        if not (name and equals and value):
-            raise ParameterError(f"'{text[:80]}' is no pair. Write {form}.")
-        yield name, value
-
-
-def _number(kind: str, weight: str) -> float:
-    from ranktune.solvers.core.errors import ParameterError
-
-    try:
-        return float(weight)
-    except ValueError:
-        raise ParameterError(f"the weight of {kind} is '{weight[:40]}', which is no number.") from None
 
 
 def summary(result: JudgedLog, output: Path) -> RenderableType:

@@ -14,7 +14,7 @@ from ranktune.solvers.data.readers.parsing.streams import Position
 _FORM = "A line is GRADE qid:ID INDEX:VALUE ... # comment"
 _RULES = {
     Fault.GRADE: f"the grade is not a number. {_FORM}",
-    Fault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0 (not relevant), as which trec_eval takes it: write 0",
+    Fault.GRADE_NEGATIVE: "the grade is negative. Grades start at 0, not relevant: write 0, as trec_eval reads it",
     Fault.GRADE_NOT_FINITE: "the grade is not finite. Remove the document or give it a grade",
     Fault.QUERY_MISSING: "the line has no qid: after its grade, though the lines before have. Add the id of its query",
     Fault.QUERY_UNEXPECTED: "the line has a qid:, though the lines before have none. Give it to all lines or to none",

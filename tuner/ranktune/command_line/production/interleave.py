@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranktune.arguments import DataArguments
-from ranktune.command_line.click_commands import pairs
 from ranktune.command_line.options import (
     Given,
     Json,
@@ -128,9 +127,10 @@ def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given
 
 def _judge_and_plan(test: Given, lists: Given, as_json: bool) -> None:
     """Print what a log says, how large a test must be, or both."""
+    from ranktune.solvers.clicks.reading.roles import named_columns
     from ranktune.tuner.interleaving import judge, plan
 
-    columns = dict(pairs(test["columns"], "--column ROLE=NAME"))
+    columns = named_columns(test["columns"] or ())
     logs, effect = test["judge"], test["plan"]
     seen = judge(*logs, columns=columns, method=lists["method"], random_state=lists["seed"]) if logs else None
     planned = None if effect is None else plan(effect, ties=test["ties"], seen=seen, power=test["power"])
