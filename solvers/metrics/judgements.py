@@ -166,7 +166,7 @@ class Judgements:
         if self.document_ids is None:
             raise DataError(
                 "ties=docid puts tied documents in the order of their ids, and these documents have none. "
-                "Give document_ids=, or choose ties=input or ties=average."
+                "Give data with ids of documents, or choose ties=input or ties=average."
             )
         ids = np.asarray(self.document_ids)
         if ids.dtype.kind != "U":  # as text, whose order is the one of its UTF-8 bytes

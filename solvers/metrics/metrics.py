@@ -171,7 +171,7 @@ class Metric:
             if judgements.document_ids is None:
                 raise DataError(
                     f"{self} puts tied documents in the order of their ids, and these documents have none. Give "
-                    f"document_ids= or data with ids, or average over the orders: {replace(self, ties='average')}."
+                    f"data with ids, or average over the orders: {replace(self, ties='average')}."
                 )
             with np.errstate(over="ignore"):
                 checked = checked.astype(np.float32).astype(np.float64)  # trec_eval keeps scores as float

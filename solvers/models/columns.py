@@ -51,7 +51,7 @@ def columns_of(X: Any, wanted: Sequence[str] | None, encoding: Encoding | None) 
         return X
     labels = list(columns)
     names = tuple(map(str, labels))
-    if encoding is not None and encoding.columns and not set(wanted) <= set(names):
+    if encoding is not None and encoding.columns and not set(wanted) <= set(names) - encoding.columns.keys():
         from ranktune.solvers.data.columns.values import encoded_of
 
         return encoded_of(X, wanted, encoding)

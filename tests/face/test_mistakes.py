@@ -149,7 +149,9 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     r"'search' is the index of the frame: give reset_index\(\) of it": lambda: untyped.read(TABLE.set_index("search")),
     r"Give the name of a column: qid='NAME'.* tune\(\(X, y, qid\)\)": lambda: untyped.tune(TABLE, qid=TABLE["search"]),
     r"Make a frame of it: pandas.DataFrame\(data\)": lambda: untyped.read(TABLE.to_dict("list")),
-    "'brand' holds .*, not numbers: '(Elm|Fir)'": lambda: untyped.read(TABLE, qid="search", grade="brand", drop="sku"),
+    "'brand' holds .*, not numbers: '(Elm|Fir)'. Give .*: grades=\"(Elm|Fir)=NUMBER,": lambda: untyped.read(
+        TABLE, qid="search", grade="brand", drop="sku"
+    ),
     "'price' .values of type float and str, such as 'n/a'; a missing value is None or NaN": lambda: changed(
         price=["n/a", *X[1:, 0].tolist()]
     ),
@@ -177,7 +179,7 @@ DESCRIBED = {
     "category, 64 of 70 levels 6 values are in no feature: --drop title, or --levels 70": {
         "title": "t" + (MANY.index // 2 % 70).astype(str)
     },
-    "is taken as a category, of whose 70 values 64 become features. If they are numbers": {"price": PRICES + " EUR"},
+    "is taken as a category, of whose 70 values 64 become features. If they are numbers": {"price": PRICES + " kg"},
     "numbers, except '-': correct or empty such cells": {"price": ["-", *MANY["price"][1:]]},
     "price Float64 feature": {"price": ["n/a", *MANY["price"][1:]]},
     "days before 2026-02-28": {"day": [f"{1 + k % 28}.02.2026" for k in MANY.index]},

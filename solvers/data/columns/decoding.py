@@ -30,7 +30,7 @@ def frame_of(features: Features, feature_names: Sequence[str] | None, encoding: 
         raise ParameterError("a solver that chooses columns by name needs pandas: pip install pandas.") from None
     if feature_names is None:
         raise DataError(
-            "the solver chooses columns by name, and the features have none: give a table, or feature_names=."
+            "the solver chooses columns by name, and the features have none: give a table, whose columns have names."
         )
     where = {name: k for k, name in enumerate(feature_names)}
     X, columns = dense(features), {}

@@ -158,7 +158,7 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
 def _as_amounts(name: str, written: Sequence[str], ways: Sequence[Amount]) -> Taken:
     """Return what a column is taken as that can be read in these ways; written are texts of it that are no numbers."""
     if len(ways) in (0, 2):
-        what = f"numbers that can be read in {len(ways)} ways, such as {written[0]!r}: write all of them like 1234.5"
+        what = f"numbers such as {written[0]!r}, not all written alike or of unclear signs: write them as 1234.5"
         return Taken(what, is_usable=False)
     number = f"{written[0]!r} as {ways[0].value(written[0]):.15g}"
     return Taken(NUMBER.what, ways[0], remark=f"the column {name!r} holds text, and is read as numbers: {number}.")

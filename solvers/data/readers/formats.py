@@ -235,9 +235,7 @@ WORKBOOKS = (".xlsx", ".xls", ".xlsm", ".ods")
 def reader_of(source: object) -> Reader:
     """Return the reader of a source. Raises DataError where there is none, or no such file."""
     if isinstance(source, str | Path) and Path(source).suffix.lower() in WORKBOOKS:
-        raise DataError(
-            f"{source} is a spreadsheet: save its sheet as .csv, or give pandas.read_excel({str(source)!r})."
-        )
+        raise DataError(f"{source} is a spreadsheet: save its sheet as .csv, or give the frame of pandas.read_excel.")
     reader = find_reader(source)
     if reader is None:
         hint = "Make a frame of it: pandas.DataFrame(data). " if isinstance(source, dict | list) else ""

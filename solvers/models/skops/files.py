@@ -197,7 +197,7 @@ def _refusal(owner: str, refused: Sequence[tuple[str, str]]) -> str:
         "Load no file of strangers; register save= and load= for an estimator that needs more."
         if others
         else f"If your estimator needs that, and it does no harm whatever its attributes are, register the solver with "
-        f"trusted={classes}, or confirm it as you load the model: load_model(path, trust={classes}). Else "
+        f"trusted={classes}, or confirm it as you load the model: trust={classes}. Else "
         "train the model again, and load no file of strangers."
     )
     named = others[0] if others else listed(f"{name} (ObjectNode)" for name in classes)

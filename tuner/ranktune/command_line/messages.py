@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -34,11 +35,24 @@ _EQUIVALENTS = {
     "ranktune.work": "--join",
     "ranktune.load_model and predict": "`ranktune predict`",
     ", a data frame, (X, y, qid)": "",
+    'Pass layout="sparse"': "Convert them: `ranktune convert`",
+    **dict.fromkeys(
+        (
+            ", or raise max_features",
+            ", or raise max_expansion",
+            ", or pass qid= or group=",
+            ", or give the frame of pandas.read_excel",
+        ),
+        "",
+    ),
 }
 """What does at the command line what an argument or a function does in Python, where their names differ."""
+_QUOTES = "'\""
 _ITEM = re.compile(r"""(?<![\w.-])(?P<name>[a-z_]+)=\{'(?P<key>\w+)': '?(?P<value>[^'}]+)'?\}""")
 """An argument whose value is a dictionary of one item (columns={'click': 'NAME'})."""
-_ARGUMENT = re.compile(r"""(?<![\w.'-])(?P<name>[a-z_]+)=(?:(?P<value>'[^']*'|"[^"]*"|[\w.@-]*\w)|(?=[\s.,:;)]|$))""")
+_ARGUMENT = re.compile(
+    r"""(?<![\w.'-])(?P<name>[a-z_]+)=(?:(?P<value>'[^']*'|"[^"]*"|\['[^]]*'\]|[\w.@-]*\w)|(?=[\s.,:;)]|$))"""
+)
 """An argument in a message, with a value (missing='zero') or without (name=)."""
 
 
@@ -98,8 +112,8 @@ def as_options(message: str, root: Any) -> str:
             return match[0]
         if value is None or value == "True":
             return str(parameter.opts[0])
-        shown = value.strip("'\"")
-        return f"{parameter.opts[0]} {shown}"
+        given = value[1:-1].split(", ") if value[0] == "[" else [value]
+        return " ".join(f"{parameter.opts[0]} {shlex.quote(each.strip(_QUOTES))}" for each in given)
 
     def as_pair(match: re.Match[str]) -> str:
         parameter = options.get(match["name"])

@@ -24,7 +24,7 @@ _RULES = {
     Fault.INDEX_ZERO: "feature 0, though features are counted from 1. If this data counts from 0, pass one_based=False "
     "(for training and test data alike)",
     Fault.INDEX_TOO_LARGE: "the number of the feature is above the limit of {max_features:,} features. "
-    "If it is meant, raise max_features",
+    "Number the features from 1 without gaps, or raise max_features",
     Fault.INDEX_TWICE: "the feature is given twice on this line. Keep one value",
     Fault.COLON: "the number of the feature must be followed by a colon and the value, without spaces",
     Fault.VALUE: "the value is not a decimal number such as 0.5 or -1e-3",

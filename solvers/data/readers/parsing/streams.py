@@ -81,7 +81,7 @@ def line_blocks(position: Position, *, max_expansion: float = 200.0, size: int =
             if FREE_EXPANSION < total > limit > 0:
                 raise DataError(
                     f"{position.path}: unpacks to more than {max_expansion:g} times its size ({total >> 20} MB and "
-                    "more): that looks like a decompression bomb. If it is not, raise max_expansion."
+                    "more): that looks like a decompression bomb. If it is not, unpack it, or raise max_expansion."
                 )
             end = buffer.rfind(b"\n", kept, kept + got) + 1
             kept += got

@@ -134,3 +134,24 @@ def test_no_separator_changes_a_judgment(seed: int, tmp_path: Path) -> None:
     except DataError:
         return
     assert read == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "shoe 0 D1 Good\nshoe 0 D2 Bad\n",
+        "query,docid,rating\nshoe,D1,Good\nshoe,D2,Bad\n",
+        "Good qid:shoe # D1\nBad qid:shoe # D2\n",
+        json.dumps(
+            {"requests": [{"id": "shoe", "ratings": [{"_id": "D1", "rating": "Good"}, {"_id": "D2", "rating": "Bad"}]}]}
+        ),
+    ],
+    ids=["trec", "csv", "list", "json"],
+)
+def test_grades_may_be_words(text: str, tmp_path: Path) -> None:
+    (tmp_path / "judged").write_text(text)
+    frame = pl.DataFrame({"query": ["shoe", "shoe"], "docid": ["D2", "D1"], "bm25": [1, 2]})
+    with pytest.raises(DataError, match=r'is no grade.*grades="(Good|Bad)=NUMBER"'):
+        ranktune.read(frame, qrels=tmp_path / "judged")
+    for grades in ("Bad=0,Good=2", {"Bad": 0, "Good": 2.0}):
+        assert ranktune.read(frame, qrels=tmp_path / "judged", grades=grades).grades.tolist() == [0.0, 2.0]

@@ -95,7 +95,7 @@ FAULTS = [
     ("0 qid:1 1:inf\n", 1, 'missing="zero"'),
     ("0 qid:1 1:-Infinity\n", 1, 'missing="zero"'),
     ("0 qid:1 1:1e400\n", 1, "too large"),
-    ("0 qid:1 1:1e39\n", 1, "float64"),
+    ("0 qid:1 1:1e39\n", 1, "too large for float32. Divide"),
     ("0 qid:1 1:1 1:2\n", 1, "twice"),
     ("\n# x\n0 qid:1 1:1 3:1 2:1 1:2\n", 3, "twice"),
     ("0 qid:1 0:1\n", 1, "one_based=False"),
@@ -144,7 +144,7 @@ REFUSED: list[tuple[bytes, dict[str, Any], str]] = [
     (b"0 qid:1\n1 qid:1\n", {}, "no line has a feature"),
     (b"0 qid:1 2:1 1:1 2:2\n0 qid:1 1:x\n", {}, ":1:.*twice"),  # the first fault
     (b"0 qid:1 1:1e400\n0 qid:1 1:x\n", {}, ":1:.*too large"),
-    (b"0 qid:1 1:1e39\n", {"missing": "zero"}, "float64"),
+    (b"0 qid:1 1:1e39\n", {"missing": "zero"}, "too large for float32"),
     (GOOD, {"n_features": 1}, r"data.txt:1: features .* not have: 2 and 3\. It has 1"),
     (GOOD, {"qid": [1, 1, 1]}, "already"),
 ]
