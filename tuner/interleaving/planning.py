@@ -105,7 +105,7 @@ def plan(
         raise ParameterError(f"power={power!r}: it must be above {ALPHA} and below 1, such as 0.8.")
     enough = _enough(effect, tied, alike, power)
     if enough is None:
-        raise ParameterError(f"effect={effect!r}: more than {MOST_SEARCHES:,} searches are needed. Give a larger one.")
+        raise ParameterError(f"an effect of {effect!r} needs more than {MOST_SEARCHES:,} searches. Give a larger one.")
     return Plan(enough, _power(int(enough / alike), effect, tied), effect, tied, alike)
 
 

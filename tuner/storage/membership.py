@@ -155,7 +155,7 @@ class Membership:
             if (its_token, beat) != first:
                 raise StudyError(
                     f"study '{self.study}' is run by process {holder.pid} on {holder.host} since {holder.started}. "
-                    "Wait for it, help it by ranktune.work, or choose another name (name=)."
+                    "Wait for it, help it by ranktune.api.work, or choose another name (name=)."
                 )
             sleep(min(self.period / 60.0, 0.5))
 

@@ -75,7 +75,7 @@ class BeingRun(StudyError):
     def __init__(self, name: str, holder: Holder | None) -> None:
         super().__init__(
             f"study '{name}' is being run by {holder or 'another process'}. "
-            "Wait for it, help it by ranktune.work, or choose another name (name=)."
+            "Wait for it, help it by ranktune.api.work, or choose another name (name=)."
         )
         self.holder = holder
 

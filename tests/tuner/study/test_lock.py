@@ -71,7 +71,7 @@ def test_the_message_names_the_holder_since_when_and_what_to_do(folder: Path) ->
     assert message.startswith(f"study 's' is being run by process {process.pid} on {holder.host} since 2")
     assert f"since {datetime.fromisoformat(holder.began).astimezone():%Y-%m-%d %H:%M:%S} (ranktune {folder}" in message
     assert "--storage ***" in message and "word" not in message
-    assert message.endswith("Wait for it, help it by ranktune.work, or choose another name (name=).")
+    assert message.endswith("Wait for it, help it by ranktune.api.work, or choose another name (name=).")
 
 
 def test_a_dead_holder_is_not_named_and_its_study_is_taken_over(folder: Path) -> None:

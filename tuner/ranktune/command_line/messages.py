@@ -32,7 +32,7 @@ _EQUIVALENTS = {
     "one_based=False": "--zero-based",
     "ranktune.register_metric": "--metric module:name",
     "ranktune.register_solver": "--solver module:Name",
-    "ranktune.work": "--join",
+    "ranktune.api.work": "--join",
     "ranktune.load_model and predict": "`ranktune predict`",
     ", a data frame, (X, y, qid)": "",
     'Pass layout="sparse"': "Convert them: `ranktune convert`",
