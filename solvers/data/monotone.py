@@ -14,7 +14,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.data.columns.grammar import numbers_by_name
+from ranktune.solvers.data.columns.grammar import number_of, values_by_name
 
 Monotone: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | int, int] | Sequence[int] | Array
 """Signs by the name or number of a feature, or one sign per feature."""
@@ -66,7 +66,7 @@ def constraints(given: object) -> dict[str, int]:
 
     Raises ParameterError where they are none of these, or a sign is none.
     """
-    pairs = numbers_by_name(given, f"monotone: {_GIVE} for each feature, such as price=-1,bm25=1.")
+    pairs = values_by_name(given, f"monotone: {_GIVE} for each feature, such as price=-1,bm25=1.", number_of)
     return {name: _sign(name, sign) for name, sign in pairs.items()}
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import csv
 import tomllib
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -21,7 +20,7 @@ import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
-from ranktune.solvers.data.columns.grammar import numbers_by_name
+from ranktune.solvers.data.columns.grammar import number_of, values_by_name
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 
@@ -137,7 +136,7 @@ def read_costs(text: str) -> Json:
     if text.endswith(FILES):
         return _from_file(Path(text))
     rule = "write a name or glob, = and a number, such as 'bm25*=1, embedding*=20', or give a .toml or .csv file."
-    return {**numbers_by_name(text, f"costs: {rule}")}
+    return {**values_by_name(text, f"costs: {rule}", number_of)}
 
 
 def _from_file(path: Path) -> Json:
@@ -157,7 +156,7 @@ def _from_rows(path: Path, lines: Sequence[str]) -> Json:
     costs: Json = {}
     for row in rows:
         name, group = str(row["feature"]).strip(), (row.get("group") or "").strip()
-        cost = _of_text(name, str(row["cost"]).strip())
+        cost = values_by_name({name: row["cost"]}, f"{path}: '{name}' cannot cost that.", number_of)[name]
         if not group:
             costs[name] = cost
             continue
@@ -166,9 +165,3 @@ def _from_rows(path: Path, lines: Sequence[str]) -> Json:
             raise ParameterError(f"{path}: the rows of group '{group}' have several costs. A group has one.")
         table["features"].append(name)
     return costs
-
-
-def _of_text(name: str, text: str) -> float:
-    with suppress(ValueError):
-        return float(text)
-    return _number(name, text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
+from ranktune.solvers.data.columns.grammar import values_by_name
 
 NAMES: Mapping[str, Sequence[str]] = {
     "query": ("user_query", "query", "query_text", "search_term", "qid", "query_id"),
@@ -52,14 +53,7 @@ KINDS: Mapping[str, str] = {
 
 def named_columns(given: object) -> dict[str, str]:
     """Return role -> column of a mapping, or of texts such as "document=sku". Raises ParameterError for others."""
-    if isinstance(given, Mapping):
-        return {str(role): str(column) for role, column in given.items()}
-    texts = [given] if isinstance(given, str) else given
-    pairs = [str(text).partition("=") for text in texts] if isinstance(texts, list | tuple) else [(str(given), "", "")]
-    bad = next((pair[0] for pair in pairs if not all(pair)), None)
-    if bad is not None:
-        raise ParameterError(f"the column {bad[:80]!r}: write pairs of ROLE=NAME, such as document=sku.")
-    return {role: column for role, _, column in pairs}
+    return values_by_name(given, "write pairs of ROLE=NAME, such as document=sku.", str)
 
 
 def check_roles(columns: Mapping[str, str], weights: Mapping[str, float]) -> None:

@@ -12,7 +12,7 @@ MISSING = ("", "NULL", "null", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "None",
 """Cells without a value."""
 _AMOUNT = (
     r"(\()?([+-]?)\s*UNIT\s*([+-]?)"
-    r"((?:[0-9]+|[1-9][0-9]{0,2}(?P<sign>[,'\u2019\s])(?:[0-9]{2,3}(?P=sign))*[0-9]{3})(?:\.[0-9]+)?|\.[0-9]+)"
+    r"((?:(?:[0-9]+|[1-9][0-9]{0,2}(?P<sign>[,'\u2019\s])(?:[0-9]{2,3}(?P=sign))*[0-9]{3})(?:\.[0-9]*)?|\.[0-9]+)(?:E[+-]?[0-9]+)?)"
     r"\s*UNIT(?(1)\))"
 ).replace(
     "UNIT",
@@ -20,7 +20,6 @@ _AMOUNT = (
     r"|JPY|KRW|MXN|MYR|NGN|NOK|NZD|PHP|PKR|PLN|RON|RUB|SAR|SEK|SGD|THB|TRY|TWD|UAH|USD|VND|ZAR|(?:FR|KR|RS)[.,]?|FT|KČ|ZŁ|)",
 )
 """With a decimal point, in capitals; a comma, an apostrophe or a space parts thousands."""
-_SWAPPED = str.maketrans(".,", ",.")
 
 
 @dataclass(frozen=True)
@@ -51,9 +50,9 @@ class Amount:
 def _read(text: str, decimal: str) -> tuple[float | None, str]:
     """Return the number in a text with that decimal sign, None where it has another form, and its unit."""
     text = text.strip().upper().replace("\u2212", "-")
-    found = re.fullmatch(_AMOUNT, text if decimal == "." else text.translate(_SWAPPED))
+    found = re.fullmatch(_AMOUNT, text if decimal == "." else text.translate(str.maketrans(".,", ",.")))
     if found is None:
         return None, ""
     opened, sign, before, inner, body, _, after = found.groups()
-    number = float(re.sub(r"[^0-9.]", "", body))
+    number = float(re.sub(r"[,'\u2019\s]", "", body))
     return -number if opened or "-" in sign + inner else number, (before + after).strip(".,")

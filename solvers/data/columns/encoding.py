@@ -109,8 +109,7 @@ class Encoding:
     def explained(self, feature_names: Sequence[str]) -> list[str]:
         """Return how those of the features are computed that are no columns, one text per column."""
         columns = dict.fromkeys(column for name, column in self.sources(feature_names).items() if name != column)
-        kinds = ((column, self.columns[column]) for column in columns)
-        return [kind.explained(column) for column, kind in kinds if not isinstance(kind, Amount)]
+        return [self.columns[column].explained(column) for column in columns]  # type: ignore[union-attr] # no Amount
 
     def as_json(self) -> Json:
         """Return the encoding as JSON values."""

@@ -6,9 +6,10 @@ Every reader asks here, so that a table is read alike in each format, or refused
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,7 +25,9 @@ EXACT = 1 << 53
 _LOOKED_AT = 1000
 LARGE = 3.4e38
 """What is beyond it is looked at."""
-LARGEST = "holds the largest number of float32 or float64 (3.40282e+38, 1.79769e+308), which says: missing"
+LARGEST = (3.4028234663852886e38, 3.402823e38, 3.40282e38, 1.7976931348623157e308, 1.797693e308, 1.79769e308)
+"""Of float32 and float64, also as programs print them: other tools write them where a value is missing."""
+ABSENT = "holds the largest number of float32 or float64 (3.40282e+38, 1.79769e+308), which says: missing."
 
 
 class RepeatedName(ValueError):
@@ -68,33 +71,29 @@ def repeated(names: Iterable[T]) -> T | None:
 _DECODER = json.JSONDecoder(object_pairs_hook=once)
 
 
-def numbers_by_name(given: object, rule: str) -> dict[str, float]:
-    """Return numbers by name, given as a mapping, as text such as "a=1,b=2", or as several texts.
+def values_by_name(given: object, rule: str, read: Callable[[str], T | None]) -> dict[str, T]:
+    """Return values by name, given as a mapping, as text such as "a=1,b=2", or as several texts.
 
-    Raises ParameterError, with the rule, for anything else.
+    Raises ParameterError, with the rule, for anything else, and where read returns None for a value.
     """
     texts = given if isinstance(given, list | tuple) else [given]
-    parts = (part for text in texts for part in str(text).split(",") if part.strip())
+    parts = (part for text in texts for part in re.split(",(?=[^,]*=)", str(text)) if part.strip())
     pairs = given.items() if isinstance(given, Mapping) else (part.rpartition("=")[::2] for part in parts)
-    numbers = {str(name).strip(): number_of(str(number).strip()) for name, number in pairs}
-    found = {name: number for name, number in numbers.items() if name and number is not None}
-    if len(found) < len(numbers):
+    values = {str(name).strip(): read(str(value).strip()) for name, value in pairs}
+    found = {name: value for name, value in values.items() if name and value is not None and value != ""}
+    if len(found) < len(values):
         raise ParameterError(f"{given!r}: {rule}")
     return found
 
 
-def is_largest(value: Any) -> Any:
-    """Return whether a number, or which of an array, is the largest of float32 or float64 as five digits tell it."""
-    size = abs(value)
-    return ((size >= 3.40282e38) & (size <= 3.40283e38)) | ((size >= 1.79769e308) & (size < np.inf))
-
-
 def without_largest(values: Array, what: str) -> Array:
     """Return values with NaN for the largest numbers, with a RankTuneWarning: no measurement is one."""
-    size = max(abs(end.reduce(values, axis=None, initial=0.0)) for end in (np.fmin, np.fmax))  # without another array
-    if not size > LARGE or not (largest := is_largest(values.astype(np.float64))).any():
+    if max(values.max(initial=0.0), -values.min(initial=0.0)) <= LARGE:  # without another array; not so with NaN
         return values
-    warnings.warn(f"{what} {LARGEST}.", RankTuneWarning, stacklevel=6)
+    largest = np.isin(np.abs(values), LARGEST)
+    if not largest.any():
+        return values
+    warnings.warn(f"{what} {ABSENT}", RankTuneWarning, stacklevel=6)
     return np.where(largest, values.dtype.type(np.nan), values)
 
 

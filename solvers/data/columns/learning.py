@@ -122,18 +122,20 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
         return Taken(kinds_in(column) if column.dtype == nw.Object else str(column.dtype), is_usable=False)
     values = distinct(column, query_of_row)
     count, is_id = len(values.queries), ids and values.are_ids
-    is_number = {
-        text: bool(number_of(text.strip()) or Amount.of([text]))
-        for text in values.queries
-        if text.strip() not in MISSING
-    }
+    is_number = {text: bool(Amount.of([text])) for text in values.queries if text.strip() not in MISSING}
     others = [text for text in is_number if not is_number[text]]
     written = [text for text in is_number if number_of(text.strip()) is None]
-    if count > FEW and not written:
-        return Taken(f"{count:,} numbers as text", is_usable=False, is_id=is_id)
     is_declared = isinstance(column.dtype, nw.Categorical | nw.Enum)
-    if written and not others and not is_declared:
-        return _as_amounts(str(column.name), written, Amount.of(is_number))
+    if not others and not is_declared and (written or count > FEW):
+        ways = Amount.of(is_number) if written else [Amount("", ".")]
+        text = next(iter(written or is_number))
+        if len(ways) in (0, 2):
+            what = f"numbers such as {text!r}, not all written alike or of unclear signs: write them as 1234.5"
+            return Taken(what, is_usable=False)
+        remark = (
+            f"the column {column.name!r} holds text, and is read as numbers: {text!r} as {ways[0].value(text):.15g}."
+        )
+        return Taken(NUMBER.what, ways[0], remark=remark)
     is_mixed = not is_declared and 0 < 2 * len(others) <= count
     if is_mixed and not all(text.strip().lstrip("+-").isdecimal() for text in is_number if is_number[text]):
         what = f"numbers, except {others[0][:40]!r}: correct or empty such cells"
@@ -153,15 +155,6 @@ def _taken(column: Series, query_of_row: Ints, missing: str, most: int, *, ids: 
         )
     note = f'{count - most:,} values are in no feature: drop="{column.name}", or levels={count}' if count > most else ""
     return Taken(f"category, {what}", kind, remark=remark, note=note)
-
-
-def _as_amounts(name: str, written: Sequence[str], ways: Sequence[Amount]) -> Taken:
-    """Return what a column is taken as that can be read in these ways; written are texts of it that are no numbers."""
-    if len(ways) in (0, 2):
-        what = f"numbers such as {written[0]!r}, not all written alike or of unclear signs: write them as 1234.5"
-        return Taken(what, is_usable=False)
-    number = f"{written[0]!r} as {ways[0].value(written[0]):.15g}"
-    return Taken(NUMBER.what, ways[0], remark=f"the column {name!r} holds text, and is read as numbers: {number}.")
 
 
 def distinct(column: Series, query_of_row: Ints) -> Distinct:

@@ -69,7 +69,7 @@ class Wanted:
     features: Sequence[str] | str | None = None
     drop: Sequence[str] | str = ()
     levels: int = 64
-    grades: str | Mapping[str, float] | None = None
+    grades: object = None
 
     @property
     def named(self) -> set[str]:

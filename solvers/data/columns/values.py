@@ -61,7 +61,7 @@ def encoded(frame: Frame, feature_names: Sequence[str], encoding: Encoding, miss
             continue
         column, kind = frame.get_column(labels[name]), encoding.columns.get(name)
         if kind is None or isinstance(kind, Amount):
-            read = None if kind is None or (is_numeric(column) and not kind.unit) else kind.value
+            read = number_of if kind is None or (is_numeric(column) and not kind.unit) else kind.value
             matrix[:, where[name]] = numbers(column, "feature", missing, read)
             continue
         places = np.array([where.get(feature, -1) for feature in encoding.features_of(name)])
@@ -105,7 +105,7 @@ def _fill(matrix: Matrix, where: Mapping[str, int], frame: Frame, missing: str) 
     for first in range(0, len(frame), rows):
         given = frame[first : first + rows, names].to_numpy()
         matrix[first : first + rows, taken] = given
-        bad = ~(np.abs(given) <= LARGE) & ((missing != "keep") | ~np.isnan(given))
+        bad = ~(np.abs(given) <= LARGE)
         if bad.any():
             strange |= bad.any(axis=0)
     for k in np.flatnonzero(strange):
@@ -179,21 +179,20 @@ def kinds_in(column: Series) -> str:
 
 
 def numbers(
-    column: Series, what: str, missing: str = "error", read: Callable[[str], float | None] | None = None
+    column: Series, what: str, missing: str = "error", read: Callable[[str], float | None] = number_of
 ) -> Matrix:
     """Return the numbers of a column, finite but for missing ones that are kept, which are NaN.
 
-    read returns the number in a text, None for others; without it, text must be a number as such.
+    read returns the number in a text, None for others.
     """
     name, dtype = column.name, column.dtype
-    if read is not None or not is_numeric(column):
+    if read is not number_of or not is_numeric(column):
         codes, texts = numbered(column)
-        found = [(read or number_of)(text) for text in texts]
-        others = [text for text, value in zip(texts, found, strict=True) if value is None]
+        others = [text for text in texts if read(text) is None]
         if others:
             remedy = number_each(others) if what == "grade" else "Write it as a number, as in the training data."
             raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers: {others[0][:40]!r}. {remedy}")
-        return finite(np.array([*found, np.nan], dtype=np.float64)[codes], name, what, missing)
+        return finite(np.array([*map(read, texts), np.nan], dtype=np.float64)[codes], name, what, missing)
     if is_empty(column):
         values = np.full(len(column), np.nan)
     elif dtype == nw.Object:

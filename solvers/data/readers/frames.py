@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,7 +21,7 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.dates import dates, with_dates
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
-from ranktune.solvers.data.columns.grammar import number_of, numbers_by_name, repeated
+from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
 from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, roles
 from ranktune.solvers.data.columns.texts import Frame, Series, numbered_text, polars_text
@@ -29,7 +29,7 @@ from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, 
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
-from ranktune.solvers.data.readers.parsing.options import Missing, TimeOptions
+from ranktune.solvers.data.readers.parsing.options import Missing, MoreOptions
 
 
 def is_table(value: object) -> bool:
@@ -63,8 +63,7 @@ def from_frame(
     document_weight: str | None = None,
     position: str | None = None,
     missing: Missing = "keep",
-    grades: str | Mapping[str, float] | None = None,
-    **times: Unpack[TimeOptions],
+    **more: Unpack[MoreOptions],
 ) -> Queries:
     """Return the rows of a data frame grouped by query.
 
@@ -99,12 +98,11 @@ def from_frame(
     missing : {"keep", "error", "zero"}, default="keep"
         Whether empty and NaN values of features stay missing (NaN), are errors, or are read as 0. Infinite values are
         errors, or with "zero" read as 0.
-    grades : str or mapping, optional
-        The numbers of grades that are words: "Bad=0,Good=1" or {"Bad": 0, "Good": 1}.
-    **times
-        time="COLUMN", of numbers, dates or ISO 8601 text: when a document was shown or judged. group_by_time="COLUMN":
-        the queries are put in the order of their latest document. session="COLUMN", of ids: every row has the latest
-        time of its session, so that divisions by time keep sessions together.
+    **more
+        grades="Bad=0,Good=1", or a mapping: the numbers of grades that are words. time="COLUMN", of numbers, dates or
+        ISO 8601 text: when a document was shown or judged. group_by_time="COLUMN": the queries are put in the order of
+        their latest document. session="COLUMN", of ids: every row has the latest time of its session, so that divisions
+        by time keep sessions together.
 
     Returns
     -------
@@ -137,7 +135,7 @@ def from_frame(
     """
     wanted = Wanted(
         qid=qid, grade=grade, document=document, weight=weight, document_weight=document_weight,
-        position=position, features=features, drop=drop, levels=levels, grades=grades, **times,
+        position=position, features=features, drop=drop, levels=levels, **more,
     )  # fmt: skip
     return queries_of(Table(frame), wanted, missing)
 
@@ -314,8 +312,8 @@ def _grades(column: Series, wanted: Wanted) -> Array:
                 f"no column is called as grades are but {column.name!r}, and it has missing values or fractions, as "
                 'ratings of products have. Name the grades: grade="COLUMN".'
             )
-    known = numbers_by_name(wanted.grades or (), GRADES_RULE)
-    return numbers(column, "grade", read=(lambda text: known.get(text, number_of(text))) if known else None)
+    known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
+    return numbers(column, "grade", read=(lambda text: known.get(text, number_of(text))) if known else number_of)
 
 
 def _check_documents_once(queries: Queries) -> None:

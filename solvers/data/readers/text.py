@@ -18,7 +18,7 @@ from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
-from ranktune.solvers.data.columns.grammar import LARGEST, is_largest
+from ranktune.solvers.data.columns.grammar import ABSENT, LARGEST
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
@@ -217,7 +217,7 @@ class TextBlocks:
                 f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted."
             )
         if self._marked:
-            self._repaired(f"{self.position.path} {LARGEST}.")
+            self._repaired(f"{self.position.path} {ABSENT}")
         n_features = self.width if self.n_features is None else self.n_features
         if n_features == 0:
             raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
@@ -252,11 +252,11 @@ class TextBlocks:
                 continue
             double = exact_double(number)
             value = exact_single(number) if self._single else double
-            if is_largest(double):
+            if abs(double) in LARGEST:
                 if self.missing == "error":
                     self._raise(text, Fault.VALUE_MISSING, first)
                 value, self._marked = math.nan if self.missing == "keep" else 0.0, True
-                self.has_missing |= math.isnan(value)
+                self.has_missing |= self.missing == "keep"
             elif math.isinf(value):
                 if self.missing != "zero" or math.isfinite(double):
                     self._raise(text, Fault.VALUE_TOO_LARGE, first)

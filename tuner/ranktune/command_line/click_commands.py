@@ -84,7 +84,7 @@ def clicks(
     from ranktune.judging import clicks
     from ranktune.solvers.clicks.judgments import check_ending
     from ranktune.solvers.clicks.reading.roles import named_columns
-    from ranktune.solvers.data.columns.grammar import numbers_by_name
+    from ranktune.solvers.data.columns.grammar import number_of, values_by_name
 
     if report is not None:
         check_ending(report, "the report is", (".html", ".htm"))
@@ -94,7 +94,7 @@ def clicks(
         model=model,
         propensities=propensities,
         columns=named_columns(columns or ()),
-        weights=numbers_by_name(weights or (), "write --kind-weight KIND=WEIGHT, such as purchase=5."),
+        weights=values_by_name(weights or (), "write --kind-weight KIND=WEIGHT, such as purchase=5.", number_of),
         first_position=first_position,
         qrels=qrels,
         **given,

@@ -36,15 +36,10 @@ _EQUIVALENTS = {
     "ranktune.load_model and predict": "`ranktune predict`",
     ", a data frame, (X, y, qid)": "",
     'Pass layout="sparse"': "Convert them: `ranktune convert`",
-    **dict.fromkeys(
-        (
-            ", or raise max_features",
-            ", or raise max_expansion",
-            ", or pass qid= or group=",
-            ", or give the frame of pandas.read_excel",
-        ),
-        "",
-    ),
+    ", or raise max_features": "",
+    ", or raise max_expansion": "",
+    ", or pass qid= or group=": "",
+    ", or give the frame of pandas.read_excel": "",
 }
 """What does at the command line what an argument or a function does in Python, where their names differ."""
 _QUOTES = "'\""

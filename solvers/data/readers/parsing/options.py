@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, TypedDict, get_type_hints
 
@@ -31,19 +31,19 @@ class TextOptions(LineOptions, total=False):
     group: Sizes | None
 
 
-class TimeOptions(TypedDict, total=False):
-    """Which columns are times: see `from_frame`."""
+class MoreOptions(TypedDict, total=False):
+    """Which columns are times, and what grades mean: see `from_frame`."""
 
+    grades: object
     time: str | None
     group_by_time: str | None
     session: str | None
 
 
-class ColumnOptions(TimeOptions, total=False):
+class ColumnOptions(MoreOptions, total=False):
     """Which columns of a table are what: see `from_frame`."""
 
     grade: str | None
-    grades: str | Mapping[str, float] | None
     document: str | None
     features: Sequence[str] | str | None
     drop: Sequence[str] | str

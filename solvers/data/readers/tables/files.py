@@ -69,9 +69,9 @@ def csv_form(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> CsvForm:
             f"query in {path.name}.query beside it, as LightGBM has it: the grade is then in the first column."
         )
     rows = check_cells(path, dialect.separator)
-    numbered = ["grade", *(f"f{number}" for number in range(1, cells))]
-    titles = numbered if cells else _titles(path, dialect.separator)
-    ids = [] if cells else id_columns(titles, wanted)
+    numbered = (f"f{number}" for number in range(1, cells))
+    titles = ["grade", *numbered] if cells else _titles(path, dialect.separator)
+    ids = id_columns(titles, wanted)
     options = {
         **dialect._asdict(),
         "glob": False,
@@ -187,7 +187,8 @@ def _called(path: Path, function: Callable[..., T], source: object, **options: o
     except BaseException as error:  # polars raises an error that is no Exception
         if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit | MemoryError):
             raise
-        first, _, _ = str(error).partition("\n")
         remedy = " Save it as UTF-8." if "utf-8" in str(error).lower() else ""
         library = function.__module__.partition(".")[0]
-        raise DataError(f"{path}: {library} cannot read it ({first.strip()}).{remedy}") from error
+        raise DataError(
+            f"{path}: {library} cannot read it ({str(error).split(chr(10))[0].strip()}).{remedy}"
+        ) from error
