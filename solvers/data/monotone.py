@@ -66,7 +66,7 @@ def constraints(given: object) -> dict[str, int]:
 
     Raises ParameterError where they are none of these, or a sign is none.
     """
-    pairs = values_by_name(given, f"monotone: {_GIVE} for each feature, such as price=-1,bm25=1.", number_of)
+    pairs = values_by_name(given, f"monotone={{}}: {_GIVE} for each feature, such as price=-1,bm25=1.", number_of)
     return {name: _sign(name, sign) for name, sign in pairs.items()}
 
 

@@ -136,7 +136,7 @@ def read_costs(text: str) -> Json:
     if text.endswith(FILES):
         return _from_file(Path(text))
     rule = "write a name or glob, = and a number, such as 'bm25*=1, embedding*=20', or give a .toml or .csv file."
-    return {**values_by_name(text, f"costs: {rule}", number_of)}
+    return {**values_by_name(text, f"costs={{}}: {rule}", number_of)}
 
 
 def _from_file(path: Path) -> Json:
@@ -156,7 +156,7 @@ def _from_rows(path: Path, lines: Sequence[str]) -> Json:
     costs: Json = {}
     for row in rows:
         name, group = str(row["feature"]).strip(), (row.get("group") or "").strip()
-        cost = values_by_name({name: row["cost"]}, f"{path}: '{name}' cannot cost that.", number_of)[name]
+        cost = values_by_name({name: row["cost"]}, f"{path}: '{name}' cannot cost {row['cost']!r}.", number_of)[name]
         if not group:
             costs[name] = cost
             continue

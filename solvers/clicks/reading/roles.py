@@ -51,9 +51,9 @@ KINDS: Mapping[str, str] = {
 """Other names of kinds of events."""
 
 
-def named_columns(given: object) -> dict[str, str]:
+def named_columns(given: object, argument: str = "click_columns") -> dict[str, str]:
     """Return role -> column of a mapping, or of texts such as "document=sku". Raises ParameterError for others."""
-    return values_by_name(given, "write pairs of ROLE=NAME, such as document=sku.", str)
+    return values_by_name(given, f"{argument}={{}}: write pairs of ROLE=NAME, such as document=sku.", str)
 
 
 def check_roles(columns: Mapping[str, str], weights: Mapping[str, float]) -> None:

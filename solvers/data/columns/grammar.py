@@ -74,7 +74,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=once)
 def values_by_name(given: object, rule: str, read: Callable[[str], T | None]) -> dict[str, T]:
     """Return values by name, given as a mapping, as text such as "a=1,b=2", or as several texts.
 
-    Raises ParameterError, with the rule, for anything else, and where read returns None for a value.
+    Raises ParameterError, with the rule, in which {} is what is given, for anything else, and where read returns None.
     """
     texts = given if isinstance(given, list | tuple) else [given]
     parts = (part for text in texts for part in re.split(",(?=[^,]*=)", str(text)) if part.strip())
@@ -82,7 +82,7 @@ def values_by_name(given: object, rule: str, read: Callable[[str], T | None]) ->
     values = {str(name).strip(): read(str(value).strip()) for name, value in pairs}
     found = {name: value for name, value in values.items() if name and value is not None and value != ""}
     if len(found) < len(values):
-        raise ParameterError(f"{given!r}: {rule}")
+        raise ParameterError(rule.replace("{}", repr(given)))
     return found
 
 

@@ -16,7 +16,7 @@ from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.grammar import number_of
 
 GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
-GRADES_RULE = "grades: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
+GRADES_RULE = "grades={}: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
 RATING = "rating"
 """The grade, in tables of judgments, where nothing else fits; beside a named grade it is a feature, as of a product."""
 QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id", "search_id", "session_id")

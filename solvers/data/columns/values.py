@@ -190,8 +190,10 @@ def numbers(
         codes, texts = numbered(column)
         others = [text for text in texts if read(text) is None]
         if others:
-            remedy = number_each(others) if what == "grade" else "Write it as a number, as in the training data."
-            raise DataError(f"the {what} column {name!r} holds {dtype}, not numbers: {others[0][:40]!r}. {remedy}")
+            raise DataError(
+                f"the {what} column {name!r} holds {dtype}, not numbers: {others[0][:40]!r}. "
+                f"{number_each(others) if what == 'grade' else 'Write it as a number, as in the training data.'}"
+            )
         return finite(np.array([*map(read, texts), np.nan], dtype=np.float64)[codes], name, what, missing)
     if is_empty(column):
         values = np.full(len(column), np.nan)

@@ -90,7 +90,7 @@ def test_costs_are_read_from_text_and_files(tmp_path: Path) -> None:
         ("costs.toml", "x = ", "cannot be read as toml"),
         ("costs.csv", "name,price\na,1\n", "no columns feature and cost"),
         ("costs.csv", "feature,cost,group\na,1,g\nb,2,g\n", "several costs"),
-        ("costs.csv", "feature,cost\na,dear\n", "'a': 'dear'.*'a' cannot cost"),
+        ("costs.csv", "feature,cost\na,dear\n", "'a' cannot cost 'dear'"),
     ],
 )
 def test_damaged_files_of_costs_are_refused(tmp_path: Path, name: str, content: str, message: str) -> None:

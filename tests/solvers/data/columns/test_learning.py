@@ -226,7 +226,6 @@ def test_numbers_that_look_like_ids_may_be_the_document() -> None:
         ([timedelta(days=1)] * N, None),
         ([[1.0]] * N, None),
         ([f"{k % 7}" for k in range(N)], 7),
-        ([f"{k % 66}.50" for k in range(2 * N)][:N], None),
     ],
 )
 def test_values_of_categories_recur(values: Any, levels: int | None) -> None:
@@ -240,6 +239,16 @@ def test_values_of_categories_recur(values: Any, levels: int | None) -> None:
         column = encoding.columns["own"]
         assert isinstance(column, Category)
         assert len(column.levels) == levels
+
+
+def test_many_numbers_as_text_are_numbers() -> None:
+    for values in (
+        [f"{k % 66}.50" for k in range(N)],
+        [f"{k % 66}.125" for k in range(N)],
+        [f"{k}e3" for k in range(N)],
+    ):
+        with pytest.warns(RankTuneWarning, match="'own' holds text, and is read as numbers"):
+            assert read(grown(own=values)).features[:, -1].tolist() == [float(value) for value in values]
 
 
 @pytest.mark.parametrize(("options", "most"), [({}, 64), ({"levels": 5}, 5), ({"levels": 100}, 100)])

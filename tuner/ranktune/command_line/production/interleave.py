@@ -130,7 +130,7 @@ def _judge_and_plan(test: Given, lists: Given, as_json: bool) -> None:
     from ranktune.solvers.clicks.reading.roles import named_columns
     from ranktune.tuner.interleaving import judge, plan
 
-    columns = named_columns(test["columns"] or ())
+    columns = named_columns(test["columns"] or (), "columns")
     logs, effect = test["judge"], test["plan"]
     seen = judge(*logs, columns=columns, method=lists["method"], random_state=lists["seed"]) if logs else None
     planned = None if effect is None else plan(effect, ties=test["ties"], seen=seen, power=test["power"])
