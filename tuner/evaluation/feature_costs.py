@@ -135,8 +135,11 @@ def read_costs(text: str) -> Json:
     """
     if text.endswith(FILES):
         return _from_file(Path(text))
-    rule = "write a name or glob, = and a number, such as 'bm25*=1, embedding*=20', or give a .toml or .csv file."
-    return {**values_by_name(text, f"costs={{}}: {rule}", number_of)}
+    return values_by_name(
+        text,
+        "costs={}: write a name or glob, = and a number, such as 'bm25*=1, emb*=20', or give a .toml or .csv file.",
+        number_of,
+    )
 
 
 def _from_file(path: Path) -> Json:

@@ -173,14 +173,15 @@ def time_text(time: float, *, dated: bool) -> str:
 
 def _kind(value: object) -> Kind:
     """Return what a column is. Raises ValueError where that is not clear."""
-    if isinstance(value, dict) and value.keys() == {"before"} and isinstance(value["before"], str):
-        age = Age(value["before"])
+    fields = value if isinstance(value, dict) else {}
+    if fields.keys() == {"before"} and isinstance(fields["before"], str):
+        age = Age(fields["before"])
         age.microseconds  # noqa: B018 - raises where it is no date
         return age
-    if isinstance(value, dict) and value.keys() == {"unit", "decimal"} and value["decimal"] in (".,", ".", ","):
-        return Amount(str(value["unit"]), value["decimal"])
-    if isinstance(value, dict) and value.keys() == {"levels", "missing"} and isinstance(value["missing"], bool):
-        levels = value["levels"]
+    if fields.keys() == {"unit", "decimal"} and fields["decimal"] in (".,", ".", ","):
+        return Amount(str(fields["unit"]), fields["decimal"])
+    if fields.keys() == {"levels", "missing"} and isinstance(fields["missing"], bool):
+        levels = fields["levels"]
         if isinstance(levels, list) and all(isinstance(level, str) for level in levels) and repeated(levels) is None:
-            return Category(tuple(levels), value["missing"])
+            return Category(tuple(levels), fields["missing"])
     raise ValueError(f"{str(value)[:40]!r} is no kind of column")

@@ -25,8 +25,6 @@ EXACT = 1 << 53
 _LOOKED_AT = 1000
 LARGE = 3.4e38
 """What is beyond it is looked at."""
-LARGEST = (3.4028234663852886e38, 3.402823e38, 3.40282e38, 1.7976931348623157e308, 1.797693e308, 1.79769e308)
-"""Of float32 and float64, also as programs print them: other tools write them where a value is missing."""
 ABSENT = "holds the largest number of float32 or float64 (3.40282e+38, 1.79769e+308), which says: missing."
 
 
@@ -86,11 +84,17 @@ def values_by_name(given: object, rule: str, read: Callable[[str], T | None]) ->
     return found
 
 
+def is_largest(number: float) -> bool:
+    """Return whether a number is the largest of float32 or float64, as far as its digits tell, some lost at the end."""
+    return re.match(r"-?(1\.79769e\+30|3\.40282e\+38)", f"{number:.5e}") is not None
+
+
 def without_largest(values: Array, what: str) -> Array:
     """Return values with NaN for the largest numbers, with a RankTuneWarning: no measurement is one."""
     if max(values.max(initial=0.0), -values.min(initial=0.0)) <= LARGE:  # without another array; not so with NaN
         return values
-    largest = np.isin(np.abs(values), LARGEST)
+    largest = np.abs(values) > LARGE
+    largest[largest] = [is_largest(number) for number in values[largest].tolist()]
     if not largest.any():
         return values
     warnings.warn(f"{what} {ABSENT}", RankTuneWarning, stacklevel=6)

@@ -18,7 +18,7 @@ from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
-from ranktune.solvers.data.columns.grammar import ABSENT, LARGEST
+from ranktune.solvers.data.columns.grammar import ABSENT, is_largest
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
@@ -252,7 +252,7 @@ class TextBlocks:
                 continue
             double = exact_double(number)
             value = exact_single(number) if self._single else double
-            if abs(double) in LARGEST:
+            if is_largest(double):
                 if self.missing == "error":
                     self._raise(text, Fault.VALUE_MISSING, first)
                 value, self._marked = math.nan if self.missing == "keep" else 0.0, True

@@ -69,8 +69,7 @@ def csv_form(path: Path, wanted: Wanted, texts: Sequence[str] = ()) -> CsvForm:
             f"query in {path.name}.query beside it, as LightGBM has it: the grade is then in the first column."
         )
     rows = check_cells(path, dialect.separator)
-    numbered = (f"f{number}" for number in range(1, cells))
-    titles = ["grade", *numbered] if cells else _titles(path, dialect.separator)
+    titles = ["grade", *(f"f{number}" for number in range(1, cells))] if cells else _titles(path, dialect.separator)
     ids = id_columns(titles, wanted)
     options = {
         **dialect._asdict(),
