@@ -18,6 +18,7 @@ from ranktune.solvers import RidgeRanker
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from tests.support.commands import called, ended, succeeded
 
+untyped: Any = ranktune
 GENERATOR = np.random.default_rng(0)
 N = 240
 VALUES = np.round(GENERATOR.lognormal(7.0, 2.0, N), 2)
@@ -57,7 +58,7 @@ def test_a_column_is_read_as_numbers_in_every_way_in(name: str, tmp_path: Path) 
     frame = TABLE.with_columns(price=pl.Series(map(WRITTEN[name], VALUES)))
     for source in ways_in(frame, tmp_path):
         with pytest.warns(RankTuneWarning, match="the column 'price' holds text, and is read as numbers: "):
-            queries = ranktune.read(source)
+            queries = untyped.read(source)
         assert queries.feature_names == ("bm25", "price")
         np.testing.assert_array_equal(queries.features[:, 1], EXPECTED.get(name, VALUES))
 
@@ -68,18 +69,18 @@ def test_a_model_reads_other_tables_as_its_own(name: str, tmp_path: Path) -> Non
     (tmp_path / "new").mkdir()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RankTuneWarning)
-        queries = ranktune.read(frame)
+        queries = untyped.read(frame)
     model = RidgeRanker().fit(queries).as_model(feature_names=queries.feature_names, encoding=queries.encoding)
     model.save(tmp_path / "model.json")
     model = ranktune.load_model(tmp_path / "model.json")
     few = frame[:8].with_columns(price=pl.Series(map(WRITTEN[name], np.arange(1000.0, 1008.0))))  # none tells its sign
     scores = model.predict(np.column_stack([few["bm25"], np.arange(1000.0, 1008.0)]))
     for source in ways_in(few, tmp_path / "new"):
-        np.testing.assert_array_equal(np.ravel(ranktune.predict(model, source)), scores)
+        np.testing.assert_array_equal(np.ravel(untyped.predict(model, source)), scores)
     np.testing.assert_array_equal(model.predict(few.to_pandas()), scores)
     for wrong in ("1.2.3", "$5%", "about 5"):
         with pytest.raises(DataError, match=r"'price' holds .*, not numbers: "):
-            ranktune.predict(model, few.with_columns(price=pl.lit(wrong)))
+            untyped.predict(model, few.with_columns(price=pl.lit(wrong)))
 
 
 @pytest.mark.parametrize(
@@ -91,14 +92,14 @@ def test_what_can_be_read_in_two_ways_or_in_none_is_refused(cells: list[str], tm
     frame = TABLE.with_columns(price=pl.Series([cells[k % 2] for k in range(N)]))
     for source in ways_in(frame, tmp_path):
         with pytest.raises(DataError, match=r"of 'price' \(numbers such as .*: write them as 1234.5\)"):
-            ranktune.read(source)
+            untyped.read(source)
 
 
 def test_other_cells_settle_what_a_comma_is() -> None:
     for settled, value in (("1,234,567", 1234.0), ("0,125", 1.234)):
         frame = TABLE.with_columns(price=pl.Series(["1,234", settled] * (N // 2)))
         with pytest.warns(RankTuneWarning, match="read as numbers"):
-            assert ranktune.read(frame).features[0, 1] == value
+            assert untyped.read(frame).features[0, 1] == value
 
 
 DOUBLE, SINGLE = float(np.finfo(np.float64).max), float(np.finfo(np.float32).max)
@@ -114,22 +115,22 @@ def test_the_largest_number_is_a_missing_value_in_text_and_tables(text: str, tmp
     for name, options in (("a.txt", {}), ("a.txt", {"dtype": "float64"}), ("a.csv", {"features": "a,b"})):
         for missing, value in (("keep", np.nan), ("zero", 0.0)):
             with pytest.warns(RankTuneWarning, match="holds the largest number"):
-                queries = ranktune.read(tmp_path / name, missing=missing, **options)
+                queries = untyped.read(tmp_path / name, missing=missing, **options)
             np.testing.assert_array_equal(queries.features, [[0.5, value], [1.5, 2.0]])
         with pytest.raises(DataError, match="missing"):
-            ranktune.read(tmp_path / name, missing="error", **options)
+            untyped.read(tmp_path / name, missing="error", **options)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("value", [SINGLE, -SINGLE, DOUBLE])
 def test_the_largest_number_is_a_missing_value_in_arrays(dtype: type, value: float, tmp_path: Path) -> None:
-    X = np.array([[0.5, min(value, float(np.finfo(dtype).max))], [1.5, 2.0]], dtype=dtype)
+    X: Any = np.array([[0.5, min(value, float(np.finfo(dtype).max))], [1.5, 2.0]], dtype=dtype)
     given = X.copy()
     np.savez(tmp_path / "a.npz", X=X, y=[1, 0], qid=[1, 1])
     frame = pl.DataFrame({"qid": [1, 1], "grade": [1, 0], "a": X[:, 0], "b": X[:, 1]})
     for source in (tmp_path / "a.npz", (X, [1, 0], [1, 1]), (sparse.csr_array(X), [1, 0], [1, 1]), frame):
         with pytest.warns(RankTuneWarning, match="holds the largest number"):
-            queries = ranktune.read(source)
+            queries = untyped.read(source)
         features: Any = queries.features
         dense = features.toarray() if queries.is_sparse else features
         np.testing.assert_array_equal(dense, [[0.5, np.nan], [1.5, 2.0]])
@@ -147,7 +148,7 @@ def test_grades_that_are_words(words: dict[str, int], tmp_path: Path, monkeypatc
     TABLE.write_csv("plain.csv")
     named = TABLE.with_columns(grade=pl.Series([list(words)[grade] for grade in TABLE["grade"]]))
     named.write_csv("words.csv")
-    model = RidgeRanker().fit(ranktune.read("plain.csv")).as_model(feature_names=("bm25",))
+    model = RidgeRanker().fit(untyped.read("plain.csv")).as_model(feature_names=("bm25",))
     model.save("model.json")
     given = ",".join(f"{word}={number}" for word, number in words.items())
     said = [
@@ -156,9 +157,9 @@ def test_grades_that_are_words(words: dict[str, int], tmp_path: Path, monkeypatc
     ]
     assert said[0] == said[1]
     for source in ways_in(named, tmp_path):
-        assert ranktune.read(source, grades=words).grades.tolist() == TABLE["grade"].to_list()
+        assert untyped.read(source, grades=words).grades.tolist() == TABLE["grade"].to_list()
     with pytest.raises(ParameterError, match="pairs of WORD=NUMBER"):
-        ranktune.read("words.csv", grades="Bad")
+        untyped.read("words.csv", grades="Bad")
 
 
 def test_an_error_about_grades_prints_the_option_that_answers_it(
