@@ -156,10 +156,10 @@ def _grade(place: str, text: object, named: JsonView) -> float:
     """Return a grade, NaN for an empty cell; grades below 0, which TREC gives to spam, become 0."""
     if text in ("", None):
         return math.nan
-    grade: float | None = named["grades"].get(str(text), number_of(str(text)))
+    grade = named["grades"].get(str(text), number_of(str(text)))
     if grade is None or not math.isfinite(grade):
         raise DataError(f"{place}: {str(text)[:40]!r} is no grade. {number_each([str(text)])} {FORMS}")
-    return max(grade, 0.0)
+    return max(grade, 0.0)  # type: ignore[no-any-return] # JSON values
 
 
 def _of_json(path: Path, text: str, named: JsonView) -> Iterator[Line]:
