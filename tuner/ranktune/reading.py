@@ -21,7 +21,7 @@ from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.sources.inspection import check_copies, suspects, warning_of
+from ranktune.solvers.data.sources.inspection import check_leaks, suspects, warning_of
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.runner.preparation import prepare
@@ -143,9 +143,9 @@ def _with_clicks(study: Study, splits: Sequence[Split]) -> tuple[Json, list[Spli
 
 
 def _check_suspects(queries: Queries, options: ReadOptions) -> None:
-    """Warn of features that look wrong. Raises DataError for copies of the grade that the options do not name."""
+    """Warn of features that look wrong. Raises Undecided for likely leaks that the options do not name."""
     suspicious = suspects(queries)
-    check_copies(suspicious, options.get("features"))
+    check_leaks(suspicious, options.get("features"))
     if suspicious:
         warnings.warn(warning_of(suspicious), RankTuneWarning, stacklevel=2)
 

@@ -13,9 +13,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.core.table import named
+from ranktune.solvers.data.columns.decisions import Decision, Undecided
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, alike
-from ranktune.solvers.data.columns.roles import ROLES, UnusableColumns, Wanted
+from ranktune.solvers.data.columns.roles import ROLES, Wanted
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import (
@@ -31,7 +32,7 @@ from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.readers.parsing.query_runs import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.streams import check_path
-from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
+from ranktune.solvers.data.sources.inspection import decisions_of
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.columns import InputRules, aligned, as_taken, rules_of
@@ -242,6 +243,15 @@ def _table(reader: Reader, source: object, wanted: Wanted, encoding: Encoding | 
     return replace(as_table(named(reader.table)(path, *given)), path=path)
 
 
+def decisions(table: Table, options: ReadOptions) -> tuple[list[Decision], ReadOptions]:
+    """Return all that is to be decided about a table, and options by which it can be read."""
+    qrels, wanted = options.get("qrels"), Wanted.of(options)
+    judgments = None if qrels is None else read_judgments(qrels, options)
+    asked, answered = decisions_of(table, wanted, options.get("missing", "keep"), judgments)
+    changed = {name: value for name, value in vars(answered).items() if value != getattr(wanted, name)}
+    return asked, cast(ReadOptions, {**options, **changed})
+
+
 def _known(names: tuple[str, ...] | None, encoding: Encoding | None) -> Known | None:
     if names is None or encoding is None:
         return None
@@ -309,11 +319,10 @@ def _from_table(table: Table, options: ReadOptions, known: Known | None = None) 
         if known is not None:
             options = _with_roles(options, known.encoding, table)
         wanted, missing = Wanted.of(options), options.get("missing", "keep")
-        try:
-            return queries_of(table, wanted, missing, judgments, known)
-        except UnusableColumns as error:
-            others = suspects_besides(list(error.columns), table, wanted, missing, judgments)
-            raise refusal(error, others) from None
+        return queries_of(table, wanted, missing, judgments, known)
+    except Undecided as error:
+        asked = error.decisions if known is not None else decisions_of(table, wanted, missing, judgments)[0]
+        raise Undecided(asked, str(table.path or "")) from None
     except DataError as error:
         if table.path is None:
             raise

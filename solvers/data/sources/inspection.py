@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.roles import (
-    ROLES,
-    RULE,
-    UnusableColumns,
-    Wanted,
-    described,
-    exact_names,
-    remedy,
-)
+from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, decided, left_out
+from ranktune.solvers.data.columns.encoding import Age
+from ranktune.solvers.data.columns.meanings import tells_after
+from ranktune.solvers.data.columns.roles import ROLES, Wanted, exact_names, named
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
 from ranktune.solvers.data.readers.parsing.options import Missing
@@ -34,6 +30,12 @@ MOST_DOCUMENTS = 20_000
 MIN_DOCUMENTS, MIN_QUERIES, MIN_PAIRS = 50, 10, 200
 """Fewer of them prove nothing."""
 NEARLY_ALL = 0.99
+WELL, HALF = 0.9, 0.5
+"""The share of pairs that a suspect orders at least, and that chance orders."""
+FAR, BETTER = 0.25, 0.6
+"""Far, or just, better than others: the errors are at most so many times theirs."""
+AFTER, SURE = 0.75, 0.95
+"""The share of pairs, and of those that it tells apart, that what is called as what comes after orders at least."""
 
 MOST_NAMED = 10
 """The most suspects that a warning names."""
@@ -54,7 +56,8 @@ class Suspect:
 
     name is its name, or its number from 1 if the features have no names (is_named); kind is ID, POSITION or LEAK;
     reason says why, as the end of a sentence that begins with the feature. is_copy: in all documents it is
-    the grade or a rising or falling function of it, which cannot be chance.
+    the grade or a rising or falling function of it, which cannot be chance. is_asked: nothing is learned before it is
+    said whether it is known.
     """
 
     name: str
@@ -62,6 +65,16 @@ class Suspect:
     kind: str
     reason: str
     is_copy: bool = False
+    is_asked: bool = False
+
+    @property
+    def decision(self) -> Decision:
+        """What is asked about it."""
+        remedy = f"{_UNKNOWN}: {_drop(self.name)}." if self.is_named else "Remove it from the data."
+        if self.is_asked and self.is_named:
+            remedy = f"Is it known before the ranking? If not: {_drop(self.name)}. If it is, {named(self.name)}"
+        answer = left_out([self.name] * self.is_named)
+        return Decision(f"feature {self.name} {self.reason} {remedy}", answer, self.is_asked)
 
 
 def warning_of(listed: Sequence[Suspect]) -> str:
@@ -87,83 +100,114 @@ def suspects(queries: Queries) -> list[Suspect]:
         return []
     names, pairs = queries.feature_names, _pairs(sample)
     sources = {} if queries.encoding is None else queries.encoding.sources(names or ())
-    by_name: dict[str, Suspect] = {}
+    found: dict[str, tuple[str, str, bool]] = {}
+    powers: dict[str, _Power] = {}
+    places: dict[str, int] = {}
     features: Features = sample.features
     numbers: Sequence[int] = range(sample.n_features)
     if not isinstance(features, np.ndarray):  # a single value looks like nothing; rows do not give columns quickly
         features = features.tocsc()
         numbers = np.flatnonzero(np.diff(features.indptr) > 1).tolist()
     for column in numbers:
-        name = str(column + 1) if names is None else names[column]
+        values, name = _column(features, column), str(column + 1) if names is None else names[column]
         source = sources.get(name, name)
-        kind, reason = _suspicion(_column(features, column), sample, pairs, made=source != name)
-        if kind and source not in by_name:
-            if reason == _ROW_ID and names is not None and queries.document_ids is None:
-                reason += f' If it is the id of the document: document="{source}".'
-            is_copy = kind == LEAK and _is_copy(_column(queries.features, column), queries)
-            by_name[source] = Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy)
-    return list(by_name.values())
+        if not values.min() < values.max():
+            continue
+        if len(pairs.better) >= MIN_PAIRS:
+            power = _power(values, sample.grades, pairs)
+            if source not in powers or power.share > powers[source].share:
+                powers[source], places[source] = power, column
+        kind, reason = ("", "") if source != name else _suspicion(values, sample)
+        if reason == _ROW_ID and names is not None and queries.document_ids is None:
+            reason += f' If it is the id of the document: document="{source}".'
+        if kind:
+            found[source] = kind, reason, False
+    found |= {source: (LEAK, *found_leak) for source, found_leak in _leaks(powers).items()}
+    listed = []
+    for source in sorted(found, key=lambda name: places.get(name, -1)):
+        kind, reason, is_asked = found[source]
+        is_copy = kind == LEAK and _is_copy(_column(queries.features, places[source]), queries)
+        is_asked = is_copy or (is_asked and names is not None)
+        listed.append(Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy, is_asked))
+    return listed
 
 
-def check_copies(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> None:
-    """Raise DataError for suspects that are copies of the grade, unless the option features names them."""
-    copies = [suspect for suspect in listed if suspect.is_copy and suspect.name not in exact_names(features)]
-    if not copies:
-        return
-    names = ",".join(suspect.name for suspect in copies)
-    remedy = "Remove it from the data."
-    if copies[0].is_named:
-        remedy = (
-            f'Leave it out: drop="{names}". If it is known when documents are ranked, name it: features="*,{names}".'
-        )
-    raise DataError(f"feature {copies[0].name} {_COPY} A ranker would learn nothing else. {remedy}")
+def check_leaks(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> None:
+    """Raise Undecided for suspects of which one must be decided, unless the option features names it."""
+    unnamed = [suspect for suspect in listed if suspect.name not in exact_names(features)]
+    if any(suspect.is_asked for suspect in unnamed):
+        raise Undecided([suspect.decision for suspect in unnamed])
 
 
-def suspects_besides(
-    unusable: Sequence[str], table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None
-) -> list[Suspect]:
-    """Return the suspects among the features of a table without columns that cannot be features."""
+def decisions_of(
+    table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None
+) -> tuple[list[Decision], Wanted]:
+    """Return all that is to be decided about a table, and what is wanted with the answers by which it can be read."""
     from ranktune.solvers.data.readers.frames import queries_of
 
-    drop = [wanted.drop] if isinstance(wanted.drop, str) else list(wanted.drop)
-    try:
-        return suspects(queries_of(table, replace(wanted, drop=[*drop, *unusable]), missing, qrels))
-    except DataError:
-        return []
+    asked = list[Decision]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # reading it warns
+        while ("qid", COLUMN) not in (pair for decision in asked for pair in decision.answer):
+            try:
+                queries = queries_of(table, wanted, missing, qrels)
+            except Undecided as error:
+                asked, wanted = [*asked, *error.decisions], wanted.answered(error.decisions)
+                continue
+            except DataError:
+                break
+            exact = exact_names(wanted.features)
+            asked += [suspect.decision for suspect in suspects(queries) if suspect.name not in exact]
+            asked += _constant_dates(queries)
+            break
+    return asked, wanted
 
 
-def refusal(error: UnusableColumns, listed: Sequence[Suspect]) -> DataError:
-    """Return the error about columns that cannot be features, which names the suspects among the others too."""
-    if not listed:
-        return error
-    names = [*error.columns, *(suspect.name for suspect in listed)]
-    return DataError(
-        f"no feature can be made of {described(error.columns)}. {RULE} Of the others look wrong: "
-        f"{' '.join(f'{suspect.name} {suspect.reason}' for suspect in listed)} "
-        f"{remedy(names, error.ids, 'Leave out what is not known when documents are ranked')}"
-    )
+def _constant_dates(queries: Queries) -> list[Decision]:
+    """Return what is asked about dates that are the same for all documents of each query."""
+    columns = {} if queries.encoding is None else queries.encoding.columns
+    return [
+        Decision(
+            f"{name!r} is the same for all documents of a query, so that it cannot order them: {_drop(name)}. To test "
+            f'on the latest queries: group_by_time="{name}".',
+            left_out([name]),
+            is_needed=False,
+        )
+        for number, feature in enumerate(queries.feature_names or ())
+        for name in columns
+        if isinstance(columns[name], Age)
+        and feature in columns[name].names(name)
+        and _is_of_queries(_column(queries.features, number), queries)
+    ]
 
 
 def column_report(
-    table: Table, wanted: Wanted, listed: Sequence[Suspect] | None, missing: Missing = "keep", *, qrels: bool = False
+    table: Table, wanted: Wanted, listed: Sequence[Suspect], missing: Missing = "keep", *, qrels: bool = False
 ) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
-    listed is None where the table cannot be read as it is. qrels: the grades are in another file.
+    What is asked is taken by the likeliest answer. qrels: the grades are in another file.
     """
     from ranktune.solvers.data.readers.frames import as_eager, taken_as  # imports narwhals, which only tables need
 
-    frame = as_eager(table.frame)
-    roles, features = taken_as(table, wanted, missing, qrels=qrels)
-    unusable = [name for name, column in features.items() if not column.is_usable]
-    if listed is None:
-        listed = suspects_besides(unusable, table, wanted, missing)
+    frame, asked = as_eager(table.frame), set[str]()
+    try:
+        roles, features = taken_as(table, wanted, missing, qrels=qrels)
+    except Undecided as error:
+        asked = decided(error.decisions)
+        if COLUMN in asked - set(map(str, frame.columns)):
+            return [
+                {"column": str(name), "type": str(frame[name].dtype), "taken_as": "", "note": ""}
+                for name in frame.columns
+            ]
+        roles, features = taken_as(table, wanted.answered(error.decisions), missing, qrels=qrels)
     reasons, labels = {suspect.name: suspect.reason for suspect in listed}, set(roles.features)
     report = []
     for label in frame.columns:
         name = str(label)
         if label not in labels:
-            taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
+            taken = roles.keys.get(label) or f"not used ({roles.dropped[label]})"
+            note = "Asked below" * (label in asked)
         elif features[name].is_usable:
             taken = features[name].what
             note = features[name].remark or _note(name, reasons.get(name)) or features[name].note
@@ -232,33 +276,82 @@ def _column(features: Features, number: int) -> Floats:
     return values
 
 
-def _suspicion(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -> tuple[str, str]:
-    """Return the kind of suspect that a feature is and why, two empty texts if it is none.
+class _Power(NamedTuple):
+    """How a feature alone orders documents as their grades do, or, if it falls, in the reverse.
 
-    made: it was made of a column, such as the level of a category.
+    share is that of all pairs, where equal values count half, sure that of the pairs told apart, of which there are
+    `told`. is_function: it is nearly a function of the grade.
     """
-    if not values.min() < values.max():
-        return "", ""
-    if len(pairs.better) >= MIN_PAIRS:
-        agreement = _agreement(values, pairs)
-        if agreement >= NEARLY_ALL:
-            return LEAK, f"alone orders {agreement:.1%} of the pairs of documents as their grades do."
-        if 1.0 - agreement >= NEARLY_ALL:
-            return LEAK, f"alone orders {1.0 - agreement:.1%} of the pairs of documents in the reverse of their grades."
-        if _explained(values, queries.grades) >= NEARLY_ALL:
-            return LEAK, "is nearly a function of the grade."
-    if made or not np.array_equal(values, np.round(values)):
+
+    share: float
+    sure: float
+    told: int
+    falls: bool
+    is_function: bool
+
+
+def _power(values: Floats, grades: Floats, pairs: _Pairs) -> _Power:
+    difference = values[pairs.better] - values[pairs.worse]
+    told = int(np.count_nonzero(difference))
+    right = np.count_nonzero(difference > 0.0)
+    falls = bool(2 * right < told)
+    right = told - right if falls else right
+    share = (right + 0.5 * (len(difference) - told)) / len(difference)
+    return _Power(share, right / max(told, 1), told, falls, _explained(values, grades) >= NEARLY_ALL)
+
+
+def _leaks(powers: Mapping[str, _Power]) -> dict[str, tuple[str, bool]]:
+    """Return features that order documents too well to be known before, each with why, and whether it must be decided.
+
+    All is relative to the other features. One that is called as what follows a ranking needs less evidence: that it is
+    better than every other, or hardly ever wrong where it tells documents apart.
+    """
+    shares = sorted((power.share for name, power in powers.items() if not tells_after(name)), reverse=True)
+    shares = [*shares, HALF]
+    far = [n for n in range(1, len(shares)) if shares[n - 1] >= WELL and _errs(shares[n - 1]) <= FAR * _errs(shares[n])]
+    few = [n for n in far if n <= max(2, len(powers) // 3)]
+    rest = shares[few[-1] if few else 0]
+    found: dict[str, tuple[str, bool]] = {}
+    for name, (share, sure, told, falls, is_function) in powers.items():
+        how, after = "in the reverse of" if falls else "as", tells_after(name)
+        best = max(share * (share >= AFTER), sure * (sure >= SURE and told >= MIN_PAIRS))
+        reason = f"alone orders {share:.1%} of the pairs of documents {how} their grades do, others {rest:.1%} at most."
+        if after and best > share:
+            reason = f"alone is right in {sure:.1%} of the pairs of documents that it tells apart."
+        if after:
+            reason += " It is called as what comes after the ranking."
+        if share > rest and share >= WELL and _errs(share) <= FAR * _errs(rest):
+            found[name] = reason, share >= NEARLY_ALL or after
+        elif is_function:
+            found[name] = "is nearly a function of the grade.", True
+        elif after and (share > rest or best):
+            found[name] = reason, _errs(best) <= BETTER * _errs(rest)
+    return found
+
+
+def _errs(share: float) -> float:
+    return 1.0 - share
+
+
+def _suspicion(values: Floats, queries: Queries) -> tuple[str, str]:
+    """Return the kind of suspect that a feature is by its values alone and why, two empty texts if it is none."""
+    if not np.array_equal(values, np.round(values)):
         return "", ""
     if are_positions(values, queries):
         return POSITION, "counts the documents of a query from first to last, like a position."
     distinct = len(np.unique(values))
     if distinct >= NEARLY_ALL * len(values):
         return ID, _ROW_ID
-    lowest = np.minimum.reduceat(values, queries.starts[:-1])
-    constant = np.array_equal(lowest, np.maximum.reduceat(values, queries.starts[:-1]))
-    if constant and queries.n_queries >= MIN_DOCUMENTS and distinct >= NEARLY_ALL * queries.n_queries:
+    many = queries.n_queries >= MIN_DOCUMENTS and distinct >= NEARLY_ALL * queries.n_queries
+    if many and _is_of_queries(values, queries):
         return ID, "is another whole number for nearly every query, like an id."
     return "", ""
+
+
+def _is_of_queries(values: Floats, queries: Queries) -> bool:
+    """Return whether all documents of each query have the same value."""
+    starts = queries.starts[:-1]
+    return np.array_equal(np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts))
 
 
 def _is_copy(values: Floats, queries: Queries) -> bool:
@@ -276,12 +369,6 @@ def _is_copy(values: Floats, queries: Queries) -> bool:
     cells = np.unique(queries.query_of_document * len(levels) + codes, return_counts=True)[1]
     orders = gammaln(queries.lengths + 1.0).sum() - gammaln(cells + 1.0).sum()
     return bool(np.log(queries.n_features) - orders < np.log(_CHANCE))
-
-
-def _agreement(values: Floats, pairs: _Pairs) -> float:
-    """Return the share of pairs that a feature orders as the grades do; equal values count half."""
-    difference = values[pairs.better] - values[pairs.worse]
-    return float(np.mean((difference > 0.0) + 0.5 * (difference == 0.0)))
 
 
 def _explained(values: Floats, grades: Floats) -> float:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
@@ -12,7 +14,8 @@ from typing import Any, TextIO
 from typer.core import TyperCommand, TyperGroup
 
 from ranktune.arguments import ELSEWHERE
-from ranktune.solvers.core.errors import printable
+from ranktune.solvers.core.errors import printable, without_secrets
+from ranktune.solvers.data.columns.decisions import Decision, answers_of, as_values
 
 COMMANDS_ELSEWHERE = {
     "compare": "evaluate A DATA --against B",
@@ -26,6 +29,8 @@ COMMANDS_ELSEWHERE = {
 """Words for commands, and what does that here."""
 OPTIONS_GONE = {"--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it."}
 """Options of earlier releases, and what to do instead."""
+ANSWER = "All answers at once, which you may change:"
+"""What stands before the command that answers all decisions."""
 _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _EQUIVALENTS = {
     "one_based=False": "--zero-based",
@@ -106,6 +111,27 @@ def as_options(message: str, root: Any) -> str:
         return match[0] if parameter is None else f"{parameter.opts[0]} {match['key']}={match['value']}"
 
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
+
+
+def answering(decisions: Iterable[Decision], root: Any) -> str:
+    """Return the command that was given, of `data` that of `tune`, with the answers of decisions.
+
+    Where the command has no such options, as `run` that reads a file, these are lines of that file.
+    """
+    commands: dict[str, Any] = getattr(root, "commands", {})
+    words = [word for word in sys.argv[1:] if "data" not in sys.argv[1:] or word not in ("--json", "--wide")]
+    at = next((place for place, word in enumerate(words) if word in commands), 0)
+    words[at : at + 1] = ["tune" if word == "data" else word for word in words[at : at + 1]]
+    names = {parameter.name: parameter.opts[0] for word in words[at : at + 1] for parameter in commands[word].params}
+    answers = {
+        option: as_values(names) if option == "drop" else names for option, names in answers_of(decisions).items()
+    }
+    if not answers.keys() <= names.keys():
+        return "\n".join(
+            f"{option} = {json.dumps(values if option == 'drop' else values[0])}" for option, values in answers.items()
+        )
+    given = [word for option, values in answers.items() for value in values for word in (names[option], value)]
+    return without_secrets(shlex.join(["ranktune", *words, *given]))
 
 
 class Command(TyperCommand):

@@ -158,5 +158,5 @@ def test_columns_are_reported_as_they_are_taken() -> None:
 
 def test_where_a_table_cannot_be_read_the_columns_that_are_no_numbers_are_named() -> None:
     frame = pl.DataFrame({"qid": [1], "label": [1], "f": [0.5], "brand": ["a"]})
-    report = {row["column"]: row["note"] for row in column_report(Table(frame), Wanted(), None)}
+    report = {row["column"]: row["note"] for row in column_report(Table(frame), Wanted(), [])}
     assert report == {"qid": "", "label": "", "f": "", "brand": 'Cannot be a feature: drop="brand"'}
