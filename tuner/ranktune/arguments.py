@@ -210,7 +210,8 @@ def takes(
             try:
                 return function(declaration(*args, **kwargs))
             except Undecided as error:
-                raise error.in_call(function.__name__, signature.bind(*args, **kwargs).arguments) from None
+                given = signature.bind(*args, **kwargs).arguments
+                raise error.in_call(function.__name__, given) if "drop" in signature.parameters else error from None
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         return documented(declaration)(call)

@@ -17,11 +17,12 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import limited_to, release_freed
 from ranktune.solvers.data.blocks import SCORED_ROWS
+from ranktune.solvers.data.columns.decisions import Undecided, questions
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.sources.inspection import check_leaks, suspects, warning_of
+from ranktune.solvers.data.sources.inspection import DATE, questions_on, suspects
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.runner.preparation import prepare
@@ -145,9 +146,12 @@ def _with_clicks(study: Study, splits: Sequence[Split]) -> tuple[Json, list[Spli
 def _check_suspects(queries: Queries, options: ReadOptions) -> None:
     """Warn of features that look wrong. Raises Undecided for likely leaks that the options do not name."""
     suspicious = suspects(queries)
-    check_leaks(suspicious, options.get("features"))
-    if suspicious:
-        warnings.warn(warning_of(suspicious), RankTuneWarning, stacklevel=2)
+    asked = questions_on(suspicious, options.get("features"))
+    if any(decision.is_needed for decision in asked):
+        raise Undecided(asked)
+    warned = [suspect.decision for suspect in suspicious if suspect.kind != DATE]
+    if warned:
+        warnings.warn(questions(warned), RankTuneWarning, stacklevel=2)
 
 
 def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptions]) -> Floats:

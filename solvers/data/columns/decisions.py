@@ -6,7 +6,7 @@ It loads the standard library alone: the command line and the functions of Pytho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias
 
 from ranktune.solvers.core.errors import DataError
 
@@ -15,8 +15,6 @@ Answer: TypeAlias = Sequence[tuple[str, str]]
 
 COLUMN = "COLUMN"
 """The answer where no column is likely."""
-_SHOWN = (str, int, float, list, tuple, dict, type(None))
-"""What a call shows as it is; of other arguments it shows the name."""
 
 
 class Decision(NamedTuple):
@@ -40,32 +38,20 @@ def left_out(names: Iterable[str]) -> Answer:
     return [("drop", name) for name in names]
 
 
-def answers_of(decisions: Iterable[Decision]) -> dict[str, list[str]]:
-    """Return the answers of all decisions by option: names of columns, of all options but drop one."""
-    answers: dict[str, list[str]] = {}
-    for option, name in dict.fromkeys(pair for decision in decisions for pair in decision.answer):
-        if option == "drop" or option not in answers:
-            answers.setdefault(option, []).append(name)
-    return answers
-
-
-def decided(decisions: Iterable[Decision]) -> set[str]:
-    """Return the columns that the answers name."""
-    return {name for decision in decisions for _, name in decision.answer}
-
-
-def as_values(names: Sequence[str]) -> list[str]:
-    """Return names of columns as values of drop: joined by commas, but those that this would change."""
-    alone = [name for name in names if "," in str(name) or str(name).strip() != name]
-    return [",".join(name for name in names if name not in alone), *alone][len(alone) == len(names) :]
-
-
 def questions(decisions: Sequence[Decision]) -> str:
     """Return the questions, numbered where there are several."""
     if len(decisions) == 1:
         return decisions[0].question
     lines = [f"\n{number}. {decision.question}" for number, decision in enumerate(decisions, 1)]
     return f"{len(lines)} decisions about columns:{''.join(lines)}"
+
+
+def answered(given: Mapping[str, Any], decisions: Iterable[Decision]) -> dict[str, Any]:
+    """Return options of reading with the answers of decisions."""
+    answers = {**given}
+    for option, name in (pair for decision in decisions for pair in decision.answer):
+        answers[option] = [*as_list(answers.get(option) or ()), name] if option == "drop" else name
+    return answers
 
 
 class Undecided(DataError):
@@ -86,9 +72,7 @@ class Undecided(DataError):
         return Undecided(self.decisions, self.place, f"ranktune.{function}({self._arguments(given)})")
 
     def _arguments(self, given: Mapping[str, object]) -> str:
-        answers: dict[str, object] = {option: names[0] for option, names in answers_of(self.decisions).items()}
-        if "drop" in answers:
-            drop = [*as_list(cast("str", given.get("drop") or ())), *as_values(answers_of(self.decisions)["drop"])]
-            answers["drop"] = drop if len(drop) > 1 else drop[0]
-        values = {**given, **answers}.items()
-        return ", ".join(f"{name}={repr(value) if isinstance(value, _SHOWN) else name}" for name, value in values)
+        shown = {name: repr(value) for name, value in answered(given, self.decisions).items()}
+        return ", ".join(
+            f"{name}={name if text[0] == '<' or chr(10) in text else text}" for name, text in shown.items()
+        )

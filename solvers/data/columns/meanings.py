@@ -18,7 +18,7 @@ AFTER_WORDS = (
     r"|fatturat|zamowi|zakup|kupion|sprzeda|koszyk|rezerw|przychod|клик|заказ|покуп|куплен|продаж|корзин|брон|выруч"
 )
 """Beginnings of words for what follows a ranking: clicks, orders, purchases, revenue, carts, bookings, page time."""
-GRADE_WORDS = rf"grad|label|relev|judg|rating|gain|target|{AFTER_WORDS}"
+GRADE_WORDS = r"grad|label|relev|judg|rating|gain|target"
 _BEFORE = (
     r"past|last|prev|prior|hist|before|earlier|lag|rolling|trailing|avg|mean|day|week|month|year|\d+ ?[dhwmy]\b"
     r"|letzt|vorher|vorig|bisher|derni|passe|ultim|pasad|passad|scors|afgelopen|ostatn|poprzed|послед|прошл"

@@ -5,17 +5,17 @@ A column is taken by the name that the user gives, else by a name that is recogn
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Self, TypeAlias
 
-from ranktune.solvers.core.arrays import Json, JsonView
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
-from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, answers_of, as_list, decided, left_out
+from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, as_list, left_out
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.grammar import number_of
-from ranktune.solvers.data.columns.meanings import GRADE_WORDS, QUERY_WORDS, named_like
+from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like
 
 GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
 RATING = "rating"
@@ -37,10 +37,10 @@ class Role(NamedTuple):
 
 
 _LIKELY = {
-    "qid": ("the query ids", QUERIES, QUERY_WORDS),
-    "grade": ("the grades", (*GRADES, RATING), GRADE_WORDS),
+    "qid": ("the query ids", QUERIES, (QUERY_WORDS,)),
+    "grade": ("the grades", (*GRADES, RATING), (GRADE_WORDS, AFTER_WORDS)),
 }
-"""By option what it names, the names that are recognised, and words of others."""
+"""By option what it names, the names that are recognised, and words of others, the likeliest first."""
 
 
 ROLES: Mapping[str, Role] = {
@@ -83,13 +83,6 @@ class Wanted:
     def named(self) -> set[str]:
         """The columns that are not features and are called by name."""
         return {getattr(self, role.option) for role in ROLES.values()} - {None, Wanted.qid, Wanted.grade}
-
-    def answered(self, decisions: Iterable[Decision]) -> Self:
-        """Return this with the answers of decisions; grades that no column is likely to have do not matter."""
-        answers: Json = {option: names[0] for option, names in answers_of(decisions).items()}
-        if "drop" in answers:
-            answers["drop"] = [*as_list(self.drop), *answers_of(decisions)["drop"]]
-        return replace(self, **answers | {"grade": None} if answers.get("grade") == COLUMN else answers)
 
     @classmethod
     def of(cls, options: JsonView) -> Self:
@@ -184,7 +177,7 @@ def roles(
         reason = "not a logged feature"
     else:
         features, reason = [name for name in left if name not in used], ""
-    features = [name for name in features if name not in decided(asked)]
+    features = [name for name in features if name not in _answers(asked)]
     unnamed = [name for name in features if name not in exact_names(wanted.features) | set(known_features or ())]
     if assigned["grade"] is not None:
         asked += _second_grades(assigned["grade"], unnamed)
@@ -198,6 +191,11 @@ def roles(
     if not features:
         raise DataError(f"there are no feature columns, only {_shown(columns)}. Add numeric columns.")
     return Roles(taken, tuple(features), dropped)
+
+
+def _answers(asked: Sequence[Decision]) -> set[str]:
+    """Return the columns that answers name."""
+    return {name for decision in asked for _, name in decision.answer}
 
 
 def _of_click_logs(unnamed: Sequence[str]) -> list[Decision]:
@@ -281,7 +279,8 @@ def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, ask
     candidates = sorted((n for n in free if str(n).lower() in order), key=lambda name: order[str(name).lower()])
     if len(candidates) == 1:
         return candidates[0]
-    likely = candidates or named_like(words, [name for name in free if name not in wanted.named | decided(asked)])
+    others = [name for name in free if name not in wanted.named | _answers(asked)]
+    likely = next(filter(None, [candidates, *(named_like(each, others) for each in words)]), ())
     problem = f"several columns that may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
     question = f'the table has {problem}. Name it: {option}="COLUMN".'
     if likely and not candidates:

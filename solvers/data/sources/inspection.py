@@ -2,43 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
-from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, decided, left_out
-from ranktune.solvers.data.columns.encoding import Age
+from ranktune.solvers.data.columns.decisions import Decision, Undecided, answered, left_out
 from ranktune.solvers.data.columns.meanings import tells_after
 from ranktune.solvers.data.columns.roles import ROLES, Wanted, exact_names, named
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.judgments import Judgments
-from ranktune.solvers.data.readers.parsing.options import Missing
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.readers.frames import Table
 
-ID, POSITION, LEAK = "id", "position", "leak"
+ID, POSITION, LEAK, DATE = "id", "position", "leak", "date"
 
 MOST_DOCUMENTS = 20_000
 """Documents that are looked at: those of queries at equal distances."""
 MIN_DOCUMENTS, MIN_QUERIES, MIN_PAIRS = 50, 10, 200
 """Fewer of them prove nothing."""
 NEARLY_ALL = 0.99
-WELL, HALF = 0.9, 0.5
+WELL, HALF = 0.95, 0.5
 """The share of pairs that a suspect orders at least, and that chance orders."""
 FAR, BETTER = 0.25, 0.6
 """Far, or just, better than others: the errors are at most so many times theirs."""
-AFTER, SURE = 0.75, 0.95
+AFTER, SURE = 0.75, 0.9
 """The share of pairs, and of those that it tells apart, that what is called as what comes after orders at least."""
-
-MOST_NAMED = 10
-"""The most suspects that a warning names."""
 
 _COPY = "is the grade, or a function that rises or falls with it, in all documents."
 _CHANCE = 1e-9
@@ -46,7 +39,6 @@ _CHANCE = 1e-9
 
 _ROW_ID = "is another whole number in nearly every row, like an id."
 _UNKNOWN = "If it is not known when documents are ranked"
-_ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
 POSITIONS = ("position", "pos", "rank", "ranking")
 
 
@@ -70,24 +62,19 @@ class Suspect:
     @property
     def decision(self) -> Decision:
         """What is asked about it."""
-        remedy = f"{_UNKNOWN}: {_drop(self.name)}." if self.is_named else "Remove it from the data."
-        if self.is_asked and self.is_named:
-            remedy = f"Is it known before the ranking? If not: {_drop(self.name)}. If it is, {named(self.name)}"
-        answer = left_out([self.name] * self.is_named)
-        return Decision(f"feature {self.name} {self.reason} {remedy}", answer, self.is_asked)
+        if not self.is_named:
+            return Decision(
+                f"feature {self.name} {self.reason} {_UNKNOWN}: remove it from the data.", (), self.is_asked
+            )
+        remedy = f"{_UNKNOWN}: {_drop(self.name)}."
+        if self.is_asked:
+            remedy = f"Is it known before the ranking? If not: {_drop(self.name)}. If so, {named(self.name)}"
+        return Decision(f"feature {self.name} {self.reason} {remedy}", left_out([self.name]), self.is_asked)
 
 
-def warning_of(listed: Sequence[Suspect]) -> str:
-    """Return a description of the suspects, and the option that leaves all of them out."""
-    named = [f"{suspect.name} {suspect.reason}" for suspect in listed[:MOST_NAMED]]
-    drop = ",".join(suspect.name for suspect in listed)
-    if len(listed) > MOST_NAMED:
-        named.append(f"{len(listed) - MOST_NAMED} more: `ranktune data` says what was found.")
-    if len(listed) == 1:
-        remedy = f'drop="{drop}"' if listed[0].is_named else "remove it from the data"
-        return f"feature {named[0]} {_UNKNOWN}: {remedy}."
-    remedy = f'drop="{drop}"' if listed[0].is_named else "remove them from the data"
-    return f"{len(listed)} features look wrong. {' '.join(named)} {_ALL_UNKNOWN}: {remedy}."
+def questions_on(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> list[Decision]:
+    """Return what is asked about suspects, but those that the option features names."""
+    return [suspect.decision for suspect in listed if suspect.name not in exact_names(features)]
 
 
 def suspects(queries: Queries) -> list[Suspect]:
@@ -117,7 +104,12 @@ def suspects(queries: Queries) -> list[Suspect]:
             power = _power(values, sample.grades, pairs)
             if source not in powers or power.share > powers[source].share:
                 powers[source], places[source] = power, column
-        kind, reason = ("", "") if source != name else _suspicion(values, sample)
+        kind, reason = "", ""
+        if source == name:
+            kind, reason = _suspicion(values, sample)
+        elif name == f"{source}:age_days" and _is_of_queries(values, sample):
+            kind = DATE
+            reason = f'is the same date in all documents of a query: to test on the latest, group_by_time="{source}".'
         if reason == _ROW_ID and names is not None and queries.document_ids is None:
             reason += f' If it is the id of the document: document="{source}".'
         if kind:
@@ -132,82 +124,24 @@ def suspects(queries: Queries) -> list[Suspect]:
     return listed
 
 
-def check_leaks(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> None:
-    """Raise Undecided for suspects of which one must be decided, unless the option features names it."""
-    unnamed = [suspect for suspect in listed if suspect.name not in exact_names(features)]
-    if any(suspect.is_asked for suspect in unnamed):
-        raise Undecided([suspect.decision for suspect in unnamed])
-
-
-def decisions_of(
-    table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None
-) -> tuple[list[Decision], Wanted]:
-    """Return all that is to be decided about a table, and what is wanted with the answers by which it can be read."""
-    from ranktune.solvers.data.readers.frames import queries_of
-
-    asked = list[Decision]()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # reading it warns
-        while ("qid", COLUMN) not in (pair for decision in asked for pair in decision.answer):
-            try:
-                queries = queries_of(table, wanted, missing, qrels)
-            except Undecided as error:
-                asked, wanted = [*asked, *error.decisions], wanted.answered(error.decisions)
-                continue
-            except DataError:
-                break
-            exact = exact_names(wanted.features)
-            asked += [suspect.decision for suspect in suspects(queries) if suspect.name not in exact]
-            asked += _constant_dates(queries)
-            break
-    return asked, wanted
-
-
-def _constant_dates(queries: Queries) -> list[Decision]:
-    """Return what is asked about dates that are the same for all documents of each query."""
-    columns = {} if queries.encoding is None else queries.encoding.columns
-    return [
-        Decision(
-            f"{name!r} is the same for all documents of a query, so that it cannot order them: {_drop(name)}. To test "
-            f'on the latest queries: group_by_time="{name}".',
-            left_out([name]),
-            is_needed=False,
-        )
-        for number, feature in enumerate(queries.feature_names or ())
-        for name in columns
-        if isinstance(columns[name], Age)
-        and feature in columns[name].names(name)
-        and _is_of_queries(_column(queries.features, number), queries)
-    ]
-
-
-def column_report(
-    table: Table, wanted: Wanted, listed: Sequence[Suspect], missing: Missing = "keep", *, qrels: bool = False
-) -> list[Json]:
+def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect]) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
-    What is asked is taken by the likeliest answer. qrels: the grades are in another file.
+    What the names of the columns leave open is taken by the likeliest answer.
     """
     from ranktune.solvers.data.readers.frames import as_eager, taken_as  # imports narwhals, which only tables need
 
-    frame, asked = as_eager(table.frame), set[str]()
     try:
-        roles, features = taken_as(table, wanted, missing, qrels=qrels)
+        roles, features = taken_as(table, Wanted.of(options), options.get("missing", "keep"), qrels="qrels" in options)
     except Undecided as error:
-        asked = decided(error.decisions)
-        if COLUMN in asked - set(map(str, frame.columns)):
-            return [
-                {"column": str(name), "type": str(frame[name].dtype), "taken_as": "", "note": ""}
-                for name in frame.columns
-            ]
-        roles, features = taken_as(table, wanted.answered(error.decisions), missing, qrels=qrels)
+        return column_report(table, cast(ReadOptions, answered(options, error.decisions)), listed)
+    frame = as_eager(table.frame)
     reasons, labels = {suspect.name: suspect.reason for suspect in listed}, set(roles.features)
     report = []
     for label in frame.columns:
         name = str(label)
         if label not in labels:
-            taken = roles.keys.get(label) or f"not used ({roles.dropped[label]})"
-            note = "Asked below" * (label in asked)
+            taken, note = roles.keys.get(label) or f"not used ({roles.dropped[label]})", ""
         elif features[name].is_usable:
             taken = features[name].what
             note = features[name].remark or _note(name, reasons.get(name)) or features[name].note
@@ -314,17 +248,17 @@ def _leaks(powers: Mapping[str, _Power]) -> dict[str, tuple[str, bool]]:
     found: dict[str, tuple[str, bool]] = {}
     for name, (share, sure, told, falls, is_function) in powers.items():
         how, after = "in the reverse of" if falls else "as", tells_after(name)
-        best = max(share * (share >= AFTER), sure * (sure >= SURE and told >= MIN_PAIRS))
+        best = share * (share >= AFTER)
         reason = f"alone orders {share:.1%} of the pairs of documents {how} their grades do, others {rest:.1%} at most."
-        if after and best > share:
-            reason = f"alone is right in {sure:.1%} of the pairs of documents that it tells apart."
+        if after and sure >= SURE and told >= MIN_PAIRS and _errs(best) > BETTER * _errs(rest):
+            best, reason = sure, f"alone is right in {sure:.1%} of the pairs of documents that it tells apart."
         if after:
             reason += " It is called as what comes after the ranking."
         if share > rest and share >= WELL and _errs(share) <= FAR * _errs(rest):
             found[name] = reason, share >= NEARLY_ALL or after
         elif is_function:
             found[name] = "is nearly a function of the grade.", True
-        elif after and (share > rest or best):
+        elif after and max(share, best) > rest:
             found[name] = reason, _errs(best) <= BETTER * _errs(rest)
     return found
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
-from ranktune.command_line.messages import ANSWER, Command, Commands, answering, as_options, shield
+from ranktune.command_line.messages import Command, Commands, answering, as_options, shield
 from ranktune.command_line.options import with_format
 from ranktune.command_line.production import history, interleave, retune, watch
 
@@ -96,7 +96,7 @@ def run(begun: float) -> None:
             app()
     except RankTuneError as error:
         crashes.print_traceback(error)
-        print(f"error: {_readable(error.asked if isinstance(error, Undecided) else error)}", file=sys.stderr)
-        if isinstance(error, Undecided):
-            print(f"{ANSWER}\n{answering(error.decisions, typer.main.get_command(app))}", file=sys.stderr)
+        command = answering(error.decisions, typer.main.get_command(app)) if isinstance(error, Undecided) else ""
+        message = f"{error.asked}\n" if isinstance(error, Undecided) and command else error
+        print(f"error: {_readable(message)}{command}", file=sys.stderr)
         sys.exit(3 if isinstance(error, AllFailed) else 2)

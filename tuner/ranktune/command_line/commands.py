@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
@@ -20,7 +21,7 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
-from ranktune.solvers.data.columns.decisions import Undecided
+from ranktune.solvers.data.columns.decisions import COLUMN
 from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
 from ranktune.solvers.data.queries import Queries
@@ -134,25 +135,21 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     """
     table = catalogue.open_table(data, Wanted.of(reading))
     described: Json = {"data": data}
-    by_answers = reading
-    if table is not None:
-        described["decisions"], by_answers = catalogue.decisions(table, reading)
     listed: Sequence[Suspect] = ()
+    answers = reading
+    if table is not None:
+        described["decisions"], answers = catalogue.decisions_of(table, reading)
     try:
-        splits = catalogue.load(data if table is None else table, **by_answers)
+        splits = catalogue.load(data if table is None else table, **answers)
+        listed = suspects(splits[0].train)
+        described |= _parts(splits)
     except DataError as error:
         if table is None:
             raise
-        if not isinstance(error, Undecided):
+        if answers.get("qid") != COLUMN:
             described["error"] = str(error)
-    else:
-        listed = suspects(splits[0].train)
-        described |= _parts(splits)
-    if table is not None:
-        qrels = "qrels" in reading
-        described["columns"] = column_report(
-            table, Wanted.of(reading), listed, reading.get("missing", "keep"), qrels=qrels
-        )
+    with suppress(DataError):  # not even the columns are clear
+        described |= {} if table is None else {"columns": column_report(table, reading, listed)}
     described["suspects"] = [{"feature": row.name, "kind": row.kind, "reason": row.reason} for row in listed]
     return described
 

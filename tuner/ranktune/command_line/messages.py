@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import shlex
@@ -15,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ranktune.arguments import ELSEWHERE
 from ranktune.solvers.core.errors import printable, without_secrets
-from ranktune.solvers.data.columns.decisions import Decision, answers_of, as_values
+from ranktune.solvers.data.columns.decisions import Decision, answered
 
 COMMANDS_ELSEWHERE = {
     "compare": "evaluate A DATA --against B",
@@ -114,24 +113,23 @@ def as_options(message: str, root: Any) -> str:
 
 
 def answering(decisions: Iterable[Decision], root: Any) -> str:
-    """Return the command that was given, of `data` that of `tune`, with the answers of decisions.
+    """Return a line, and below it the command that was given, of `data` that of `tune`, with the answers of decisions.
 
-    Where the command has no such options, as `run` that reads a file, these are lines of that file.
+    It is empty where the command has no options for them, as one that reads a file.
     """
-    commands: dict[str, Any] = getattr(root, "commands", {})
-    words = [word for word in sys.argv[1:] if "data" not in sys.argv[1:] or word not in ("--json", "--wide")]
-    at = next((place for place, word in enumerate(words) if word in commands), 0)
-    words[at : at + 1] = ["tune" if word == "data" else word for word in words[at : at + 1]]
-    names = {parameter.name: parameter.opts[0] for word in words[at : at + 1] for parameter in commands[word].params}
-    answers = {
-        option: as_values(names) if option == "drop" else names for option, names in answers_of(decisions).items()
-    }
-    if not answers.keys() <= names.keys():
-        return "\n".join(
-            f"{option} = {json.dumps(values if option == 'drop' else values[0])}" for option, values in answers.items()
-        )
-    given = [word for option, values in answers.items() for value in values for word in (names[option], value)]
-    return without_secrets(shlex.join(["ranktune", *words, *given]))
+    words, answers = sys.argv[1:], answered({}, decisions)
+    at = next((place for place, word in enumerate(words) if word in root.commands), len(words))
+    if words[at : at + 1] == ["data"]:
+        words[at:] = ["tune", *(word for word in words[at + 1 :] if word not in ("--json", "--wide"))]
+    known = {parameter.name for word in words[at : at + 1] for parameter in root.commands[word].params}
+    if not answers.keys() <= known:
+        return ""
+    drop = answers.pop("drop", [])
+    alone = [name for name in drop if "," in name or name != name.strip()]  # else they would be split
+    values = [*answers.items(), ("drop", ",".join(name for name in drop if name not in alone))]
+    values += [("drop", name) for name in alone]
+    options = [word for name, value in values if value for word in (f"--{name.replace('_', '-')}", value)]
+    return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
 
 class Command(TyperCommand):

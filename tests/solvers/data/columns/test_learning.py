@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
-from ranktune.solvers.data.columns.decisions import Undecided, answers_of
+from ranktune.solvers.data.columns.decisions import Undecided, answered
 from ranktune.solvers.data.columns.encoding import Age, Category
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.frames import from_frame
@@ -185,7 +185,7 @@ def test_ids_and_free_text_are_refused_together_and_with_what_else_looks_wrong()
         Undecided, match=r"(?s)'sku' \(text, 120 .*'title' .*document=\"sku\"\. .*place counts "
     ) as info:
         read(frame)
-    assert answers_of(info.value.decisions) == {"document": ["sku"], "drop": ["title", "place"]}
+    assert answered({}, info.value.decisions) == {"document": "sku", "drop": ["title", "place"]}
     assert read(frame, drop="sku,title,place").feature_names == read(table()).feature_names
     unpickled = pickle.loads(pickle.dumps(info.value))  # a worker process may raise it
     assert unpickled.decisions == info.value.decisions and str(unpickled) == str(info.value)
