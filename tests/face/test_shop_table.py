@@ -38,7 +38,7 @@ def named(table: str, *names: str) -> set[str]:
     return {TABLES[table].get(name, name) for name in names}
 
 
-@pytest.mark.filterwarnings("ignore:the column")
+@pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
 def test_the_second_command_is_printed_by_the_first(
     table: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -54,7 +54,7 @@ def test_the_second_command_is_printed_by_the_first(
     assert features >= WANTED and not features & named(table, "clicks", "orders", "position", "query", "grade", "id")
 
 
-@pytest.mark.filterwarnings("ignore:the column")
+@pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
 def test_data_are_described_before_questions_and_without_an_error(
     table: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,7 +73,7 @@ def test_data_are_described_before_questions_and_without_an_error(
     assert capsys.readouterr().err.splitlines()[-1] == command
 
 
-@pytest.mark.filterwarnings("ignore:the column")
+@pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
 @pytest.mark.parametrize("names", TABLES.values(), ids=TABLES)
 def test_in_python_the_error_has_the_call(names: Mapping[str, str], tmp_path: Path) -> None:
     data, home, executor = shop_table(names, queries=100), tmp_path, InProcess()

@@ -102,7 +102,7 @@ def _loaded(
     given = None if untested else test
     options = cast(LoadOptions, study.read_options)
     splits = catalogue.load(data, vali=vali, test=given, **options)
-    _check_suspects(splits[0].train, options)
+    _check_suspects(splits[0].train, options, catalogue.is_table(data))
     about: Json = {}
     if study.clicks:
         about, splits = _with_clicks(study, splits)
@@ -143,11 +143,14 @@ def _with_clicks(study: Study, splits: Sequence[Split]) -> tuple[Json, list[Spli
     ]
 
 
-def _check_suspects(queries: Queries, options: ReadOptions) -> None:
-    """Warn of features that look wrong. Raises Undecided for likely leaks that the options do not name."""
+def _check_suspects(queries: Queries, options: ReadOptions, takes_columns: bool) -> None:
+    """Warn of features that look wrong. Raises Undecided for copies of the grade that the options do not name.
+
+    And for other likely leaks where the options can name columns.
+    """
     suspicious = suspects(queries)
     asked = questions_on(suspicious, options.get("features"))
-    if any(decision.is_needed for decision in asked):
+    if any(decision.is_needed for decision in asked) and (takes_columns or any(row.is_copy for row in suspicious)):
         raise Undecided(asked)
     warned = [suspect.decision for suspect in suspicious if suspect.kind != DATE]
     if warned:

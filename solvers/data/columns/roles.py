@@ -270,7 +270,7 @@ def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, ask
 
     Of none or several, the likeliest is returned, and what is asked about them is added to asked.
     """
-    given, (what, known, words) = getattr(wanted, option), _LIKELY[option]
+    given, (what, known, _) = getattr(wanted, option), _LIKELY[option]
     if given in left:
         return str(given)
     if given != option:
@@ -279,18 +279,24 @@ def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, ask
     candidates = sorted((n for n in free if str(n).lower() in order), key=lambda name: order[str(name).lower()])
     if len(candidates) == 1:
         return candidates[0]
-    others = [name for name in free if name not in wanted.named | _answers(asked)]
-    likely = next(filter(None, [candidates, *(named_like(each, others) for each in words)]), ())
+    found = (
+        candidates[0] if candidates else likely(option, [n for n in free if n not in wanted.named | _answers(asked)])
+    )
     problem = f"several columns that may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
     question = f'the table has {problem}. Name it: {option}="COLUMN".'
-    if likely and not candidates:
-        question += f" Perhaps it is {likely[0]!r}."
+    if found != COLUMN and not candidates:
+        question += f" Perhaps it is {found!r}."
     elif not candidates:
         headless = HEADLESS if any(number_of(str(name)) is not None for name in left) else ""
         question += f" Recognised names are {', '.join(known)}; its columns: {_shown(left)}.{headless}"
     others = [name for name in candidates[1:] if str(name).lower() != RATING]
-    asked.append(Decision(question, [(option, likely[0] if likely else COLUMN), *left_out(others)]))
-    return likely[0] if likely else None
+    asked.append(Decision(question, [(option, found), *left_out(others)]))
+    return None if found == COLUMN else found
+
+
+def likely(option: str, names: Sequence[str]) -> str:
+    """Return the name that is likeliest by its words to be that of the query ids or of the grades, else COLUMN."""
+    return next((name for words in _LIKELY[option][2] for name in named_like(words, names)), COLUMN)
 
 
 def _only(free: Sequence[str], known: tuple[str, ...]) -> str | None:

@@ -87,7 +87,7 @@ def suspects(queries: Queries) -> list[Suspect]:
         return []
     names, pairs = queries.feature_names, _pairs(sample)
     sources = {} if queries.encoding is None else queries.encoding.sources(names or ())
-    found: dict[str, tuple[str, str, bool]] = {}
+    found: dict[str, Suspect] = {}
     powers: dict[str, _Power] = {}
     places: dict[str, int] = {}
     features: Features = sample.features
@@ -104,24 +104,19 @@ def suspects(queries: Queries) -> list[Suspect]:
             power = _power(values, sample.grades, pairs)
             if source not in powers or power.share > powers[source].share:
                 powers[source], places[source] = power, column
-        kind, reason = "", ""
-        if source == name:
-            kind, reason = _suspicion(values, sample)
-        elif name == f"{source}:age_days" and _is_of_queries(values, sample):
+        kind, reason = _suspicion(values, sample) if source == name else ("", "")
+        if name == f"{source}:age_days" and _is_of_queries(values, sample):
             kind = DATE
             reason = f'is the same date in all documents of a query: to test on the latest, group_by_time="{source}".'
         if reason == _ROW_ID and names is not None and queries.document_ids is None:
             reason += f' If it is the id of the document: document="{source}".'
         if kind:
-            found[source] = kind, reason, False
-    found |= {source: (LEAK, *found_leak) for source, found_leak in _leaks(powers).items()}
-    listed = []
-    for source in sorted(found, key=lambda name: places.get(name, -1)):
-        kind, reason, is_asked = found[source]
-        is_copy = kind == LEAK and _is_copy(_column(queries.features, places[source]), queries)
-        is_asked = is_copy or (is_asked and names is not None)
-        listed.append(Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy, is_asked))
-    return listed
+            found[source] = Suspect(source, names is not None, kind, reason)
+    for source, (reason, is_asked) in _leaks(powers).items():
+        is_copy = _is_copy(_column(queries.features, places[source]), queries)
+        asked = is_copy or (is_asked and names is not None)
+        found[source] = Suspect(source, names is not None, LEAK, _COPY if is_copy else reason, is_copy, asked)
+    return sorted(found.values(), key=lambda suspect: places.get(suspect.name, -1))
 
 
 def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect]) -> list[Json]:

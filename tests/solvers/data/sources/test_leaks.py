@@ -113,5 +113,7 @@ def test_a_leak_is_asked_about_in_a_study_and_named_if_it_is_known(tmp_path: Pat
     assert "clicks" not in (tune(drop="clicks").best_model.feature_names or ())
     with pytest.warns(RankTuneWarning, match="clicks alone orders"):
         assert "clicks" in (tune(features="*,clicks", qid="qid").best_model.feature_names or ())
+    with pytest.warns(RankTuneWarning, match="clicks alone orders"):  # they have no columns to leave out
+        ranktune.tune(read(data), home=tmp_path, trials=1, solvers="RidgeRanker", executor=InProcess(), name="queries")
     (leak,) = suspects(read(data))
     assert (leak.kind, leak.is_copy) == (LEAK, False)
