@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -97,7 +98,7 @@ def test_a_leak_is_asked_about_in_a_study_and_named_if_it_is_known(tmp_path: Pat
     frame, grade, generator = table()
     data = frame.with_columns(clicks=generator.poisson(0.3 + 4.0 * grade))
 
-    def tune(**options: str) -> ranktune.StudyResult:
+    def tune(**options: Any) -> ranktune.StudyResult:
         return ranktune.tune(
             data,
             home=tmp_path,
