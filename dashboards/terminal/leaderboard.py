@@ -59,8 +59,9 @@ def leaderboard_table(result: JsonView) -> FittedTable:
 
 
 def marks(row: JsonView) -> str:
-    """Return the marks of a row: that a system cannot load its model, and that it compares documents of a query."""
-    return ("" if row.get("is_served", True) else UNSERVED) + WHOLE * bool(row.get("needs_queries", False))
+    """Return the marks of a row: its one feature, that no system loads its model, that it compares documents."""
+    feature = f" ({row['feature'][:20]})" if row.get("feature") else ""
+    return feature + UNSERVED * (not row.get("is_served", True)) + WHOLE * bool(row.get("needs_queries", False))
 
 
 def _beside(result: JsonView) -> dict[str, list[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError
+from ranktune.solvers.data.columns.decisions import Undecided, answered
 from ranktune.solvers.export.absent import NAN
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.readers import READERS
@@ -67,17 +66,15 @@ def warehouse() -> pd.DataFrame:
 @pytest.mark.thorough
 def test_a_table_of_a_warehouse_becomes_models_of_three_systems(tmp_path: Path) -> None:
     frame = warehouse()
-    with pytest.raises(DataError) as info:
+    with pytest.raises(Undecided) as info:
         ranktune.tune(frame, home=tmp_path)
-    actual = re.search(r'drop="([^"]*)"', str(info.value))
     print(info.value)
-    assert actual is not None and {"sku", *actual[1].split(",")} == set(UNWANTED)
-    assert 'document="sku"' in str(info.value)
+    answers = answered({}, info.value.decisions)
+    assert answers["document"] == "sku" and {"sku", *answers["drop"]} == set(UNWANTED)
 
     result = ranktune.tune(
         frame,
-        document="sku",
-        drop=actual[1],
+        **answers,
         serve=["solr", "onnx", "lightgbm"],
         trials=2,
         home=tmp_path,

@@ -105,7 +105,7 @@ def test_at_the_command_line(
 def test_the_columns_of_data_are_listed_with_the_option_for_an_id(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4]) == 2
+    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4]) == 0
     listed = capsys.readouterr().out
     assert "Looks like the id of the document: --document sku, or --drop sku" in listed
     assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4], "--document", "sku") == 0

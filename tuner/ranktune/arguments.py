@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ForwardRef, ParamSpec, TypeVar
 
 from ranktune.solvers.core.declared import Declared, declared, documented
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
+from ranktune.solvers.data.columns.decisions import Undecided
 from ranktune.tuner.study.settings import BASELINE, DATA, TEST, VALI, ColumnSettings, Setting, Settings
 
 if TYPE_CHECKING:
@@ -206,7 +207,11 @@ def takes(
                 if str(error).startswith("missing a required"):
                     raise TypeError(f"{function.__name__}() {error}.") from None
                 raise TypeError(f"{function.__name__}() {error}{_remedy(signature, kwargs)}") from None
-            return function(declaration(*args, **kwargs))
+            try:
+                return function(declaration(*args, **kwargs))
+            except Undecided as error:
+                given = signature.bind(*args, **kwargs).arguments
+                raise error.in_call(function.__name__, given) if "drop" in signature.parameters else error from None
 
         call.__signature__ = signature  # type: ignore[attr-defined]
         return documented(declaration)(call)

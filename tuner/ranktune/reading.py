@@ -17,11 +17,12 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.solvers.core.errors import ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import limited_to, release_freed
 from ranktune.solvers.data.blocks import SCORED_ROWS
+from ranktune.solvers.data.columns.decisions import Undecided, questions
 from ranktune.solvers.data.gathering import Gathering
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.data.sources.inspection import check_copies, suspects, warning_of
+from ranktune.solvers.data.sources.inspection import DATE, questions_on, suspects
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.tuner.runner.preparation import prepare
@@ -101,7 +102,7 @@ def _loaded(
     given = None if untested else test
     options = cast(LoadOptions, study.read_options)
     splits = catalogue.load(data, vali=vali, test=given, **options)
-    _check_suspects(splits[0].train, options)
+    _check_suspects(splits[0].train, options, catalogue.is_table(data))
     about: Json = {}
     if study.clicks:
         about, splits = _with_clicks(study, splits)
@@ -142,12 +143,18 @@ def _with_clicks(study: Study, splits: Sequence[Split]) -> tuple[Json, list[Spli
     ]
 
 
-def _check_suspects(queries: Queries, options: ReadOptions) -> None:
-    """Warn of features that look wrong. Raises DataError for copies of the grade that the options do not name."""
+def _check_suspects(queries: Queries, options: ReadOptions, takes_columns: bool) -> None:
+    """Warn of features that look wrong. Raises Undecided for copies of the grade that the options do not name.
+
+    And for other likely leaks where the options can name columns.
+    """
     suspicious = suspects(queries)
-    check_copies(suspicious, options.get("features"))
-    if suspicious:
-        warnings.warn(warning_of(suspicious), RankTuneWarning, stacklevel=2)
+    asked = questions_on(suspicious, options.get("features"))
+    if any(decision.is_needed for decision in asked) and (takes_columns or any(row.is_copy for row in suspicious)):
+        raise Undecided(asked)
+    warned = [suspect.decision for suspect in suspicious if suspect.kind != DATE]
+    if warned:
+        warnings.warn(questions(warned), RankTuneWarning, stacklevel=2)
 
 
 def predict(model: Model | str | Path, data: object, **options: Unpack[ReadOptions]) -> Floats:

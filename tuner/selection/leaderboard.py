@@ -13,8 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.data.monotone import name_of
 from ranktune.solvers.metrics.means import mean_of
 from ranktune.solvers.models.blend import needs_of
+from ranktune.solvers.names import ONE_COLUMN
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import has_model
 from ranktune.tuner.evaluation.plans import Delivered, Final
@@ -137,6 +139,7 @@ def _uncompared(name: str, scored: Sequence[Scored], serve: Sequence[str] = ()) 
         known = [value for value in values if value is not None]
         return float(np.mean(known)) if known else float("nan")
 
+    used = {name_of(int(k), entry.model.feature_names) for entry in models for k in entry.model.used_features}
     return Row(
         solver=name,
         params=dict(models[0].candidate.params) if len(models) == 1 else None,
@@ -156,6 +159,7 @@ def _uncompared(name: str, scored: Sequence[Scored], serve: Sequence[str] = ()) 
         cost=None if any(entry.cost is None for entry in models) else mean([entry.cost for entry in models]),
         is_served=all(can_load(serve, needs_of(entry.model)) for entry in models),
         needs_queries=any(entry.model.needs_queries for entry in models),
+        feature=used.pop() if name == ONE_COLUMN and len(used) == 1 else "",
     )
 
 

@@ -76,6 +76,8 @@ class Row:
     beside : Interval or None
         With a click log the mean on test of the first metric of clicks where judgments choose, or of judgments where
         clicks choose; else None.
+    feature : str
+        The feature of BestFeature, or its number from 1; empty for others, and where the splits have different ones.
     """
 
     solver: str
@@ -97,6 +99,7 @@ class Row:
     cost: float | None = None
     needs_queries: bool = False
     beside: Interval | None = None
+    feature: str = ""
 
     @property
     def is_baseline(self) -> bool:

@@ -19,7 +19,7 @@ from ranktune.solvers.data.columns.amounts import MISSING, Amount
 from ranktune.solvers.data.columns.dates import dates_or_none
 from ranktune.solvers.data.columns.encoding import ROLES, Age, Category, Encoding, Kind
 from ranktune.solvers.data.columns.grammar import number_of, repeated
-from ranktune.solvers.data.columns.roles import Roles, UnusableColumns
+from ranktune.solvers.data.columns.roles import Roles, no_features
 from ranktune.solvers.data.columns.texts import Frame, Series, numbered
 from ranktune.solvers.data.columns.values import is_numeric, is_text, kinds_in
 
@@ -86,13 +86,13 @@ NUMBER = Taken("feature")
 def learn(frame: Frame, roles: Roles, query_of_row: Callable[[], Ints], missing: str, levels: int) -> Encoding:
     """Return how the columns of a training table become features.
 
-    query_of_row gives the number of the query of each row, (n_rows,). Raises UnusableColumns for columns that cannot be
+    query_of_row gives the number of the query of each row, (n_rows,). Raises Undecided for columns that cannot be
     features.
     """
     columns = taken(frame, roles, query_of_row, missing, levels)
     unusable = {name: column.what for name, column in columns.items() if not column.is_usable}
     if unusable:
-        raise UnusableColumns(unusable, [name for name in unusable if columns[name].is_id])
+        raise no_features(unusable, [name for name in unusable if columns[name].is_id])
     for remark in filter(None, (column.remark for column in columns.values())):
         warnings.warn(remark, RankTuneWarning, stacklevel=6)
     named = {role: name for role, name in roles.columns.items() if role in ROLES and isinstance(name, str)}

@@ -5,21 +5,24 @@ A column is taken by the name that the user gives, else by a name that is recogn
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 from typing import NamedTuple, Self, TypeAlias
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed, nearest
+from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, as_list, left_out
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.grammar import number_of
+from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like
 
 GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
 GRADES_RULE = "grades={}: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
 RATING = "rating"
 """The grade, in tables of judgments, where nothing else fits; beside a named grade it is a feature, as of a product."""
-QUERIES = ("qid", "query", "query_id", "queryid", "group", "group_id", "search_id", "session_id")
+QUERIES = ("qid", "query_id", "queryid", "search_id", "query", "group", "group_id", "session_id")
+"""The likeliest first: a session may have several queries."""
 DOCUMENT_WEIGHT, POSITION = "document_weight", "position"
 """The columns of training tables of click logs that are no features."""
 _LEAKS = {DOCUMENT_WEIGHT: "weights of clicked documents tell what was clicked", POSITION: "it tells the old ranking"}
@@ -32,6 +35,13 @@ class Role(NamedTuple):
     option: str
     what: str
     names: tuple[str, ...] = ()
+
+
+_LIKELY = {
+    "qid": ("the query ids", QUERIES, (QUERY_WORDS,)),
+    "grade": ("the grades", (*GRADES, RATING), (GRADE_WORDS, AFTER_WORDS)),
+}
+"""By option what it names, the names that are recognised, and words of others, the likeliest first."""
 
 
 ROLES: Mapping[str, Role] = {
@@ -114,28 +124,15 @@ HEADLESS = " The first line of a file must hold the titles of its columns: is it
 RULE = "Features are numbers, dates, and categories, whose values recur in several queries."
 
 
-class UnusableColumns(DataError):
-    """Columns that cannot be features: name -> what they hold. ids are those that look like ids of documents."""
-
-    def __init__(self, columns: Mapping[str, str], ids: Sequence[str] = ()) -> None:
-        self.columns, self.ids = columns, tuple(ids)
-        super().__init__(
-            f"no feature can be made of {described(columns)}. {RULE} "
-            f"{remedy(list(columns), self.ids, 'Leave out what is neither')}"
-        )
-
-    def __reduce__(self) -> tuple[type[UnusableColumns], tuple[Mapping[str, str], Sequence[str]]]:
-        """Pickle the columns: a worker process may read the data."""
-        return type(self), (self.columns, self.ids)
-
-
-def remedy(names: Sequence[str], ids: Sequence[str], otherwise: str) -> str:
-    """Return what to do about columns of these names, the first of ids named as the document, the others left out."""
-    if not ids:
-        return f'{otherwise}: drop="{",".join(names)}".'
-    rest = [name for name in names if name != ids[0]]
-    left = f'{otherwise}: drop="{",".join(rest)}"' if rest else f'If it is not, leave it out: drop="{ids[0]}"'
-    return f'{ids[0]!r} looks like the id of the document: document="{ids[0]}". {left}.'
+def no_features(columns: Mapping[str, str], ids: Sequence[str] = ()) -> Undecided:
+    """Return the question about columns that cannot be features, by what they hold; ids look like ids of documents."""
+    document, rest = list(ids[:1]), [name for name in columns if name not in ids[:1]]
+    drop = f'Leave out what is neither: drop="{",".join(rest)}".'
+    if document:
+        drop = drop if rest else f'If it is not, leave it out: drop="{ids[0]}".'
+        drop = f'{ids[0]!r} looks like the id of the document: document="{ids[0]}". {drop}'
+    answer = [*(("document", name) for name in document), *left_out(rest)]
+    return Undecided([Decision(f"no feature can be made of {described(columns)}. {RULE} {drop}", answer)])
 
 
 def number_each(words: Sequence[str]) -> str:
@@ -159,17 +156,18 @@ def roles(
     """Return how each of the columns of these names is taken.
 
     known_features are the features where the format of the file says which they are. grouped: the queries are known
-    from elsewhere, so that no column of query ids is needed. qrels: the same of the grades. Raises DataError
-    for a column that is named and absent, and where no column fits a role that needs one.
+    from elsewhere, so that no column of query ids is needed. qrels: the same of the grades. Raises Undecided
+    with all that the names leave open, and DataError for a column that is named and absent.
     """
+    asked = list[Decision]()
     columns = dict.fromkeys(names)
     dropped = dict.fromkeys(_selected(columns, wanted.drop, "drop"), "drop") if wanted.drop else {}
     for name in wanted.named:
         dropped.pop(name, None)
     left = {name: None for name in columns if name not in dropped}
-    named = set(_as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
-    free = [name for name in left if name not in named]
-    assigned = {"query": _query(left, free, wanted.qid, grouped), "grade": _grade(left, free, wanted.grade, qrels)}
+    chosen = set(as_list(wanted.features)) if wanted.features is not None else set(known_features or ())
+    free = [name for name in left if name not in chosen]
+    assigned = {"query": _query(left, free, wanted, grouped, asked), "grade": _grade(left, free, wanted, qrels, asked)}
     assigned["document"] = _first(free, DOCUMENTS)
     for role, about in ROLES.items():
         given = getattr(wanted, about.option)
@@ -179,18 +177,22 @@ def roles(
     used = set(taken.values())
     if wanted.features is not None:
         selected = _selected(columns, wanted.features, "features")
-        features = [name for name in selected if name in left and (name in named or name not in used)]
+        features = [name for name in selected if name in left and (name in chosen or name not in used)]
         reason = "not among features"
     elif known_features is not None:
         features = [name for name in known_features if name in left and name not in used]
         reason = "not a logged feature"
     else:
         features, reason = [name for name in left if name not in used], ""
+    features = [name for name in features if name not in _answers(asked)]
+    unnamed = [name for name in features if name not in exact_names(wanted.features) | set(known_features or ())]
     if assigned["grade"] is not None:
-        exact = exact_names(wanted.features) | set(known_features or ())
-        _check_one_grade(assigned["grade"], [name for name in features if name not in exact])
-    _check_leaks(set(features) - exact_names(wanted.features) - set(known_features or ()))
-    _check_one_document(assigned["document"], wanted.document, features)
+        asked += _second_grades(assigned["grade"], unnamed)
+    asked += _of_click_logs(unnamed)
+    if wanted.document is None and assigned["document"] is not None:
+        asked += _documents(assigned["document"], features)
+    if asked:
+        raise Undecided(asked)
     used.update(features)
     dropped |= {name: reason for name in left if name not in used}
     if not features:
@@ -198,80 +200,110 @@ def roles(
     return Roles(taken, tuple(features), dropped)
 
 
-def _check_leaks(unnamed: Set[str]) -> None:
-    """Raise DataError for a feature that is called as a column of a click log, unless features names it."""
-    for name in sorted(unnamed):
-        role = name.lower()
-        if role in _LEAKS:
-            raise DataError(
-                f'{name!r} would become a feature, and {_LEAKS[role]}. Name its role: {role}="{name}", or leave '
-                f'it out: drop="{name}". If it is known when documents are ranked, name it: features="*,{name}".'
-            )
+def _answers(asked: Sequence[Decision]) -> set[str]:
+    """Return the columns that answers name."""
+    return {name for decision in asked for _, name in decision.answer}
+
+
+def _of_click_logs(unnamed: Sequence[str]) -> list[Decision]:
+    """Return what is asked about features that are called as a column of a click log."""
+    found = {name: name.lower() for name in sorted(unnamed) if name.lower() in _LEAKS}
+    weighted = DOCUMENT_WEIGHT in found.values()  # a table of `ranktune clicks`
+    return [
+        Decision(
+            f'{name!r} would become a feature, and {_LEAKS[role]}. Name its role: {role}="{name}", or leave '
+            f'it out: drop="{name}". If it is known when documents are ranked, {named(name)}',
+            [(role, name)] if weighted else left_out([name]),
+        )
+        for name, role in found.items()
+    ]
+
+
+def named(names: str) -> str:
+    """Return how features are named that would be asked about."""
+    return f'name it: features="*,{names}".'
 
 
 def exact_names(features: Sequence[str] | str | None) -> set[str]:
     """Return the names in what a user gives as features; a glob is its name."""
-    given = [] if features is None else _as_list(features)
+    given = [] if features is None else as_list(features)
     return {part.strip() for name in given for part in (str(name), *str(name).split(","))}
 
 
-def _check_one_grade(grade: str, unnamed: Sequence[str]) -> None:
-    """Raise DataError for a feature that is called as grades are, unless features names it."""
+def _second_grades(grade: str, unnamed: Sequence[str]) -> list[Decision]:
+    """Return what is asked about features that are called as grades are."""
     others = [name for name in unnamed if str(name).lower() in GRADES]
-    if others:
-        raise DataError(
-            f"beside the grade {grade!r} the table has {listed(map(repr, others))}, called as grades are, which would "
-            f'become a feature. Leave it out: drop="{",".join(map(str, others))}". If it is known when documents are '
-            f'ranked, name it: features="*,{",".join(map(str, others))}".'
-        )
+    names = ",".join(map(str, others))
+    question = (
+        f"beside the grade {grade!r} the table has {listed(map(repr, others))}, called as grades are, which would "
+        f'become a feature. Leave it out: drop="{names}". If it is known when documents are ranked, {named(names)}'
+    )
+    return [Decision(question, left_out(others))] if others else []
 
 
-def _check_one_document(document: str | None, given: str | None, features: Sequence[str]) -> None:
-    """Raise DataError where the document is not named, and another column that may be one would become a feature."""
+def _documents(document: str, features: Sequence[str]) -> list[Decision]:
+    """Return what is asked where the document is not named, and another column that may be one would be a feature."""
     others = [name for name in features if str(name).lower() in DOCUMENTS]
-    if document is not None and given is None and others:
-        raise DataError(
-            f"several columns may be the document id ({', '.join(map(str, [document, *others]))}). Name it: "
-            f'document="COLUMN", and leave the others out: drop="COLUMN".'
-        )
+    question = (
+        f"several columns may be the document id ({', '.join(map(str, [document, *others]))}). Name it: "
+        f'document="COLUMN", and leave the others out: drop="COLUMN".'
+    )
+    return [Decision(question, [("document", document), *left_out(others)])] if others else []
 
 
 def id_columns(names: Sequence[str], wanted: Wanted) -> list[str]:
     """Return those of the columns of these names that are taken, or may be, as ids of queries and documents."""
-    named = set() if wanted.features is None else set(_as_list(wanted.features))
-    free = [name for name in names if name not in named]
+    chosen = set() if wanted.features is None else set(as_list(wanted.features))
+    free = [name for name in names if name not in chosen]
     queries = [wanted.qid] if wanted.qid in names else [name for name in free if name.lower() in QUERIES]
     document = _first(free, DOCUMENTS) if wanted.document is None else wanted.document
     return [name for name in names if name in queries or name == document]
 
 
-def _query(left: Columns, free: Sequence[str], given: str, grouped: bool) -> str | None:
-    if grouped and given not in left:
+def _query(left: Columns, free: Sequence[str], wanted: Wanted, grouped: bool, asked: list[Decision]) -> str | None:
+    if grouped and wanted.qid not in left:
         return None
-    return _column(left, free, given, QUERIES, "qid", "the query ids")
+    return _column(left, free, wanted, "qid", asked)
 
 
-def _grade(left: Columns, free: Sequence[str], given: str | None, qrels: bool) -> str | None:
-    if given is None or (qrels and given not in left):  # it may name the column of the judgments
+def _grade(left: Columns, free: Sequence[str], wanted: Wanted, qrels: bool, asked: list[Decision]) -> str | None:
+    if wanted.grade is None or (qrels and wanted.grade not in left):  # it may name the column of the judgments
         return _only(free, GRADES)
-    return _column(left, free, given, GRADES, "grade", "the grades")
+    return _column(left, free, wanted, "grade", asked)
 
 
-def _column(left: Columns, free: Sequence[str], given: str, known: tuple[str, ...], default: str, what: str) -> str:
-    """Return the column given, or, where that is the default and missing, the only one of the known names."""
+def _column(left: Columns, free: Sequence[str], wanted: Wanted, option: str, asked: list[Decision]) -> str | None:
+    """Return the column given, or, where that is the default and missing, the only one of the known names.
+
+    Of none or several, the likeliest is returned, and what is asked about them is added to asked.
+    """
+    given, (what, known, _) = getattr(wanted, option), _LIKELY[option]
     if given in left:
-        return given
-    if given != default:
+        return str(given)
+    if given != option:
         raise DataError(f"there is no column {given!r} for {what}. {nearest(given, map(str, left))}")
-    known += (RATING,) * (known is GRADES)
-    candidates = [name for name in free if str(name).lower() in known]
+    order = {name: place for place, name in enumerate(known)}
+    candidates = sorted((n for n in free if str(n).lower() in order), key=lambda name: order[str(name).lower()])
     if len(candidates) == 1:
         return candidates[0]
-    problem = f"several columns that may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
-    raise DataError(
-        f'the table has {problem}. Name it: {default}="COLUMN". Recognised names are {", ".join(known)}; its columns: '
-        f"{_shown(left)}.{HEADLESS if any(number_of(str(name)) is not None for name in left) else ''}"
+    found = (
+        candidates[0] if candidates else likely(option, [n for n in free if n not in wanted.named | _answers(asked)])
     )
+    problem = f"several columns that may be {what} ({', '.join(candidates)})" if candidates else f"no column for {what}"
+    question = f'the table has {problem}. Name it: {option}="COLUMN".'
+    if found != COLUMN and not candidates:
+        question += f" Perhaps it is {found!r}."
+    elif not candidates:
+        headless = HEADLESS if any(number_of(str(name)) is not None for name in left) else ""
+        question += f" Recognised names are {', '.join(known)}; its columns: {_shown(left)}.{headless}"
+    others = [name for name in candidates[1:] if str(name).lower() != RATING]
+    asked.append(Decision(question, [(option, found), *left_out(others)]))
+    return None if found == COLUMN else found
+
+
+def likely(option: str, names: Sequence[str]) -> str:
+    """Return the name that is likeliest by its words to be that of the query ids or of the grades, else COLUMN."""
+    return next((name for words in _LIKELY[option][2] for name in named_like(words, names)), COLUMN)
 
 
 def _only(free: Sequence[str], known: tuple[str, ...]) -> str | None:
@@ -292,14 +324,10 @@ def _present(columns: Columns, name: str) -> str:
     return name
 
 
-def _as_list(names: Sequence[str] | str) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
-
-
 def _selected(columns: Columns, names: Sequence[str] | str, argument: str) -> list[str]:
     """Return the columns that names select, each once: names, globs such as "bm25*", and both separated by commas."""
     selected: dict[str, None] = {}
-    for name in _as_list(names):
+    for name in as_list(names):
         exact = name in columns or not isinstance(name, str)
         for part in [name] if exact else filter(None, (pattern.strip() for pattern in name.split(","))):
             selected |= dict.fromkeys(_matching(columns, part, argument))

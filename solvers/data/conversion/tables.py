@@ -24,9 +24,10 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.memory import free_memory
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.dates import with_dates
+from ranktune.solvers.data.columns.decisions import Undecided
 from ranktune.solvers.data.columns.documents import COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding
-from ranktune.solvers.data.columns.roles import UnusableColumns, Wanted, roles
+from ranktune.solvers.data.columns.roles import Wanted, roles
 from ranktune.solvers.data.columns.values import encoded
 from ranktune.solvers.data.conversion.segments import Segments
 from ranktune.solvers.data.grouping import Grouping
@@ -151,7 +152,7 @@ def write_table(
                 if scan.wider is None:
                     raise
                 return _write(scan.wider(), folder, source, options, on_share, sync=sync)
-        except UnusableColumns:
+        except Undecided:  # reading it as a whole says all that is open
             return False
         except DataError as error:
             raise DataError(f"{path}: {error}") from None

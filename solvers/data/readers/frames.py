@@ -19,11 +19,12 @@ from ranktune.solvers.core.arrays import Array, Ids, Ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.columns.dates import dates, with_dates
+from ranktune.solvers.data.columns.decisions import Decision, Undecided
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
-from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, roles
+from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, likely, roles
 from ranktune.solvers.data.columns.texts import Frame, Series, numbered_text, polars_text
 from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, numbers
 from ranktune.solvers.data.grouping import group_rows
@@ -217,7 +218,7 @@ def queries_of(
     elif wanted.grade is None or columns["grade"] is None:
         y = np.zeros(len(frame))
     else:
-        y = _grades(frame.get_column(columns["grade"]), wanted)
+        y = _grades(frame, columns["grade"], wanted)
     queries = Queries.from_arrays(X, y, qid=ids, group=sizes, document_ids=documents, feature_names=known.feature_names)
     cells = None if wanted.grade is None else contents(frame, known.encoding)  # to score alone they do not matter
     rows = slice(None) if queries.rows is None else queries.rows
@@ -303,15 +304,18 @@ def with_weights(queries: Queries, weights: Array, what: str) -> Queries:
     return queries.weighted_by(lowest)
 
 
-def _grades(column: Series, wanted: Wanted) -> Array:
+def _grades(frame: Frame, name: str, wanted: Wanted) -> Array:
     """Return the grades, (n_rows,); ratings that were not named as the grade may be those of a product."""
-    if str(column.name).lower() == RATING and wanted.grade == Wanted.grade and is_numeric(column):
+    column = frame.get_column(name)
+    if name.lower() == RATING and wanted.grade == Wanted.grade and is_numeric(column):
         values = numbers(column, "grade", "keep")
         if not np.array_equal(values, np.round(values)):
-            raise DataError(
-                f"no column is called as grades are but {column.name!r}, and it has missing values or fractions, as "
-                'ratings of products have. Name the grades: grade="COLUMN".'
+            question = (
+                f"no column is called as grades are but {name!r}, and it has missing values or fractions, as ratings "
+                'of products have. Name the grades: grade="COLUMN".'
             )
+            others = [other for other in frame.columns if other not in (name, *wanted.named)]
+            raise Undecided([Decision(question, [("grade", likely("grade", others))])])
     known = values_by_name(wanted.grades or (), GRADES_RULE, number_of)
     return numbers(column, "grade", read=(lambda text: known.get(text, number_of(text))) if known else number_of)
 

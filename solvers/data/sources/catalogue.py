@@ -13,9 +13,10 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.core.table import named
+from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, answered
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, alike
-from ranktune.solvers.data.columns.roles import ROLES, UnusableColumns, Wanted
+from ranktune.solvers.data.columns.roles import ROLES, Wanted
 from ranktune.solvers.data.conversion.cache import is_worth_keeping, read_cached
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.formats import (
@@ -31,7 +32,7 @@ from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import LoadOptions, ReadOptions
 from ranktune.solvers.data.readers.parsing.query_runs import BESIDE, columns_beside, file_beside
 from ranktune.solvers.data.readers.parsing.streams import check_path
-from ranktune.solvers.data.sources.inspection import refusal, suspects_besides
+from ranktune.solvers.data.sources.inspection import questions_on, suspects
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.columns import InputRules, aligned, as_taken, rules_of
@@ -242,6 +243,24 @@ def _table(reader: Reader, source: object, wanted: Wanted, encoding: Encoding | 
     return replace(as_table(named(reader.table)(path, *given)), path=path)
 
 
+def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], ReadOptions]:
+    """Return all that is to be decided about a table, and options with the answers without which it cannot be read."""
+    asked = list[Decision]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # reading it warns
+        while True:
+            try:
+                queries = _queries_of(table, options)
+            except Undecided as error:
+                asked, options = [*asked, *error.decisions], cast(ReadOptions, answered(options, error.decisions))
+                if options.get("grade") == COLUMN:
+                    options["grade"] = None  # of which the other questions are independent
+            except DataError:  # the answers leave it open which are the queries, or it has other faults
+                return asked, options
+            else:
+                return [*asked, *questions_on(suspects(queries), options.get("features"))], options
+
+
 def _known(names: tuple[str, ...] | None, encoding: Encoding | None) -> Known | None:
     if names is None or encoding is None:
         return None
@@ -300,24 +319,28 @@ def _read(
 
 
 def _from_table(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
-    from ranktune.solvers.data.readers.frames import as_eager, queries_of
+    from ranktune.solvers.data.readers.frames import as_eager
 
-    qrels = options.get("qrels")
-    judgments = None if qrels is None else read_judgments(qrels, options)
     try:
         table = replace(table, frame=as_eager(table.frame))
-        if known is not None:
-            options = _with_roles(options, known.encoding, table)
-        wanted, missing = Wanted.of(options), options.get("missing", "keep")
-        try:
-            return queries_of(table, wanted, missing, judgments, known)
-        except UnusableColumns as error:
-            others = suspects_besides(list(error.columns), table, wanted, missing, judgments)
-            raise refusal(error, others) from None
+        return _queries_of(table, options, known)
+    except Undecided as error:
+        asked = error.decisions if known is not None else decisions_of(table, options)[0]
+        raise Undecided(asked, str(table.path or "")) from None
     except DataError as error:
         if table.path is None:
             raise
         raise DataError(f"{table.path}: {error}") from None
+
+
+def _queries_of(table: Table, options: ReadOptions, known: Known | None = None) -> Queries:
+    from ranktune.solvers.data.readers.frames import queries_of
+
+    qrels = options.get("qrels")
+    judgments = None if qrels is None else read_judgments(qrels, options)
+    if known is not None:
+        options = _with_roles(options, known.encoding, table)
+    return queries_of(table, Wanted.of(options), options.get("missing", "keep"), judgments, known)
 
 
 def _with_roles(options: ReadOptions, encoding: Encoding, table: Table) -> ReadOptions:

@@ -2,41 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
-from ranktune.solvers.core.errors import DataError
-from ranktune.solvers.data.columns.roles import (
-    ROLES,
-    RULE,
-    UnusableColumns,
-    Wanted,
-    described,
-    exact_names,
-    remedy,
-)
+from ranktune.solvers.data.columns.decisions import Decision, Undecided, answered, left_out
+from ranktune.solvers.data.columns.meanings import tells_after
+from ranktune.solvers.data.columns.roles import ROLES, Wanted, exact_names, named
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.judgments import Judgments
-from ranktune.solvers.data.readers.parsing.options import Missing
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.readers.frames import Table
 
-ID, POSITION, LEAK = "id", "position", "leak"
+ID, POSITION, LEAK, DATE = "id", "position", "leak", "date"
 
 MOST_DOCUMENTS = 20_000
 """Documents that are looked at: those of queries at equal distances."""
 MIN_DOCUMENTS, MIN_QUERIES, MIN_PAIRS = 50, 10, 200
 """Fewer of them prove nothing."""
 NEARLY_ALL = 0.99
-
-MOST_NAMED = 10
-"""The most suspects that a warning names."""
+WELL, HALF = 0.95, 0.5
+"""The share of pairs that a suspect orders at least, and that chance orders."""
+FAR, BETTER = 0.25, 0.6
+"""Far, or just, better than others: the errors are at most so many times theirs."""
+AFTER, SURE = 0.75, 0.9
+"""The share of pairs, and of those that it tells apart, that what is called as what comes after orders at least."""
 
 _COPY = "is the grade, or a function that rises or falls with it, in all documents."
 _CHANCE = 1e-9
@@ -44,7 +39,6 @@ _CHANCE = 1e-9
 
 _ROW_ID = "is another whole number in nearly every row, like an id."
 _UNKNOWN = "If it is not known when documents are ranked"
-_ALL_UNKNOWN = "Those that are not known when documents are ranked should be left out"
 POSITIONS = ("position", "pos", "rank", "ranking")
 
 
@@ -54,7 +48,8 @@ class Suspect:
 
     name is its name, or its number from 1 if the features have no names (is_named); kind is ID, POSITION or LEAK;
     reason says why, as the end of a sentence that begins with the feature. is_copy: in all documents it is
-    the grade or a rising or falling function of it, which cannot be chance.
+    the grade or a rising or falling function of it, which cannot be chance. is_asked: nothing is learned before it is
+    said whether it is known.
     """
 
     name: str
@@ -62,19 +57,24 @@ class Suspect:
     kind: str
     reason: str
     is_copy: bool = False
+    is_asked: bool = False
+
+    @property
+    def decision(self) -> Decision:
+        """What is asked about it."""
+        if not self.is_named:
+            return Decision(
+                f"feature {self.name} {self.reason} {_UNKNOWN}: remove it from the data.", (), self.is_asked
+            )
+        remedy = f"{_UNKNOWN}: {_drop(self.name)}."
+        if self.is_asked:
+            remedy = f"Is it known before the ranking? If not: {_drop(self.name)}. If so, {named(self.name)}"
+        return Decision(f"feature {self.name} {self.reason} {remedy}", left_out([self.name]), self.is_asked)
 
 
-def warning_of(listed: Sequence[Suspect]) -> str:
-    """Return a description of the suspects, and the option that leaves all of them out."""
-    named = [f"{suspect.name} {suspect.reason}" for suspect in listed[:MOST_NAMED]]
-    drop = ",".join(suspect.name for suspect in listed)
-    if len(listed) > MOST_NAMED:
-        named.append(f"{len(listed) - MOST_NAMED} more: `ranktune data` says what was found.")
-    if len(listed) == 1:
-        remedy = f'drop="{drop}"' if listed[0].is_named else "remove it from the data"
-        return f"feature {named[0]} {_UNKNOWN}: {remedy}."
-    remedy = f'drop="{drop}"' if listed[0].is_named else "remove them from the data"
-    return f"{len(listed)} features look wrong. {' '.join(named)} {_ALL_UNKNOWN}: {remedy}."
+def questions_on(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> list[Decision]:
+    """Return what is asked about suspects, but those that the option features names."""
+    return [suspect.decision for suspect in listed if suspect.name not in exact_names(features)]
 
 
 def suspects(queries: Queries) -> list[Suspect]:
@@ -87,77 +87,50 @@ def suspects(queries: Queries) -> list[Suspect]:
         return []
     names, pairs = queries.feature_names, _pairs(sample)
     sources = {} if queries.encoding is None else queries.encoding.sources(names or ())
-    by_name: dict[str, Suspect] = {}
+    found: dict[str, Suspect] = {}
+    powers: dict[str, _Power] = {}
+    places: dict[str, int] = {}
     features: Features = sample.features
     numbers: Sequence[int] = range(sample.n_features)
     if not isinstance(features, np.ndarray):  # a single value looks like nothing; rows do not give columns quickly
         features = features.tocsc()
         numbers = np.flatnonzero(np.diff(features.indptr) > 1).tolist()
     for column in numbers:
-        name = str(column + 1) if names is None else names[column]
+        values, name = _column(features, column), str(column + 1) if names is None else names[column]
         source = sources.get(name, name)
-        kind, reason = _suspicion(_column(features, column), sample, pairs, made=source != name)
-        if kind and source not in by_name:
-            if reason == _ROW_ID and names is not None and queries.document_ids is None:
-                reason += f' If it is the id of the document: document="{source}".'
-            is_copy = kind == LEAK and _is_copy(_column(queries.features, column), queries)
-            by_name[source] = Suspect(source, names is not None, kind, _COPY if is_copy else reason, is_copy)
-    return list(by_name.values())
+        if not values.min() < values.max():
+            continue
+        if len(pairs.better) >= MIN_PAIRS:
+            power = _power(values, sample.grades, pairs)
+            if source not in powers or power.share > powers[source].share:
+                powers[source], places[source] = power, column
+        kind, reason = _suspicion(values, sample) if source == name else ("", "")
+        if name == f"{source}:age_days" and _is_of_queries(values, sample):
+            kind = DATE
+            reason = f'is the same date in all documents of a query: to test on the latest, group_by_time="{source}".'
+        if reason == _ROW_ID and names is not None and queries.document_ids is None:
+            reason += f' If it is the id of the document: document="{source}".'
+        if kind:
+            found[source] = Suspect(source, names is not None, kind, reason)
+    for source, (reason, is_asked) in _leaks(powers).items():
+        is_copy = _is_copy(_column(queries.features, places[source]), queries)
+        asked = is_copy or (is_asked and names is not None)
+        found[source] = Suspect(source, names is not None, LEAK, _COPY if is_copy else reason, is_copy, asked)
+    return sorted(found.values(), key=lambda suspect: places.get(suspect.name, -1))
 
 
-def check_copies(listed: Sequence[Suspect], features: Sequence[str] | str | None) -> None:
-    """Raise DataError for suspects that are copies of the grade, unless the option features names them."""
-    copies = [suspect for suspect in listed if suspect.is_copy and suspect.name not in exact_names(features)]
-    if not copies:
-        return
-    names = ",".join(suspect.name for suspect in copies)
-    remedy = "Remove it from the data."
-    if copies[0].is_named:
-        remedy = (
-            f'Leave it out: drop="{names}". If it is known when documents are ranked, name it: features="*,{names}".'
-        )
-    raise DataError(f"feature {copies[0].name} {_COPY} A ranker would learn nothing else. {remedy}")
-
-
-def suspects_besides(
-    unusable: Sequence[str], table: Table, wanted: Wanted, missing: Missing = "keep", qrels: Judgments | None = None
-) -> list[Suspect]:
-    """Return the suspects among the features of a table without columns that cannot be features."""
-    from ranktune.solvers.data.readers.frames import queries_of
-
-    drop = [wanted.drop] if isinstance(wanted.drop, str) else list(wanted.drop)
-    try:
-        return suspects(queries_of(table, replace(wanted, drop=[*drop, *unusable]), missing, qrels))
-    except DataError:
-        return []
-
-
-def refusal(error: UnusableColumns, listed: Sequence[Suspect]) -> DataError:
-    """Return the error about columns that cannot be features, which names the suspects among the others too."""
-    if not listed:
-        return error
-    names = [*error.columns, *(suspect.name for suspect in listed)]
-    return DataError(
-        f"no feature can be made of {described(error.columns)}. {RULE} Of the others look wrong: "
-        f"{' '.join(f'{suspect.name} {suspect.reason}' for suspect in listed)} "
-        f"{remedy(names, error.ids, 'Leave out what is not known when documents are ranked')}"
-    )
-
-
-def column_report(
-    table: Table, wanted: Wanted, listed: Sequence[Suspect] | None, missing: Missing = "keep", *, qrels: bool = False
-) -> list[Json]:
+def column_report(table: Table, options: ReadOptions, listed: Sequence[Suspect]) -> list[Json]:
     """Return for each column its name, type, what it is taken as, and a note on what should perhaps be changed.
 
-    listed is None where the table cannot be read as it is. qrels: the grades are in another file.
+    What the names of the columns leave open is taken by the likeliest answer.
     """
     from ranktune.solvers.data.readers.frames import as_eager, taken_as  # imports narwhals, which only tables need
 
+    try:
+        roles, features = taken_as(table, Wanted.of(options), options.get("missing", "keep"), qrels="qrels" in options)
+    except Undecided as error:
+        return column_report(table, cast(ReadOptions, answered(options, error.decisions)), listed)
     frame = as_eager(table.frame)
-    roles, features = taken_as(table, wanted, missing, qrels=qrels)
-    unusable = [name for name, column in features.items() if not column.is_usable]
-    if listed is None:
-        listed = suspects_besides(unusable, table, wanted, missing)
     reasons, labels = {suspect.name: suspect.reason for suspect in listed}, set(roles.features)
     report = []
     for label in frame.columns:
@@ -232,33 +205,82 @@ def _column(features: Features, number: int) -> Floats:
     return values
 
 
-def _suspicion(values: Floats, queries: Queries, pairs: _Pairs, *, made: bool) -> tuple[str, str]:
-    """Return the kind of suspect that a feature is and why, two empty texts if it is none.
+class _Power(NamedTuple):
+    """How a feature alone orders documents as their grades do, or, if it falls, in the reverse.
 
-    made: it was made of a column, such as the level of a category.
+    share is that of all pairs, where equal values count half, sure that of the pairs told apart, of which there are
+    `told`. is_function: it is nearly a function of the grade.
     """
-    if not values.min() < values.max():
-        return "", ""
-    if len(pairs.better) >= MIN_PAIRS:
-        agreement = _agreement(values, pairs)
-        if agreement >= NEARLY_ALL:
-            return LEAK, f"alone orders {agreement:.1%} of the pairs of documents as their grades do."
-        if 1.0 - agreement >= NEARLY_ALL:
-            return LEAK, f"alone orders {1.0 - agreement:.1%} of the pairs of documents in the reverse of their grades."
-        if _explained(values, queries.grades) >= NEARLY_ALL:
-            return LEAK, "is nearly a function of the grade."
-    if made or not np.array_equal(values, np.round(values)):
+
+    share: float
+    sure: float
+    told: int
+    falls: bool
+    is_function: bool
+
+
+def _power(values: Floats, grades: Floats, pairs: _Pairs) -> _Power:
+    difference = values[pairs.better] - values[pairs.worse]
+    told = int(np.count_nonzero(difference))
+    right = np.count_nonzero(difference > 0.0)
+    falls = bool(2 * right < told)
+    right = told - right if falls else right
+    share = (right + 0.5 * (len(difference) - told)) / len(difference)
+    return _Power(share, right / max(told, 1), told, falls, _explained(values, grades) >= NEARLY_ALL)
+
+
+def _leaks(powers: Mapping[str, _Power]) -> dict[str, tuple[str, bool]]:
+    """Return features that order documents too well to be known before, each with why, and whether it must be decided.
+
+    All is relative to the other features. One that is called as what follows a ranking needs less evidence: that it is
+    better than every other, or hardly ever wrong where it tells documents apart.
+    """
+    shares = sorted((power.share for name, power in powers.items() if not tells_after(name)), reverse=True)
+    shares = [*shares, HALF]
+    far = [n for n in range(1, len(shares)) if shares[n - 1] >= WELL and _errs(shares[n - 1]) <= FAR * _errs(shares[n])]
+    few = [n for n in far if n <= max(2, len(powers) // 3)]
+    rest = shares[few[-1] if few else 0]
+    found: dict[str, tuple[str, bool]] = {}
+    for name, (share, sure, told, falls, is_function) in powers.items():
+        how, after = "in the reverse of" if falls else "as", tells_after(name)
+        best = share * (share >= AFTER)
+        reason = f"alone orders {share:.1%} of the pairs of documents {how} their grades do, others {rest:.1%} at most."
+        if after and sure >= SURE and told >= MIN_PAIRS and _errs(best) > BETTER * _errs(rest):
+            best, reason = sure, f"alone is right in {sure:.1%} of the pairs of documents that it tells apart."
+        if after:
+            reason += " It is called as what comes after the ranking."
+        if share > rest and share >= WELL and _errs(share) <= FAR * _errs(rest):
+            found[name] = reason, share >= NEARLY_ALL or after
+        elif is_function:
+            found[name] = "is nearly a function of the grade.", True
+        elif after and max(share, best) > rest:
+            found[name] = reason, _errs(best) <= BETTER * _errs(rest)
+    return found
+
+
+def _errs(share: float) -> float:
+    return 1.0 - share
+
+
+def _suspicion(values: Floats, queries: Queries) -> tuple[str, str]:
+    """Return the kind of suspect that a feature is by its values alone and why, two empty texts if it is none."""
+    if not np.array_equal(values, np.round(values)):
         return "", ""
     if are_positions(values, queries):
         return POSITION, "counts the documents of a query from first to last, like a position."
     distinct = len(np.unique(values))
     if distinct >= NEARLY_ALL * len(values):
         return ID, _ROW_ID
-    lowest = np.minimum.reduceat(values, queries.starts[:-1])
-    constant = np.array_equal(lowest, np.maximum.reduceat(values, queries.starts[:-1]))
-    if constant and queries.n_queries >= MIN_DOCUMENTS and distinct >= NEARLY_ALL * queries.n_queries:
+    many = queries.n_queries >= MIN_DOCUMENTS and distinct >= NEARLY_ALL * queries.n_queries
+    if many and _is_of_queries(values, queries):
         return ID, "is another whole number for nearly every query, like an id."
     return "", ""
+
+
+def _is_of_queries(values: Floats, queries: Queries) -> bool:
+    """Return whether all documents of each query have the same value."""
+    starts = queries.starts[:-1]
+    return np.array_equal(np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts))
 
 
 def _is_copy(values: Floats, queries: Queries) -> bool:
@@ -276,12 +298,6 @@ def _is_copy(values: Floats, queries: Queries) -> bool:
     cells = np.unique(queries.query_of_document * len(levels) + codes, return_counts=True)[1]
     orders = gammaln(queries.lengths + 1.0).sum() - gammaln(cells + 1.0).sum()
     return bool(np.log(queries.n_features) - orders < np.log(_CHANCE))
-
-
-def _agreement(values: Floats, pairs: _Pairs) -> float:
-    """Return the share of pairs that a feature orders as the grades do; equal values count half."""
-    difference = values[pairs.better] - values[pairs.worse]
-    return float(np.mean((difference > 0.0) + 0.5 * (difference == 0.0)))
 
 
 def _explained(values: Floats, grades: Floats) -> float:

@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from ranktune.command_line import click_commands, crashes, docs_command, model_commands, pass_commands, study_commands
-from ranktune.command_line.messages import Command, Commands, as_options, shield
+from ranktune.command_line.messages import Command, Commands, answering, as_options, shield
 from ranktune.command_line.options import with_format
 from ranktune.command_line.production import history, interleave, retune, watch
 
@@ -83,6 +83,7 @@ def run(begun: float) -> None:
     """
     from ranktune.second_signal import second_signal_ends
     from ranktune.solvers.core.errors import AllFailed, RankTuneError
+    from ranktune.solvers.data.columns.decisions import Undecided
     from ranktune.tuner.study.deadline import limits_of_command
 
     gc.set_threshold(10_000)  # loading the libraries makes half a million lasting objects
@@ -95,5 +96,7 @@ def run(begun: float) -> None:
             app()
     except RankTuneError as error:
         crashes.print_traceback(error)
-        print(f"error: {_readable(error)}", file=sys.stderr)
+        command = answering(error.decisions, typer.main.get_command(app)) if isinstance(error, Undecided) else ""
+        message = f"{error.asked}\n" if isinstance(error, Undecided) and command else error
+        print(f"error: {_readable(message)}{command}", file=sys.stderr)
         sys.exit(3 if isinstance(error, AllFailed) else 2)

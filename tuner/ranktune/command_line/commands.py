@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -20,6 +21,7 @@ from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
+from ranktune.solvers.data.columns.decisions import COLUMN
 from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
 from ranktune.solvers.data.queries import Queries
@@ -27,11 +29,9 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import Suspect, column_report, suspects
 from ranktune.solvers.data.sources.summary import summarise
+from ranktune.solvers.data.split import Split
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
 from ranktune.tuner.splits.split import check_learnable
-
-if TYPE_CHECKING:
-    from ranktune.solvers.data.readers.frames import Table
 
 MOST_PLAIN_FEATURES = 20
 """Feature columns without a note that a description lists."""
@@ -130,18 +130,32 @@ BELOW_ZERO = (
 def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     """Return a description of each part of data, of the columns of a table, and of the features that look wrong.
 
-    A folder of folds has parts: each fold's train, vali and test.
+    What is to be decided about the columns is with it, and is taken by the likeliest answers. A folder of folds has
+    parts: each fold's train, vali and test.
     """
     table = catalogue.open_table(data, Wanted.of(reading))
+    described: Json = {"data": data}
+    listed: Sequence[Suspect] = ()
+    answers = reading
+    if table is not None:
+        described["decisions"], answers = catalogue.decisions_of(table, reading)
     try:
-        splits = catalogue.load(data if table is None else table, **reading)
+        splits = catalogue.load(data if table is None else table, **answers)
+        listed = suspects(splits[0].train)
+        described |= _parts(splits)
     except DataError as error:
         if table is None:
             raise
-        try:
-            return {"data": data, "columns": _columns(table, reading, None), "error": str(error)}
-        except DataError:  # not even the columns are clear
-            raise error from None
+        if answers.get("qid") != COLUMN:
+            described["error"] = str(error)
+    with suppress(DataError):  # not even the columns are clear
+        described |= {} if table is None else {"columns": column_report(table, reading, listed)}
+    described["suspects"] = [{"feature": row.name, "kind": row.kind, "reason": row.reason} for row in listed]
+    return described
+
+
+def _parts(splits: Sequence[Split]) -> Json:
+    """Return a description of each part of splits, and remarks on all of them."""
     parts = []
     for split in splits:
         for part in ("train", "vali", "test"):
@@ -149,8 +163,7 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
             if queries is not None:
                 name = " ".join(filter(None, (split.name if split.vali or split.test else "", part)))
                 parts.append({"part": name} | summarise(queries))
-    listed = suspects(splits[0].train)
-    described: Json = {"data": data, "parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
+    described: Json = {"parts": parts if len(parts) > 1 else [parts[0] | {"part": "all"}]}
     given = [part for split in splits for part in (split.train, split.vali, split.test) if part is not None]
     lowest = min(float(part.grades.min()) for part in given)
     if lowest < 0.0:
@@ -159,14 +172,7 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
         check_learnable(splits[0].train, "the queries")
     except DataError as error:
         described["remarks"] = [*described.get("remarks", ()), f"For a ranker {error}"]
-    if table is not None:
-        described["columns"] = _columns(table, reading, listed)
-    described["suspects"] = [{"feature": row.name, "kind": row.kind, "reason": row.reason} for row in listed]
     return described
-
-
-def _columns(table: Table, reading: ReadOptions, listed: Sequence[Suspect] | None) -> list[Json]:
-    return column_report(table, Wanted.of(reading), listed, reading.get("missing", "keep"), qrels="qrels" in reading)
 
 
 def data_table(described: Json) -> RenderableType:

@@ -13,7 +13,8 @@ from typing import Any, TextIO
 from typer.core import TyperCommand, TyperGroup
 
 from ranktune.arguments import ELSEWHERE
-from ranktune.solvers.core.errors import printable
+from ranktune.solvers.core.errors import printable, without_secrets
+from ranktune.solvers.data.columns.decisions import Decision, answered
 
 COMMANDS_ELSEWHERE = {
     "compare": "evaluate A DATA --against B",
@@ -27,6 +28,8 @@ COMMANDS_ELSEWHERE = {
 """Words for commands, and what does that here."""
 OPTIONS_GONE = {"--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it."}
 """Options of earlier releases, and what to do instead."""
+ANSWER = "All answers at once, which you may change:"
+"""What stands before the command that answers all decisions."""
 _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _EQUIVALENTS = {
     "one_based=False": "--zero-based",
@@ -115,6 +118,26 @@ def as_options(message: str, root: Any) -> str:
         return match[0] if parameter is None else f"{parameter.opts[0]} {match['key']}={match['value']}"
 
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
+
+
+def answering(decisions: Iterable[Decision], root: Any) -> str:
+    """Return a line, and below it the command that was given, of `data` that of `tune`, with the answers of decisions.
+
+    It is empty where the command has no options for them, as one that reads a file.
+    """
+    words, answers = sys.argv[1:], answered({}, decisions)
+    at = next((place for place, word in enumerate(words) if word in root.commands), len(words))
+    if words[at : at + 1] == ["data"]:
+        words[at:] = ["tune", *(word for word in words[at + 1 :] if word not in ("--json", "--wide"))]
+    known = {parameter.name for word in words[at : at + 1] for parameter in root.commands[word].params}
+    if not answers.keys() <= known:
+        return ""
+    drop = answers.pop("drop", [])
+    alone = [name for name in drop if "," in name or name != name.strip()]  # else they would be split
+    values = [*answers.items(), ("drop", ",".join(name for name in drop if name not in alone))]
+    values += [("drop", name) for name in alone]
+    options = [word for name, value in values if value for word in (f"--{name.replace('_', '-')}", value)]
+    return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
 
 class Command(TyperCommand):

@@ -13,7 +13,7 @@ import typer
 
 from ranktune.arguments import DataArguments
 from ranktune.command_line import exporting
-from ranktune.command_line.messages import as_options
+from ranktune.command_line.messages import answering, as_options
 from ranktune.command_line.options import (
     Also,
     FailUnlessBetter,
@@ -35,6 +35,7 @@ from ranktune.command_line.options import (
     to_error,
     write_output,
 )
+from ranktune.solvers.data.columns.decisions import questions
 from ranktune.solvers.data.readers.formats import help_rows
 from ranktune.tuner.study.settings import ClickSettings
 
@@ -259,9 +260,18 @@ def describe_data(
         print(check_converted(data))
         return
     described = describe(data, **reading(given))
+    root = context.find_root().command
     for column in described.get("columns", ()):
-        column["note"] = as_options(column["note"], context.find_root().command)
-    print_json(described) if as_json else console(wide).print(data_table(described))
+        column["note"] = as_options(column["note"], root)
+    asked = [row._replace(question=as_options(row.question, root)) for row in described.pop("decisions", ())]
+    command = answering(asked, root) if asked else ""
+    if as_json:
+        decisions = {"decisions": [row._asdict() for row in asked], "command": command.partition("\n")[2]}
+        print_json(described | decisions)
+    else:
+        console(wide).print(data_table(described))
+        if asked:
+            print(f"\n{questions(asked)}\n{command}")
     if "error" in described:
         from ranktune.solvers.core.errors import DataError
 

@@ -10,20 +10,19 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from ranktune.solvers.data.columns.roles import Wanted
+from ranktune.solvers.data.columns.decisions import answered, questions
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.frames import Table
+from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.catalogue import read
 from ranktune.solvers.data.sources.inspection import (
     ID,
     LEAK,
     MOST_DOCUMENTS,
-    MOST_NAMED,
     POSITION,
     column_report,
     suspects,
-    warning_of,
 )
 
 RNG = np.random.default_rng(3)
@@ -62,9 +61,8 @@ def queries() -> Queries:
 def test_each_kind_is_reported_and_nothing_else() -> None:
     result = suspects(queries())
     assert {suspect.name: suspect.kind for suspect in result} == KINDS
-    (copy,) = (suspect for suspect in result if suspect.name == "copy")
-    text = warning_of([copy])
-    assert text.startswith("feature copy is the grade, or a function") and 'drop="copy"' in text
+    (copy,) = (suspect.decision for suspect in result if suspect.name == "copy")
+    assert copy.question.startswith("feature copy is the grade, or a function") and copy.is_needed
 
 
 def test_a_leak_among_very_many_sparse_features_is_found_soon() -> None:
@@ -73,15 +71,13 @@ def test_a_leak_among_very_many_sparse_features_is_found_soon() -> None:
     assert (leak.name, leak.kind, leak.is_copy) == ("500001", LEAK, True)
 
 
-def test_one_warning_names_all_and_one_option_drops_them() -> None:
-    result = suspects(queries())
-    text = warning_of(result)
-    assert text.startswith(f"{len(KINDS)} features look wrong. ") and text.endswith(f'drop="{",".join(KINDS)}".')
-    assert all(f"{suspect.name} {suspect.reason}" in text for suspect in result)
-    many = [replace(result[0], name=f"id{k}") for k in range(MOST_NAMED + 3)]
-    assert "3 more: `ranktune data`" in warning_of(
-        many
-    ) and f'"{",".join(suspect.name for suspect in many)}"' in warning_of(many)
+def test_all_are_asked_at_once_and_one_option_leaves_them_out() -> None:
+    decisions = [suspect.decision for suspect in suspects(queries())]
+    assert answered({"drop": "noise"}, decisions) == {"drop": ["noise", *KINDS]}
+    lines = questions(decisions).splitlines()
+    assert lines[0] == f"{len(KINDS)} decisions about columns:" and lines[1:] == [
+        f"{number}. {decision.question}" for number, decision in enumerate(decisions, 1)
+    ]
 
 
 def test_features_of_a_category_or_a_date_stand_for_their_column() -> None:
@@ -118,7 +114,7 @@ def test_missing_values_count_as_the_lowest() -> None:
 def test_features_without_names_are_numbered() -> None:
     unnamed = Queries.from_arrays(queries().features, Y, qid=QID)
     assert [suspect.name for suspect in suspects(unnamed)] == [str(list(COLUMNS).index(name) + 1) for name in KINDS]
-    assert "remove them from the data" in warning_of(suspects(unnamed))
+    assert all("remove it from the data" in suspect.decision.question for suspect in suspects(unnamed))
 
 
 def test_few_queries_prove_nothing() -> None:
@@ -144,8 +140,8 @@ def test_columns_are_reported_as_they_are_taken() -> None:
     frame = pl.DataFrame(
         {"qid": QID, "label": Y, "docid": np.arange(N), "weight": 1.0, "when": QID, "note": "x", **COLUMNS}
     )
-    wanted = Wanted(drop="note", group_by_time="when")
-    report = {row["column"]: row for row in column_report(Table(frame), wanted, suspects(queries()))}
+    options: ReadOptions = {"drop": "note", "group_by_time": "when"}
+    report = {row["column"]: row for row in column_report(Table(frame), options, suspects(queries()))}
     assert list(report) == frame.columns
     taken = {name: row["taken_as"] for name, row in report.items()}
     assert taken == {
@@ -158,5 +154,5 @@ def test_columns_are_reported_as_they_are_taken() -> None:
 
 def test_where_a_table_cannot_be_read_the_columns_that_are_no_numbers_are_named() -> None:
     frame = pl.DataFrame({"qid": [1], "label": [1], "f": [0.5], "brand": ["a"]})
-    report = {row["column"]: row["note"] for row in column_report(Table(frame), Wanted(), None)}
+    report = {row["column"]: row["note"] for row in column_report(Table(frame), {}, [])}
     assert report == {"qid": "", "label": "", "f": "", "brand": 'Cannot be a feature: drop="brand"'}
