@@ -51,6 +51,7 @@ AT_THE_COMMAND_LINE = {
     ("mlflow", "mine", "http://127.0.0.1:5000"): "Here it is: ranktune tune DATA --name STUDY --mlflow URI, which logs",
     ("clicks", "log.csv", "-o", "grades.csv", "--model", "coec-lowest-rank"): "is gone: use coec.",
     ("dashboard", "mine", "--optuna"): "No such option: --optuna. The record is an Optuna study: optuna-dashboard",
+    ("export", "model.json", "--format", "vespa", "--two-stage", "shop.csv"): "No such option: --two-stage. Export the",
     ("related", "numpy.argsort"): "ranktune predict MODEL FOLDER/test.csv, of the files that `python -m",
     ("tune", "shop.csv", "--label", "bought"): "No such option: --label. Here it is called --grade.",
     ("tune", "shop.csv", "--n-trials", "5"): "No such option: --n-trials. Here it is called --trials.",

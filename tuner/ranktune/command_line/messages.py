@@ -24,7 +24,11 @@ COMMANDS_ELSEWHERE = {
     "related": "predict MODEL FOLDER/test.csv, of the files that `python -m ranktune.studies.api_search FOLDER` writes",
 }
 """Words for commands, and what does that here."""
-OPTIONS_GONE = {"--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it."}
+OPTIONS_GONE = {
+    "--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it.",
+    "--two-stage": "Export the model alone, and let the engine score the first documents of a cheaper ranking by it: "
+    "`ranktune docs howto/serving`.",
+}
 """Options of earlier releases, and what to do instead."""
 _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _EQUIVALENTS = {
