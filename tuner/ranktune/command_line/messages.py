@@ -21,6 +21,9 @@ COMMANDS_ELSEWHERE = {
     **dict.fromkeys(("test", "eval"), "evaluate"),
     **dict.fromkeys(("ls", "studies"), "list"),
     "mlflow": "tune DATA --name STUDY --mlflow URI, which logs a finished study too",
+    "history": "retune NAME --history",
+    "rollback": "retune NAME --rollback VERSION",
+    "note": "tune --name NAME, the name says what a study is; list shows the notes and tags of earlier releases",
     "related": "predict MODEL FOLDER/test.csv, of the files that `python -m ranktune.studies.api_search FOLDER` writes",
 }
 """Words for commands, and what does that here."""
