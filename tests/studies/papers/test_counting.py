@@ -7,7 +7,7 @@ import pytest
 
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.losses.window_sums import sum_many
-from ranktune.studies.papers import counting
+from ranktune.studies.papers.figures import counting
 
 
 @pytest.mark.parametrize(("length", "n_grades"), [(50, 3), (200, 40), (300, 300)])
