@@ -1,7 +1,7 @@
 """The place of each folder in the package: solvers/ is ranktune.solvers, tuner/ranktune/ is ranktune itself.
 
-A wheel gets the files under these names; of docs/ the pages that docs/llms.txt lists, without what the site is built by
-and from. An editable installation gets one link for each file or subpackage of a
+A wheel gets the files under these names, but no folder of IN_CLONES; of docs/ the pages that docs/llms.txt lists,
+without what the site is built by and from. An editable installation gets one link for each file or subpackage of a
 folder, so that mypy, pyright and editors see what Python sees, and a new module needs no new installation; a new
 subpackage does.
 
@@ -19,6 +19,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,8 @@ PACKAGES = {
     "dashboards": "ranktune/dashboards",
     "docs": "ranktune/docs",
 }
+IN_CLONES = {"studies/benchmarks", "studies/laboratory", "studies/papers/figures"}
+"""Folders for developers, which are in a clone and in no wheel."""
 LINKS = "build/editable"
 KERNELS = "build/kernels"
 BUILD = "import sys; from ranktune.command_line.warming import build; build(sys.argv[1])"
@@ -62,13 +65,30 @@ class Layout(BuildHookInterface):
         if version == "editable":
             _link(places, root / LINKS)
             return
-        shipped = {entry: place for entry, place in places.items() if entry.parent.name != "docs"}
+        shipped = {
+            file: inside
+            for entry, place in places.items()
+            if entry.parent.name != "docs"
+            for file, inside in _shipped(entry, place, root)
+        }
         shipped |= {root / "docs" / name: f"ranktune/docs/{name}" for name in shipped_pages(root)}
         if _with_kernels():
             _compile(places, root / KERNELS)
             shipped[root / KERNELS] = "ranktune/solvers/core/machine_code/built"
             build_data |= {"pure_python": False, "tag": _tag()}
         build_data["force_include"] = {str(entry): place for entry, place in shipped.items()}
+
+
+def _shipped(entry: Path, place: str, root: Path) -> Iterator[tuple[Path, str]]:
+    """Yield what a wheel holds of a file or folder, with its place: the whole, or parts where one is of IN_CLONES."""
+    name = entry.relative_to(root).as_posix()
+    if name in IN_CLONES or entry.name == "__pycache__":
+        return
+    if any(folder.startswith(f"{name}/") for folder in IN_CLONES):
+        for child in sorted(entry.iterdir()):
+            yield from _shipped(child, f"{place}/{child.name}", root)
+    else:
+        yield entry, place
 
 
 def _with_kernels() -> bool:

@@ -141,12 +141,7 @@ def days(figure: Any, tables: Sequence[Table]) -> None:
 
 
 FIGURES: Mapping[str, Callable[[Any, Sequence[Table]], None]] = {
-    "counting": partial(
-        lines, of="k", columns=("tree of 32", "Fenwick", "direct", "table"), label="ns a document, l = 100,000",
-        only=lambda row: row["l"] == 100_000,
-    ),
     "memory": partial(bars, of="solver", column="peak MB", label="peak memory, MB", ours=("",)),
-    "metrics": partial(bars, of="metric", column="us a query", label="processor microseconds a query"),
     "objective": partial(bars, of="method", column="to 0.0001", label="seconds to 0.0001 above the lowest objective"),
     "parser": partial(bars, of="reader", column="MB/s", label="ranking text, MB a processor second"),
     "sampler.composition": curves,

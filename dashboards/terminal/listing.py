@@ -44,10 +44,10 @@ def _line(folder: StudyFolder) -> Json:
 
 def _labels(folder: StudyFolder) -> Json:
     try:
-        labels = read_labels(folder)
+        note, tags = read_labels(folder)
     except Damaged as damage:
         return {"note": f"unreadable: {damage}", "tags": []}
-    return {"note": labels.note, "tags": list(labels.tags)}
+    return {"note": note, "tags": tags}
 
 
 def _finished(folder: StudyFolder) -> Json:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import xlog1py, xlogy
 
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.examination import Examination
@@ -41,17 +40,6 @@ class ClickModel(Protocol):
 
     def fit(self, counts: Counts) -> FittedClicks:
         """Return the fitted model."""
-
-
-def log_loss(fitted: FittedClicks, counts: Counts) -> float:
-    """Return the mean negative logarithm of the likelihood of an impression, in nats; counts are those of a later log.
-
-    Raises DataError where the clicks of a row weigh more than its impressions.
-    """
-    check_shares(counts)
-    p = np.clip(fitted.click_probability(counts), SURE, 1.0 - SURE)
-    gains = xlogy(counts.clicks, p) + xlog1py(counts.shown - counts.clicks, -p)
-    return float(-gains.sum() / counts.shown.sum())
 
 
 def check_shares(counts: Counts) -> None:

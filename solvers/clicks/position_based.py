@@ -59,7 +59,7 @@ class PositionBased:
         smooth curve over the logarithm of the position, as strongly as the log says; else likelihood is the highest.
         Examination is estimated without a prior of attraction, so that better documents may stand higher.
     propensities : Examination or None, default=None
-        Examination that is known by position (`Examination.given`, `swaps`, `randomised`), which is used as it is, with
+        Examination that is known by position (`Examination.given`, `randomised`), which is used as it is, with
         its standard errors; that of other positions is estimated.
 
     Examples

@@ -1,6 +1,6 @@
-"""Examination by position from swaps, from propensities in the log, or from a file, without a model of the documents.
+"""Examination by position from propensities in the log, or from a file, without a model of the documents.
 
-All can be given to PositionBased as propensities, and are an independent check of what it estimates itself.
+Both can be given to PositionBased as propensities, and are an independent check of what it estimates itself.
 """
 
 from __future__ import annotations
@@ -10,72 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.clicks.counts import Counts, sums
-from ranktune.solvers.clicks.examination import Examination, known_positions
+from ranktune.solvers.clicks.counts import sums
+from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.impressions import Impressions
-from ranktune.solvers.core.arrays import Floats, as_floats, as_ints
+from ranktune.solvers.core.arrays import Floats, as_ints
 from ranktune.solvers.core.errors import DataError
 
-GROUPS = 20
-"""Groups of pairs that are left out in turn for standard errors."""
-SETTLED, MAX_STEPS = 1e-10, 10_000
 EQUAL = 1e-6
 """Relative difference of propensities that is one of rounding."""
-
-
-def swaps(counts: Counts) -> Examination:
-    """Return examination from the pairs of query and document that were seen at several positions.
-
-    Two positions are compared by the clicks of each pair that was seen at both, weighted as Mantel and Haenszel do, so
-    that its attraction cancels; a position wins where there were more. Examination is what explains all comparisons
-    best, as strengths explain games (Bradley & Terry). Standard errors are those of the jackknife over groups of pairs.
-    Time is that of rows times positions.
-
-    Sources: Agarwal et al. 2019, "Estimating Position Bias without Intrusive Interventions"; Joachims, Swaminathan &
-    Schnabel 2017, "Unbiased Learning-to-Rank with Biased Feedback"; Hunter 2004, "MM Algorithms for Generalized
-    Bradley-Terry Models".
-
-    Raises
-    ------
-    DataError
-        No pair was clicked at one of two positions, so that nothing can be compared.
-    """
-    places, row = np.unique(counts.position, return_inverse=True)
-    n, group = len(places), counts.pair % GROUPS
-    wins = np.zeros(GROUPS * n * n)
-    lag = 1
-    while (same := np.flatnonzero(counts.pair[lag:] == counts.pair[:-lag])).size:
-        first, second = same, same + lag
-        both = counts.shown[first] + counts.shown[second]
-        for a, b in ((first, second), (second, first)):
-            won = counts.clicks[a] * counts.shown[b] / both
-            wins += sums(as_ints((group[a] * n + row[a]) * n + row[b]), won, len(wins))
-        lag += 1
-    games = wins.reshape(GROUPS, n, n)
-    known = known_positions(counts, np.arange(n) == 0)
-    if not games.any() or known.sum() < 2:
-        raise DataError(
-            "no pair of a query and a document was seen at two positions and clicked at position "
-            f"{places[0]}: swaps cannot be compared. Give examination (propensities), or use a model of clicks."
-        )
-    total = games.sum(axis=0)
-    value = _strengths(total, np.ones(n))
-    without = np.stack([_strengths(total - each, value) for each in games])
-    error = np.sqrt((GROUPS - 1) * without.var(axis=0))
-    return Examination(places, value, np.where(known, error, 0.0), known)
-
-
-def _strengths(wins: Floats, start: Floats) -> Floats:
-    """Return the strengths, relative to the first, under which wins, (n, n), are most likely."""
-    games, won, value = wins + wins.T, wins.sum(axis=1), start
-    for _ in range(MAX_STEPS):
-        rivals = games / np.maximum(value[:, None] + value, SETTLED)
-        moved = won / np.maximum(rivals.sum(axis=1), SETTLED)
-        moved = moved / max(float(moved[0]), SETTLED)
-        if np.abs(moved - value).max() <= SETTLED:
-            break
-        value = moved
-    return as_floats(moved)
 
 
 def randomised(batches: Iterable[Impressions]) -> Examination:
@@ -89,8 +31,7 @@ def randomised(batches: Iterable[Impressions]) -> Examination:
     for batch in batches:
         if batch.propensity is None or not ((batch.propensity > 0.0) & (batch.propensity <= 1.0)).all():
             raise DataError(
-                "an impression has no propensity, or one that is not above 0 and at most 1. Leave out such "
-                "impressions, or estimate examination from swaps."
+                "an impression has no propensity, or one that is not above 0 and at most 1. Leave out such impressions."
             )
         weight, click = 1.0 / batch.propensity, batch.click
         terms = (weight, weight * click, weight**2, weight**2 * click, (weight * click) ** 2)

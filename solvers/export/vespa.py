@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Mapping, Set
 
 from ranktune.solvers.export.definitions.meanings import (
     AGE,
@@ -29,33 +29,7 @@ LETTERS = "[A-Za-z0-9_]"
 
 def vespa(source: Source) -> str:
     """Return a rank profile whose second phase is the weighted sum, the sum of trees as nested ifs, or that of both."""
-    return _profile(source, _may_be_nan(source), lambda words: "", "")
-
-
-def vespa_phases(source: Source, first: Source, window: int) -> str:
-    """Return a rank profile whose first phase is a linear model, and whose second phase scores its best documents.
-
-    The features of the first model are some of those of the second. window is the number of documents, on each node.
-    """
-    may_be_nan = _may_be_nan(first) | _may_be_nan(source)
-
-    def phase(words: Mapping[str, str]) -> str:
-        total = _sum(_weighted(first, words, may_be_nan))
-        return f"    first-phase {{\n        expression {{\n{total}        }}\n    }}\n"
-
-    return _profile(source, may_be_nan, phase, f"        rerank-count: {window}\n")
-
-
-def _may_be_nan(source: Source) -> set[str]:
-    """Return the names of the features whose absence is something else than 0."""
-    return {name for name, is_zero in zip(source.names, source.is_zero_where_missing(), strict=True) if not is_zero}
-
-
-def _profile(source: Source, may_be_nan: Set[str], first: Callable[[Mapping[str, str]], str], count: str) -> str:
-    """Return a rank profile with a first phase, given the functions of features, and a line on those of the second.
-
-    Features with a name of may_be_nan are NaN where they are missing, others are 0.
-    """
+    may_be_nan = _may_be_nan(source)
     check_distinct(source)
     ends = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
     known = zip(meanings_of(source), ends, strict=True)
@@ -75,10 +49,14 @@ def _profile(source: Source, may_be_nan: Set[str], first: Callable[[Mapping[str,
         "# Goes into the schema, after its document. What a feature is stands in its function: change it to what your\n"
         "# schema has.\n"
         f"rank-profile {escaped(source.name, 0, LETTERS)} inherits default {{\n"
-        f"{functions}{first(words)}"
-        f"    second-phase {{\n{count}        expression {{\n{total}        }}\n    }}\n"
+        f"{functions}    second-phase {{\n        expression {{\n{total}        }}\n    }}\n"
         f"    match-features {{\n{listed}    }}\n}}\n"
     )
+
+
+def _may_be_nan(source: Source) -> set[str]:
+    """Return the names of the features whose absence is something else than 0."""
+    return {name for name, is_zero in zip(source.names, source.is_zero_where_missing(), strict=True) if not is_zero}
 
 
 def _weighted(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:

@@ -17,25 +17,14 @@ import typer
 from rich.console import Console
 
 from ranktune.solvers.core.errors import RankTuneError
-from ranktune.studies.benchmarks import (
-    coordinator,
-    counting,
-    memory,
-    metrics,
-    objective,
-    one_pass,
-    parser,
-    serving,
-    solvers,
-)
+from ranktune.studies.benchmarks import coordinator, memory, objective, one_pass, parser, serving, solvers
 from ranktune.studies.benchmarks.boosting.command import main as boosting
-from ranktune.studies.benchmarks.clicks.command import main as clicks
-from ranktune.studies.benchmarks.days import passes, stream
+from ranktune.studies.benchmarks.days import stream
 from ranktune.studies.benchmarks.days.drift import main as drift
 from ranktune.studies.benchmarks.goals import starting
 from ranktune.studies.benchmarks.goals.lines import Goal, goals_table
 from ranktune.studies.benchmarks.results import Measurement
-from ranktune.studies.benchmarks.search import race, samplers
+from ranktune.studies.benchmarks.search import samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
 from ranktune.studies.benchmarks.turnkey import study_time, truth
 from ranktune.studies.benchmarks.turnkey.command import main as turnkey
@@ -109,18 +98,11 @@ def _added(
 
 for name, main in (
     ("boosting", boosting),
-    ("clicks", clicks),
-    ("counting", counting.main),
     ("drift", drift),
-    ("jobs", coordinator.jobs),
     ("memory", memory.of_fits),
-    ("metrics", metrics.main),
     ("objective", objective.main),
     ("one-pass", one_pass.main),
-    ("overhead", coordinator.overhead),
-    ("passes", passes.main),
     ("parser", parser.main),
-    ("race", race.main),
     ("sampler", samplers.main),
     ("scale", coordinator.scale),
     ("serving", serving.main),

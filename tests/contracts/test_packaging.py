@@ -1,4 +1,4 @@
-"""What is built is whole: a wheel, installed in a fresh environment, has every module and file, and all import."""
+"""What is built is whole: a wheel, installed in a fresh environment, has its modules and files, and all import."""
 
 from __future__ import annotations
 
@@ -15,12 +15,16 @@ import pytest
 from packaging.tags import parse_tag, sys_tags
 from packaging.utils import parse_wheel_filename
 
+from tests.support.commands import letor as file_of
 from tests.support.paths import FOLDERS, ROOT
 
 pytestmark = pytest.mark.thorough
 
 DATA = (".npy", "portfolio.json", ".toml", ".html", ".css", ".js", ".typed", ".npz", "-LICENSE.txt", "NOTICE.txt")
 """Endings of the files that a wheel holds beside modules."""
+
+IN_CLONES = ("benchmarks/", "laboratory/", "papers/figures/")
+"""Folders of studies/ that a wheel does not hold."""
 
 EDITABLE = "import sys; from hatchling.build import build_editable; print(build_editable(sys.argv[1]))"
 
@@ -41,13 +45,17 @@ print(len(sys.argv) - 1)
 
 
 def expected() -> set[str]:
-    """The files of the repository's folders by their names in the package."""
+    """The files of the repository's folders by their names in the package, without those for developers."""
     files = {
         path.relative_to(ROOT).as_posix()
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
         if path.name.endswith((".py", *DATA))
     }
+    for folder in IN_CLONES:
+        names = {name for name in files if name.startswith(f"studies/{folder}")}
+        assert len(names) > 8
+        files -= names
     face = "tuner/ranktune/"
     listed = re.findall(r"\((.+\.md)\)", (ROOT / "docs" / "llms.txt").read_text())
     assert {"howto/data.md", "reference/files.md"} <= set(listed)
@@ -117,6 +125,23 @@ def test_every_module_imports_from_a_fresh_environment(wheel: Path, tmp_path: Pa
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) == len(modules) > 200
+    letor = tmp_path / "letor"
+    for fold in (1, 2):
+        (letor / f"Fold{fold}").mkdir(parents=True)
+        for seed, part in enumerate(("train", "vali", "test")):
+            file_of(letor / f"Fold{fold}" / f"{part}.txt", 9, 10 * fold + seed)
+    for words, code, said in (
+        (("reproduce", "solar"), 2, "no data were given. Add --data FOLDER"),
+        (
+            ("reproduce", "solar", "--data", "LETOR", "--figures", "out"),
+            2,
+            "installed from a wheel, which does not hold",
+        ),
+        (("reproduce", "adarank", "--data", str(letor), "--dataset", "OHSUMED", "--jobs", "1"), 0, "RankBoost"),
+    ):
+        command = [str(python), "-m", "ranktune", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == code and said in done.stdout + done.stderr, done.stderr
 
 
 @pytest.fixture

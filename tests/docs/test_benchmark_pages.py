@@ -49,14 +49,16 @@ def test_pages_are_written_with_their_figures(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     for part in ("about", "results"):
         (tmp_path / part).mkdir()
-        for name in ("metrics", "overhead"):
+        for name in ("objective", "truth"):
             source = next((FOLDER / part).glob(f"{name}.*"))
             (tmp_path / part / source.name).write_bytes(source.read_bytes())
     first, second = write_benchmark_pages(tmp_path)
-    assert [first.name, second.name] == ["metrics.md", "overhead.md"]
+    assert [first.name, second.name] == ["objective.md", "truth.md"]
     text = first.read_text(encoding="utf-8")
-    assert text.startswith("# Metrics\n") and "(figures/metrics.svg)" in text and "| RankTune ndcg@10 |" in text
-    figure = tmp_path / "figures" / "metrics.svg"
+    assert (
+        text.startswith("# Time to an equal objective\n") and "(figures/objective.svg)" in text and "| RankSVM" in text
+    )
+    figure = tmp_path / "figures" / "objective.svg"
     assert "figures/" not in second.read_text(encoding="utf-8") and list(figure.parent.iterdir()) == [figure]
     before = figure.read_bytes()
     write_benchmark_pages(tmp_path)

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("ranktune.studies.benchmarks", reason="no wheel holds the benchmarks: pip install -e .")
+
 from ranktune.studies.benchmarks.memory import EXTRA, FACTOR, peak_of, tune_command, write_data
 
 pytestmark = [

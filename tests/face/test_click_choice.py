@@ -18,13 +18,13 @@ import ranktune
 from ranktune.command_line.app import _readable, app
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.overview import panels
-from ranktune.solvers.clicks.counterfactual import ips, position
+from ranktune.solvers.clicks.counterfactual import ratio
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED
-from ranktune.studies.clicks.simulation import Users, simulated
 from ranktune.tuner.study.declaration import Study
+from tests.support.click_simulation import Users, simulated
 
 SOLVERS = [f"tests.support.custom_solvers:{name}" for name in ("ByFirst", "BySecond")]
 CURVE = {place: 1.0 / place for place in range(1, 9)}
@@ -121,9 +121,10 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
         for place, docid in enumerate(part.sort("f1", descending=True)["docid"], 1)
     }
     target = np.array([rank[name] for name in impressions["sku"]])
-    weight = position(Examination.given(CURVE), impressions["rank"].to_numpy(), target)
+    examined = Examination.given(CURVE)
+    weight = examined.at(target) / examined.at(impressions["rank"].to_numpy())
     click, session = impressions["click"].to_numpy().astype(float), impressions["session"].to_numpy()
-    by_hand = ips(click, weight, session)
+    by_hand = ratio(weight * click, np.ones(len(click)), session)
     expected = [8 * end for end in (by_hand.value, by_hand.low, by_hand.high)]  # 8 impressions a search
     assert [found["model"]["ips"]["value"], *found["model"]["ips"]["interval"]] == pytest.approx(expected, rel=1e-9)
     for metric, own in found["model"].items():

@@ -18,7 +18,6 @@ from typer.testing import CliRunner
 import ranktune
 from ranktune.command_line.app import _readable, app
 from ranktune.solvers.clicks.counts import Counts
-from ranktune.solvers.clicks.fitted import log_loss
 from ranktune.solvers.clicks.judging.models import MODELS
 from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.reading.click_log import ClickLog
@@ -26,9 +25,9 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.clicks.simulation import Users, simulated
 from tests.dashboards.web.test_report import payload_of
-from tests.support.click_counts import graded_queries
+from tests.support.click_counts import graded_queries, log_loss
+from tests.support.click_simulation import Users, simulated
 
 
 @cache

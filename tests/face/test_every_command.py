@@ -74,7 +74,7 @@ def test_no_command_prints_what_a_terminal_obeys(
 
 @pytest.mark.parametrize(
     ("command", "shown"),
-    [("data", "f0?[2J?]0;t?[red]x[/blue]"), ("watch", "?[2J?]0;t?[red]x[/blue]"), ("note", "?[2J?]0;t[red]x[/blue]")],
+    [("data", "f0?[2J?]0;t?[red]x[/blue]"), ("watch", "?[2J?]0;t?[red]x[/blue]")],
 )
 def test_names_are_shown_as_they_are_but_for_that(
     command: str, shown: str, place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -136,7 +136,7 @@ def test_an_output_that_takes_nothing_is_said(
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
-@pytest.mark.parametrize("command", ["predict", "report", "export", "history"])
+@pytest.mark.parametrize("command", ["predict", "report", "export", "retune"])
 def test_a_device_is_written_to_and_not_replaced(command: str, place: Place, tmp_path: Path) -> None:
     device = tmp_path / "full"
     device.symlink_to("/dev/full")
@@ -173,7 +173,7 @@ def test_names_that_are_no_utf_8_are_said(
     monkeypatch.setattr("warnings.showwarning", None)
     folder = tmp_path / "\udce9"
     shutil.copytree(place.home, folder / "runs")
-    for command in ("resume", "list", "show", "report", "history", "note", "watch", "rollback", "retune", "worker"):
+    for command in ("resume", "list", "show", "report", "watch", "retune", "worker"):
         for words in place.used(command):
             there = [str(word).replace(str(place.home), str(folder / "runs")) for word in words]
             assert ended(monkeypatch, *there) in (0, 1, 2, 10, 11)

@@ -164,21 +164,3 @@ def test_what_is_too_large_for_zookeeper_is_said(tmp_path: Path) -> None:
     assert "ZooKeeper takes 1048576: see DefaultWrapperModel" in written(tmp_path, "wide.json", "solr", "made")
     assert "ZooKeeper" not in written(tmp_path, "wide.json", "elasticsearch", "made")
     assert json.loads((tmp_path / "made").read_text())
-
-
-def test_two_stages_are_written_into_a_folder(folder: Path) -> None:
-    generator = np.random.default_rng(1)
-    X = np.round(generator.normal(size=(60, 5)), 2)
-    write_letor(folder / "graded.txt", X.tolist(), X[:, 0] > 0.5, np.arange(60) // 12)
-    given = ("export", "trees.json", "-f", "elasticsearch", "--two-stage", "graded.txt", "--within", "features<=2")
-    done = ranktune(*given, "-o", "both", "--name", "mine", cwd=folder)
-    assert sorted(path.name for path in (folder / "both").iterdir()) == ["first.json", "model.json", "request.json"]
-    assert (folder / "both" / "model.json").read_text() == export(trees(), "elasticsearch", name="mine")
-    assert "First stage: 2 of the 4 features" in done.stderr
-    said = [line for line in done.stderr.splitlines() if not line.startswith("warning:")]
-    assert [line for line in said if len(line) > 80] == []
-    for more, message in (((), "-o FOLDER"), (("--check", "data.txt", "-o", "both"), "cannot check two stages")):
-        assert message in ranktune(*given, *more, cwd=folder, check=2).stderr
-    assert "not of two stages" in ranktune(*given, "-o", "both", "--engine-version", "8.9", cwd=folder, check=2).stderr
-    alone = ranktune("export", "trees.json", "-f", "solr", "--window", "5", cwd=folder, check=2)
-    assert "needs --two-stage DATA" in alone.stderr

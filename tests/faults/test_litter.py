@@ -65,7 +65,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("data", ("convert", "{}/data.txt", "-o", "{}/out/data")),
         ("lists", ("interleave", "column:1", "column:2", "{}/data.txt", "-o", "{}/out/lists.jsonl")),
         ("", ("data", "{}/data.txt")),
-        ("current", ("rollback", "shop", "shop", "--home", "{}/home")),
+        ("current", ("retune", "shop", "--rollback", "shop", "--home", "{}/home")),
         ("20", ("watch", "shop", "{}/data.txt", "--home", "{}/home")),
     ],
 )

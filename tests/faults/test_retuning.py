@@ -32,7 +32,6 @@ from ranktune.tuner.drift.days import read_days, write_day
 from ranktune.tuner.retuning.versions import DELIVERED, current, decision_of, make_current
 from ranktune.tuner.splits.proof import file_digest
 from ranktune.tuner.study.home import StudyFolder, free_name
-from ranktune.tuner.study.labels import change_labels, read_labels
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import succeeded, write_letor
 
@@ -97,7 +96,7 @@ def check_killed(folder: Path, kills: int) -> None:
     found = retuned(home, days[1])
     assert found is not None
     _check_same(found, known)
-    versions = json.loads(succeeded("history", "shop", "--home", home, "--json"))["versions"]
+    versions = json.loads(succeeded("retune", "shop", "--history", "--home", home, "--json"))["versions"]
     assert [each["version"] for each in versions] == ["shop", "new"]
 
 
@@ -191,7 +190,7 @@ def check_writers(folder: Path, rounds: int) -> None:
 
 
 def check_commands(folder: Path, rounds: int) -> None:
-    """rollback, resume and retune at once, at random moments: what is current is whole, and what the last one said."""
+    """Going back, resume and retune at once: what is current is whole, and what the last one said."""
     generator, (first, days) = random.Random(SEED), begun(folder)
     retune("shop", days[1], version="v2", executor=InProcess(), home=first)
     for number in range(rounds):
@@ -200,7 +199,7 @@ def check_commands(folder: Path, rounds: int) -> None:
         commands: dict[str, list[object]] = {
             "retune": ["retune", "shop", days[2], "--as", "v3", "--jobs", "1", "--json"],
             "resume": ["resume", "v2", "--trials", "12", "--jobs", "1"],
-            "rollback": ["rollback", "shop", back],
+            "rollback": ["retune", "shop", "--rollback", back],
         }
         waits = {"retune": 0.0, "resume": generator.uniform(0.0, 2.0), "rollback": generator.uniform(*MOMENTS)}
         running = dict[str, subprocess.Popen[str]]()
@@ -217,10 +216,10 @@ def check_commands(folder: Path, rounds: int) -> None:
         moved = said_now.startswith("The current model of shop is that of v3: ")
         assert (now.version, now.since.split()[0]) in {(back, "rollback"), *([("v3", "retune")] if moved else [])}
         if not moved and codes["retune"]:
-            assert "`ranktune rollback shop v3` makes that of v3 current" in said_now, said_now
+            assert "`ranktune retune shop --rollback v3` makes that of v3 current" in said_now, said_now
         assert file_digest(now.path(home))[:16] == now.copy and (home / now.study / DELIVERED / now.copy).is_dir()
         assert watch("shop", days[2], home=home, save=False).quality is not None
-        versions = json.loads(succeeded("history", "shop", "--home", home, "--json"))["versions"]
+        versions = json.loads(succeeded("retune", "shop", "--history", "--home", home, "--json"))["versions"]
         assert [line["version"] for line in versions if line["current"]] == [now.version]
         shutil.rmtree(home)
 
@@ -247,15 +246,11 @@ def names(home: Path) -> Callable[[int], object]:
     return lambda k: (home / free_name(home, "shop") / "mine").touch(exist_ok=False)
 
 
-def tags(home: Path) -> Callable[[int], object]:
-    return lambda k: change_labels(StudyFolder(home), add=[f"tag {k}"])
-
-
 def a_day(home: Path) -> Callable[[int], object]:
     return lambda k: write_day(home, "2026-11-28", {"found": "x" * 1000 * k})
 
 
-@pytest.mark.parametrize("kind", [names, tags, a_day])
+@pytest.mark.parametrize("kind", [names, a_day])
 def test_several_writers_of_one_state_lose_and_damage_nothing(
     kind: Callable[[Path], Callable[[int], object]], tmp_path: Path
 ) -> None:
@@ -265,8 +260,5 @@ def test_several_writers_of_one_state_lose_and_damage_nothing(
         for process in processes:
             process.join()
             assert process.exitcode == 0
-        if kind is tags:
-            assert set(read_labels(StudyFolder(tmp_path)).tags) == {f"tag {k}" for k in range(8)}
-            change_labels(StudyFolder(tmp_path), remove=[f"tag {k}" for k in range(8)])
-        elif kind is a_day:
+        if kind is a_day:
             assert len(read_days(tmp_path)) == 1

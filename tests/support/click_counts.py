@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
+from scipy.special import xlog1py, xlogy
 
 from ranktune.solvers.clicks.counts import Counts
+from ranktune.solvers.clicks.fitted import SURE, FittedClicks
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats, Ints, as_ints
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies.clicks.simulation import Users, simulated
+from tests.support.click_simulation import Users, simulated
 
 
 def impressions(query: Ints, document: Ints, position: Ints, click: Floats) -> Impressions:
@@ -55,3 +57,10 @@ def simulated_counts(users: Users, seed: int, *, n_queries: int = 50, sessions: 
     up, down = (rates[0] for rates in users.rates(np.array([1])))
     attraction = users.attraction(queries.grades)[counts.document[counts.firsts]]
     return counts, down + (up - down) * attraction
+
+
+def log_loss(fitted: FittedClicks, counts: Counts) -> float:
+    """Mean negative logarithm of the likelihood of an impression, in nats; counts are those of a later log."""
+    p = np.clip(fitted.click_probability(counts), SURE, 1.0 - SURE)
+    gains = xlogy(counts.clicks, p) + xlog1py(counts.shown - counts.clicks, -p)
+    return float(-gains.sum() / counts.shown.sum())

@@ -9,7 +9,7 @@ import numpy as np
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Array, Floats, Ints
 from ranktune.solvers.data.queries import Queries
-from ranktune.studies.clicks.simulation import Users, simulated
+from tests.support.click_simulation import Users, simulated
 
 DAY = 86_400_000
 HONEST = ("price", "text", "taste", "pair_before", "document_yesterday")

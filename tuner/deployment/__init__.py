@@ -1,1 +1,1 @@
-"""What models become where they are served: copies that systems can load, and two stages."""
+"""What models become where they are served: copies that systems can load."""

@@ -24,7 +24,6 @@ from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.source import Source, source_of
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.deployment.engines import Engine, engine_of
-from ranktune.tuner.deployment.stage_files import write_files
 
 REPLAYED = 100
 """Queries of a replay."""
@@ -207,3 +206,13 @@ def _values(engine: Engine, source: Source, queries: Queries) -> tuple[Mask, Mat
     if not found.any():
         raise DataError("the index has none of the documents of the replay. Their ids must be those of the index.")
     return found, theirs, ours
+
+
+def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """Write files into a folder. Raises ParameterError where that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            (folder / file).write_bytes(content if isinstance(content, bytes) else content.encode())
+    except OSError as error:
+        raise ParameterError(f"cannot write into {folder}: {error.strerror}. Give a folder you may write to.") from None

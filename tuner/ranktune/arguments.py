@@ -377,24 +377,3 @@ class ExportArguments(EngineArguments):
             minimum=1,
         ),
     ] = None
-    two_stage: Annotated[
-        str | None,
-        Setting(
-            "Data, by which a linear first stage is learnt that leaves only a window of documents to the model "
-            "(vespa, elasticsearch, opensearch, solr). The files go into the folder of --output.",
-            options=("--two-stage",),
-        ),
-    ] = None
-    window: Annotated[
-        int | None,
-        Setting(
-            "With --two-stage: documents of a query that the model scores. (default: the fewest that lose at most "
-            ".001 of the metric, at the upper end of the interval)",
-            minimum=1,
-        ),
-    ] = None
-    within: Annotated[
-        str | None,
-        Setting("With --two-stage: limits of the first stage's features, such as 'cost<=3'. (default: features<=8)"),
-    ] = None
-    cost: Annotated[str | None, Setting("With --two-stage: what features cost, as for `ranktune tune`.")] = None

@@ -124,7 +124,7 @@ def current(home: Path, name: str) -> Delivery:
         known = read_sealed(first.path / CURRENT)
         return delivered(first) if known is None else Delivery(**known)
     except (Damaged, TypeError) as error:
-        raise StudyError(f"{error} Choose a version again: `ranktune rollback {first.path.name} VERSION`.") from None
+        raise StudyError(f"{error} Choose a version again: {_rollback(first.path.name, 'VERSION')}.") from None
 
 
 def make_current(home: Path, name: str, version: str) -> Delivery:
@@ -159,13 +159,17 @@ def settle(folder: StudyFolder, *, move: bool = True) -> tuple[Path, str]:
     model, name = found.path(home), first_of(home, version).path.name
     line = said(home, name, found) if decided or found.since else ""
     if own.path(home) != model:
-        line += f", since the {found.since}. `ranktune rollback {name} {version}` makes that of {version} current."
+        line += f", since the {found.since}. {_rollback(name, version)} makes that of {version} current."
     return model, line
 
 
 def said(home: Path, name: str, found: Delivery) -> str:
     """Return the sentence on the current model of a study."""
     return f"The current model of {name} is that of {found.version}: {found.path(home)}"
+
+
+def _rollback(name: str, version: str) -> str:
+    return f"`ranktune retune {name} --rollback {version}`"
 
 
 def _recorded(home: Path, name: str, choose: Callable[[], Delivery], by: str) -> Delivery:

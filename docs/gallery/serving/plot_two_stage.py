@@ -56,5 +56,5 @@ axes.legend()
 figure.tight_layout()
 
 # %%
-# ``ranktune export --two-stage DATA`` learns the first stage, finds the smallest window that costs nearly nothing, and
-# writes both for a search engine, see :doc:`/howto/serving`.
+# Search engines score the first documents by an exported model: :doc:`/howto/serving` says what the window is called
+# there.

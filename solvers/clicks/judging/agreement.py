@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import snips
+from ranktune.solvers.clicks.counterfactual import ratio
 from ranktune.solvers.clicks.judgments import Judgments
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError
@@ -32,7 +32,7 @@ class Mean:
         known = values[~np.isnan(values)]
         if not len(known):
             return cls(np.nan, np.nan, np.nan)
-        found = snips(known, np.ones(len(known)), np.arange(len(known)))
+        found = ratio(known, np.ones(len(known)), np.arange(len(known)))
         return cls(found.value, found.low, found.high)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ranktune.solvers.clicks.counterfactual import Estimate, snips
+from ranktune.solvers.clicks.counterfactual import Estimate, ratio
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.fitted import SURE, FittedClicks
 from ranktune.solvers.clicks.reading.click_log import ClickLog
@@ -100,7 +100,7 @@ def _compared(names: list[str], loss: Floats, shown: Floats) -> dict[str, ModelL
     session = np.arange(len(shown))
 
     def mean(values: Floats) -> Estimate:
-        return snips(as_floats(values), shown, session)  # a ratio of sums over sessions
+        return ratio(as_floats(shown * values), shown, session)
 
     rows = {}
     for name, own in zip(names, loss, strict=True):

@@ -64,10 +64,7 @@ def values_of(
     session, bottom = as_ints(np.arange(int(judging.sum()))), bottom[judging]
 
     def estimates(tops: Floats) -> dict[str, Estimate]:
-        return {
-            name: ratio(as_floats(own), bottom, session, (float(clipped), np.nan, np.nan))
-            for name, own, clipped in zip(CLICK_METRICS, tops, gains.clipped, strict=True)
-        }
+        return {name: ratio(as_floats(own), bottom, session) for name, own in zip(CLICK_METRICS, tops, strict=True)}
 
     values = top[:, :, judging]
     return [estimates(own) for own in (*values, *(values[0] - values[1:]))]

@@ -299,7 +299,7 @@ def check_installed(rival: str) -> None:
     """Raise ParameterError, with what to install, where a package of a peer is missing."""
     missing = [package for package in PEERS[rival].needs if find_spec(package) is None]
     if missing:
-        raise ParameterError(f'{rival} needs {", ".join(missing)}, not installed here: pip install "ranktune[bench]".')
+        raise ParameterError(f"{rival} needs {', '.join(missing)}, not installed here: pip install --group bench.")
 
 
 def is_ours(rival: str) -> bool:

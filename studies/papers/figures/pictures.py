@@ -28,9 +28,7 @@ MAX_NAME_OF_THREE = 20
 def check_installed() -> None:
     """Raise ParameterError where Matplotlib is not installed."""
     if find_spec("matplotlib") is None:
-        raise ParameterError(
-            'figures are drawn by Matplotlib, which is not installed: pip install "ranktune[figures]".'
-        )
+        raise ParameterError("figures are drawn by Matplotlib, which is not installed: pip install matplotlib.")
 
 
 def svg(chart: Chart) -> str:

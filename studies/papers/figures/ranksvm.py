@@ -24,8 +24,8 @@ from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.papers.counting import measure
 from ranktune.studies.papers.figures.charts import PrintedFigure
+from ranktune.studies.papers.figures.counting import measure
 from ranktune.studies.papers.figures.work import Material
 from ranktune.studies.papers.protocols import present
 

@@ -1,4 +1,4 @@
-"""Which model is the current one: only rollback and retune move it, each in one step, and say so."""
+"""Which model is the current one: only retune moves it, each in one step, and say so."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def scores(home: Path, name: str = "shop") -> Floats:
 
 
 def marked(home: Path) -> list[str]:
-    found = json.loads(succeeded("history", "shop", "--home", home, "--json"))["versions"]
+    found = json.loads(succeeded("retune", "shop", "--history", "--home", home, "--json"))["versions"]
     return [line["version"] for line in found if line["current"]]
 
 
@@ -96,20 +96,24 @@ def test_resume_leaves_what_is_current(
     decide(monkeypatch, first)
     assert again(home, days[1], "v2").decision == first
     if back:
-        assert succeeded("rollback", "shop", "shop", "--home", home).startswith("The current model of shop is that of")
+        assert succeeded("retune", "shop", "--rollback", "shop", "--home", home).startswith(
+            "The current model of shop is that of"
+        )
     at, before = ["shop" if back or first == "keep" else "v2"], scores(home)
     assert marked(home) == at
     decide(monkeypatch, then)
     for name in ("v2", "shop"):
         old = (home / name / "model.json").read_bytes()
         line = next(line for line in resumed(home, name, 9, capsys).splitlines() if "current model" in line)
-        assert f"is that of {at[0]}: " in line and f"`ranktune rollback shop {name}` makes that of {name}" in line
+        assert (
+            f"is that of {at[0]}: " in line and f"`ranktune retune shop --rollback {name}` makes that of {name}" in line
+        )
         assert (home / name / "model.json").read_bytes() != old
         assert marked(home) == at
         np.testing.assert_array_equal(scores(home), before)
     assert json.loads((home / "v2" / DECISION).read_text())["decision"] == then
     assert watch("shop", days[1], home=home, save=False).quality is not None
-    succeeded("rollback", "shop", "v2", "--home", home)
+    succeeded("retune", "shop", "--rollback", "v2", "--home", home)
     delivered = {"refit": "refit.json", "replace": "model.json"}[then]
     np.testing.assert_array_equal(scores(home), ranktune.load_model(home / "v2" / delivered).predict(PROBE))
 
@@ -126,7 +130,7 @@ def test_a_retuning_that_is_given_again_says_what_is_true(
     )
     repeated = called(*command)
     assert done.current in repeated.stdout.replace("\n", "")
-    succeeded("rollback", "shop", "shop", "--home", home)
+    succeeded("retune", "shop", "--rollback", "shop", "--home", home)
     answer = called(*command, "--json")
     found = json.loads(answer.stdout)
     assert answer.exit_code == repeated.exit_code and found["decision"] == decision
@@ -137,12 +141,12 @@ def test_a_retuning_that_is_given_again_says_what_is_true(
 
 
 def rolled_back(home: Path, days: list[Path]) -> str:
-    succeeded("rollback", "shop", "shop", "--home", home)
+    succeeded("retune", "shop", "--rollback", "shop", "--home", home)
     return "shop"
 
 
 def to_another(home: Path, days: list[Path]) -> str:
-    succeeded("rollback", "shop", "v1", "--home", home)
+    succeeded("retune", "shop", "--rollback", "v1", "--home", home)
     return "v1"
 
 
@@ -169,8 +173,8 @@ def test_a_decision_moves_only_what_it_was_made_against(
     done = again(home, days[1], "v2")
     assert done.decision == "replace" and marked(home) == at
     assert f"is that of {at[0]}: {done.model}" in done.current and done.model.parent == home / at[0]
-    assert done.current.endswith("`ranktune rollback shop v2` makes that of v2 current.")
-    succeeded("rollback", "shop", "v2", "--home", home)
+    assert done.current.endswith("`ranktune retune shop --rollback v2` makes that of v2 current.")
+    succeeded("retune", "shop", "--rollback", "v2", "--home", home)
     assert marked(home) == ["v2"]
 
 
@@ -230,9 +234,9 @@ def test_what_an_earlier_release_wrote_is_read(
     shutil.rmtree(home / "shop" / "delivered")
     shutil.rmtree(home / "v2" / "delivered")
     assert marked(home) == ["v2"] and current(home, "shop").path(home) == home / "v2" / "model.json"
-    succeeded("rollback", "shop", "shop", "--home", home)
+    succeeded("retune", "shop", "--rollback", "shop", "--home", home)
     answer = called("retune", "shop", days[1], "--as", "v2", "--home", home, "--json")
     assert "is that of shop" in json.loads(answer.stdout)["current"] and marked(home) == ["shop"]
     os.remove(home / "shop" / CURRENT)
-    with pytest.raises(StudyError, match=r"missing.*rollback shop"):
+    with pytest.raises(StudyError, match=r"missing.*retune shop --rollback"):
         current(home, "shop")

@@ -92,18 +92,18 @@ def test_where_the_truth_moves_the_model_changes_and_a_version_comes_back(home: 
     third = again(home, day(3, AFTER), version="third")
     assert third.decision == "keep" and third.model == done.model
     assert [folder.path.name for folder in versions(home, "third")] == ["shop", "moved", "third"]
-    succeeded("rollback", "shop", "shop", "--home", home)
+    succeeded("retune", "shop", "--rollback", "shop", "--home", home)
     assert current(home, "shop").path(home) == home / "shop" / "model.json" == model_file(home, "shop")
     assert watch("shop", day(2, AFTER), home=home, save=False).alarm
     assert model_file(home, "third") == done.model, "what that version delivered"
-    found = json.loads(succeeded("history", "shop", "--home", home, "--json", "--page", home / "page.html"))
+    found = json.loads(succeeded("retune", "shop", "--history", "--home", home, "--json", "--page", home / "page.html"))
     lines = found["versions"]
     assert [line["decision"] for line in lines] == ["first", done.decision, "keep"]
     assert [line["current"] for line in lines] == [True, False, False] and lines[1]["changes"]
     low, high = lines[1]["interval"]
     assert low < lines[1]["quality"] < high and "moved" in unpacked_page((home / "page.html").read_text())
     (home / "shop" / CURRENT).write_text("{}")
-    with pytest.raises(StudyError, match="rollback shop"):
+    with pytest.raises(StudyError, match="retune shop --rollback"):
         current(home, "shop")
 
 

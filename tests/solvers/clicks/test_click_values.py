@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.counterfactual import doubly_robust, ips, position
+from ranktune.solvers.clicks.counterfactual import ratio
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.examination import Examination
 from ranktune.solvers.clicks.impressions import Impressions
@@ -18,8 +18,8 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.metrics.presets import CLICK_METRICS
-from ranktune.studies.clicks.simulation import Users, simulated
 from tests.support.click_counts import graded_queries
+from tests.support.click_simulation import Users, simulated
 
 CURVE = Examination.given({place: 1.0 / place for place in range(1, 11)})
 
@@ -59,13 +59,14 @@ def test_metrics_are_the_estimates_of_impressions() -> None:
     order = np.lexsort((-scores, queries.query_of_document))
     rank = np.empty(queries.n_documents, dtype=np.int64)
     rank[order] = np.arange(80) % 10 + 1
-    weight, a = position(CURVE, batch.position, rank[batch.document]), 0.2
+    weight, a = CURVE.at(rank[batch.document]) / CURVE.at(batch.position), 0.2
     predicted, target = a * CURVE.at(batch.position), a * CURVE.at(rank[batch.document])
     gains = believed(batch, a)
     clicked, found = gains.on(queries), values_of([batch], gains, queries, [scores])[0]
+    one = np.ones(len(weight))
     by_hand = {
-        "ips": ips(batch.click, weight, batch.session),
-        "dr": doubly_robust(batch.click, weight, batch.session, predicted, target),
+        "ips": ratio(weight * batch.click, one, batch.session),
+        "dr": ratio(target + weight * (batch.click - predicted), one, batch.session),
     }
     for metric, estimate in by_hand.items():
         ends = [10 * end for end in (estimate.value, estimate.low, estimate.high)]  # 10 impressions a session

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ranktune.solvers.clicks.counts import Counts
-from ranktune.solvers.clicks.fitted import log_loss
 from ranktune.solvers.clicks.position_based import Joint, PositionBased
-from tests.support.click_counts import impressions
+from tests.support.click_counts import impressions, log_loss
 
 
 def tail_log(seed: int, n: int = 8000, page: int = 6) -> tuple[Counts, Counts, dict[tuple[int, int], float]]:

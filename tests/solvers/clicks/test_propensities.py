@@ -1,4 +1,4 @@
-"""Examination from swaps and from randomised positions."""
+"""Examination from rates and from randomised positions."""
 
 from __future__ import annotations
 
@@ -7,22 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ranktune.solvers.clicks.examination import known_positions
+from ranktune.solvers.clicks.examination import Examination, known_positions
 from ranktune.solvers.clicks.position_based import PositionBased
-from ranktune.solvers.clicks.propensities import randomised, swaps
+from ranktune.solvers.clicks.propensities import randomised
 from ranktune.solvers.core.errors import DataError
-from ranktune.studies.clicks.simulation import Users
 from tests.support.click_counts import counted, impressions, simulated_counts
+from tests.support.click_simulation import Users
 
 
-def test_two_positions_are_compared_as_by_mantel_and_haenszel() -> None:
-    counts = counted([(0, 0, 1, 50, 20), (0, 0, 2, 100, 10), (0, 1, 1, 200, 30), (0, 1, 2, 40, 4), (0, 2, 2, 90, 50)])
-    at_2 = 10 * 50 / 150 + 4 * 200 / 240
-    at_1 = 20 * 100 / 150 + 30 * 40 / 240
-    assert swaps(counts).value == pytest.approx([1.0, at_2 / at_1], rel=1e-9)
-
-
-def test_shown_numbers_of_impressions_do_not_move_swaps() -> None:
+def test_shown_numbers_of_impressions_do_not_move_examination() -> None:
     """Rates that follow the model exactly give its examination, however unequal the impressions are."""
     generator = np.random.default_rng(0)
     true, rows = np.array([1.0, 0.4, 0.7, 0.1]), []
@@ -30,7 +23,6 @@ def test_shown_numbers_of_impressions_do_not_move_swaps() -> None:
         shown = int(generator.integers(10, 1000)) * 1000
         rows.append((0, document, place + 1, shown, 0.1 * (document + 1) * true[place] * shown))
     counts = counted(rows)
-    np.testing.assert_allclose(swaps(counts).value, true, rtol=1e-6)
     np.testing.assert_allclose(PositionBased(shrink=False).fit(counts).examination.value, true, rtol=1e-3)
 
 
@@ -41,8 +33,6 @@ def test_positions_are_known_by_a_chain_of_pairs_with_clicks() -> None:
     first = np.array([True, False, False, False])
     assert known_positions(counts, first).tolist() == [True, True, True, False]
     assert known_positions(counts, first, links=2).tolist() == first.tolist()
-    with pytest.raises(DataError, match="swaps cannot be compared"):
-        swaps(counted([(0, 0, 1, 9, 3), (0, 1, 2, 9, 3)]))
 
 
 def test_randomised_positions_give_examination_whatever_is_shown() -> None:
@@ -66,9 +56,9 @@ def test_randomised_positions_give_examination_whatever_is_shown() -> None:
         randomised([log])
 
 
-def test_propensities_from_swaps_are_used_as_they_are() -> None:
+def test_given_propensities_are_used_as_they_are() -> None:
     counts, truth = simulated_counts(Users(), 8, n_queries=10, sessions=20_000)
-    given = swaps(counts)
+    given = Examination.given({k: 0.9 / k for k in range(1, 11)})
     fitted = PositionBased(propensities=given).fit(counts)
     np.testing.assert_allclose(fitted.examination.value, given.value, rtol=1e-9)
     assert np.corrcoef(fitted.relevance, truth)[0, 1] > 0.9

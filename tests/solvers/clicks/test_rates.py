@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.clicks.counts import Counts
-from ranktune.solvers.clicks.fitted import log_loss
+from ranktune.solvers.clicks.position_based import PositionBased
 from ranktune.solvers.clicks.rates import COEC, ClickRate, Group
 from ranktune.solvers.clicks.shrinkage import shrunken, strength_of
 from ranktune.solvers.core.errors import DataError, ParameterError
-from tests.support.click_counts import counted, drawn_counts
+from tests.support.click_counts import counted, drawn_counts, log_loss
 
 COUNTS = drawn_counts(np.random.default_rng(0))
 ROWS = list(zip(COUNTS.query, COUNTS.document, COUNTS.position, COUNTS.shown, COUNTS.clicks, strict=True))
@@ -76,4 +76,4 @@ def test_what_rates_do_not_tell_is_an_error() -> None:
         ClickRate("position").fit(COUNTS).judgments()
     heavy: Counts = counted([(0, 0, 1, 10, 12.5)])
     with pytest.raises(DataError, match=r"clicks weigh 12\.5"):
-        log_loss(ClickRate().fit(heavy), heavy)
+        PositionBased().fit(heavy)

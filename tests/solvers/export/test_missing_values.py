@@ -16,7 +16,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
 from ranktune.solvers.export.check import agreement
 from ranktune.solvers.export.formats import export
-from ranktune.solvers.export.two_stage import Stage, Stages, two_stage_files
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.linear import LinearModel
@@ -114,17 +113,3 @@ def test_models_whose_missing_values_are_all_0_need_nothing_of_a_format() -> Non
     assert "isNullSameAsZero" not in str(export(tree, "solr"))
     known = TreeModel(one_tree([0], [0.5], [-1], [-2], [1.0, 2.0], [False]), 2, "LambdaMART")
     assert json.loads(export(known, "solr"))["params"]["isNullSameAsZero"] is False
-
-
-def test_the_first_phase_of_vespa_knows_more_than_the_second() -> None:
-    """To the trees a missing price is 0, and to the weights it is not."""
-    names = ("price", "age")
-    tree = one_tree([0, 1], [0.5, 0.5], [1, -1], [-3, -2], [1.0, 2.0, 4.0], [True, True])
-    second = TreeModel(tree, 2, "LambdaMART", feature_names=names)
-    first = LinearModel(np.array([1.0, 3.0]), "RidgeRanker", feature_names=names, missing=np.array([0.25, 0.0]))
-    stages = Stages(Stage(first, 0.0, 1.0), Stage(second, 0.0, 1.0), 10)
-    profile = two_stage_files(stages, "vespa")["rank-profile.sd"]
-    assert "if (isNan(x_price) == 1, 0.25, 1.0 * x_price)" in profile
-    assert "expression: attribute(price)\n" in profile
-    assert "(x_price <= 0.5) || (isNan(x_price) == 1)" in profile
-    assert "3.0 * x_age" in profile and "if (isNan(attribute(age)) == 1, 0.0, attribute(age))" in profile

@@ -1,4 +1,4 @@
-"""The benchmarks of days: how the truth moves, a small stream, and small passes."""
+"""The benchmarks of days: how the truth moves, and a small stream."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from ranktune.solvers import RidgeRanker
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.studies.benchmarks.days import passes, stream
+from ranktune.studies.benchmarks.days import stream
 from ranktune.studies.benchmarks.days.generated import MOVES, SHARES, World, normal_pool, turn_of
 from ranktune.studies.benchmarks.tables import Table
 
@@ -51,17 +51,3 @@ def test_a_small_stream(tmp_path: Path) -> None:
     assert run() == [table, by_day] and (tmp_path / "streams.jsonl").read_bytes() == kept, "it is not run again"
     with pytest.raises(ParameterError, match="sudden"):
         stream.main(move=["suden"])
-
-
-def test_passes_of_a_few_days(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A day that follows on a truth that does not move begins with what the first one learned."""
-    peaks = iter((9e6, 5e6, 5.2e6, 9e6, 5e6, 5.6e6))
-    monkeypatch.setattr(passes, "peak_bytes", lambda: int(next(peaks)))
-    given = {"days": 3, "documents": 3000, "features": 6, "length": 30, "configurations": 4, "survivors": 4}
-    quiet, moving = (passes.main(move=move, **given) for move in ("none", "sudden"))  # type: ignore[arg-type]
-    assert not quiet[0].failed and moving[0].failed, "memory that is said to grow"
-    quality = [[float(str(row["ndcg@10"])) for row in table[1].rows] for table in (quiet, moving)]
-    assert quality[0][1] > quality[0][0] and quality[1][2] < quality[0][2] - 0.02
-    assert all(int(str(row["trials"])) >= 4 for row in quiet[1].rows)
-    with pytest.raises(ParameterError, match="sudden"):
-        passes.main(move="suden")

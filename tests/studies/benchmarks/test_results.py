@@ -58,7 +58,7 @@ def test_a_wide_table_folds_its_words_and_keeps_its_numbers() -> None:
 
 def test_every_benchmark_has_help_and_a_place_for_its_result() -> None:
     names = [command.name or "" for command in app.registered_commands]
-    assert {"solvers", "objective", "metrics", "parser", "sampler", "turnkey"} < set(names)
+    assert {"solvers", "objective", "memory", "parser", "sampler", "turnkey"} < set(names)
     for name in names:
         assert "--store" in CliRunner().invoke(app, [name, "--help"], catch_exceptions=False).stdout
 

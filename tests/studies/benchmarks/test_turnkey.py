@@ -230,7 +230,7 @@ def test_mistakes_are_explained(folder: Path, first_feature: list[str], monkeypa
     wrong = invoke(folder, "--rival", "ranktune", "--fold", "Fold3")
     assert wrong.exit_code == 2 and "has no fold 'Fold3'" in wrong.stderr
     monkeypatch.setattr(peers, "find_spec", lambda name: None if name == "flaml" else object())
-    with pytest.raises(ParameterError, match=r'flaml needs flaml.*pip install "ranktune\[bench\]"'):
+    with pytest.raises(ParameterError, match=r"flaml needs flaml.*pip install --group bench"):
         peers.check_installed("flaml")
     with pytest.raises(DataError, match=r"Add test\.txt"):
         peers.compete("lightgbm", Split("Fold1", queries(3, 1), queries(3, 2)), Budget(1.0))

@@ -17,10 +17,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarn
 from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
-from ranktune.tuner.deployment import copying, two_stage
-from ranktune.tuner.evaluation.feature_costs import FeatureCosts
-from ranktune.tuner.evaluation.feature_order import FeatureLimits
-from ranktune.tuner.evaluation.feature_sets import FeatureBudget
+from ranktune.tuner.deployment import copying
 from ranktune.tuner.splits.forward import blocks, check_gap, forward_folds, gap_of
 from ranktune.tuner.splits.plans import Progressive, fresh_plan
 from ranktune.tuner.splits.split import Development, nested_splits, validation_plan, with_test
@@ -96,12 +93,6 @@ def test_copies_and_first_stages_are_judged_on_later_queries(monkeypatch: pytest
     scored = ~np.isnan(loss)
     assert len(fitted) == 2 and max(fitted) < times.max() and times[scored].min() > min(fitted)
     assert np.all(times[~scored & with_pairs(queries)] <= min(fitted)), "the earliest third is scored by none"
-    fitted.clear()
-    monkeypatch.setattr(two_stage, "_learnt", noting(two_stage._learnt, 0))
-    budget = FeatureBudget(FeatureCosts.parse({}), FeatureLimits(np.inf, 2))
-    found = two_stage.two_stages(model, queries, budget)
-    assert len(fitted) == two_stage.FOLDS + 1 and sorted(fitted) == fitted and fitted[-1] == times.max() > fitted[-2]
-    assert np.isfinite(found.windows[-1].loss.mean)
 
 
 def test_queries_that_are_not_before_a_given_test_are_left_out() -> None:

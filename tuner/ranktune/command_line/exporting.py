@@ -36,7 +36,6 @@ Examples:
   curl -X POST -H 'Content-Type: application/json' --data-binary @es.json \\
     http://localhost:9200/_ltr/_featureset/FEATURES/_createmodel
   ranktune export model.json --format onnx -o model.onnx --check test.txt
-  ranktune export model.json --format vespa --two-stage train.txt -o two-stage
 """
 SHIP_HELP = f"""Give an engine MODEL and the definitions of its features.
 
@@ -60,14 +59,6 @@ Examples:
 def export(given: Given) -> None:
     """Write the model, and print on standard error how it is used."""
     wanted = ExportArguments(**_of_study(given))
-    if wanted.two_stage is None and (wanted.window, wanted.within, wanted.cost) != (None, None, None):
-        raise typer.BadParameter("needs --two-stage DATA.", param_hint="--window, --within, --cost")
-    if wanted.two_stage is not None and wanted.check is not None:
-        raise typer.BadParameter("cannot check two stages: leave it out.", param_hint="--check")
-    of_one = (wanted.definitions, wanted.engine_version, wanted.absent)
-    if wanted.two_stage is not None and of_one != (None, None, None):
-        hint = "--definitions, --engine-version, --absent"
-        raise typer.BadParameter("is of one model, not of two stages: leave it out.", param_hint=hint)
     if wanted.distil is None and wanted.trees is not None:
         raise typer.BadParameter("needs --distil DATA.", param_hint="--trees")
     print(export_file(wanted), file=sys.stderr)
@@ -97,8 +88,7 @@ def _of_study(given: Given) -> Given:
 def export_file(wanted: ExportArguments) -> str:
     """Write a model file in another format, to standard output without an output; return a message about it.
 
-    With staging, the files of two stages are written into the folder output. Nothing is written if the data to distil,
-    check or learn by cannot be read or scored.
+    Nothing is written if the data to distil or check by cannot be read or scored.
     """
     from ranktune.solvers.core.errors import ParameterError, listed
     from ranktune.solvers.export.check import agreement, check_evaluator
@@ -108,7 +98,7 @@ def export_file(wanted: ExportArguments) -> str:
     from ranktune.solvers.models.blend import needs_of
 
     name, format = wanted.format, FORMATS.find(wanted.format)
-    if wanted.output is None and wanted.two_stage is None and not format.is_text:
+    if wanted.output is None and not format.is_text:
         raise ParameterError(f"{name} is not text: add -o FILE.")
     if wanted.check is not None:
         check_evaluator(name)
@@ -124,8 +114,6 @@ def export_file(wanted: ExportArguments) -> str:
                 f"{f'one of {others}' if others else 'none: `ranktune predict` scores with it'}. {OTHER_MODELS}"
             )
         model, distilled = _distilled(model, wanted, wanted.distil)
-    if wanted.two_stage is not None:
-        return "\n".join(filter(None, [distilled, _staged(model, wanted, wanted.two_stage)]))
     engine = {"engine_version": wanted.engine_version, "absent": wanted.absent}
     content = export(model, name, name=wanted.model_name, store=wanted.store, **engine)
     lines = [f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {format.help}.", distilled]
@@ -176,16 +164,3 @@ def _read(model: Model, data: str, wanted: EngineArguments, *, graded: bool = Tr
     if graded and is_name(data):
         return catalogue.load(data)[0].train
     return catalogue.read_for(model, data, graded=graded, **reading(vars(wanted)))
-
-
-def _staged(model: Model, wanted: ExportArguments, data: str) -> str:
-    """Write the files of two stages of a model; return a message about them."""
-    from ranktune.tuner.deployment.stage_files import FirstStage, check_stages, write_two_stages
-
-    check_stages(wanted.format, wanted.output)
-    assert wanted.output is not None
-    first = FirstStage.parse(wanted.window, wanted.within, wanted.cost)
-    queries = _read(model, data, wanted)
-    return write_two_stages(
-        model, wanted.format, wanted.output, first, queries, name=wanted.model_name, store=wanted.store
-    )

@@ -23,10 +23,17 @@ COMMANDS_ELSEWHERE = {
     **dict.fromkeys(("test", "eval"), "evaluate"),
     **dict.fromkeys(("ls", "studies"), "list"),
     "mlflow": "tune DATA --name STUDY --mlflow URI, which logs a finished study too",
+    "history": "retune NAME --history",
+    "rollback": "retune NAME --rollback VERSION",
+    "note": "tune --name NAME, the name says what a study is; list shows the notes and tags of earlier releases",
     "related": "predict MODEL FOLDER/test.csv, of the files that `python -m ranktune.studies.api_search FOLDER` writes",
 }
 """Words for commands, and what does that here."""
-OPTIONS_GONE = {"--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it."}
+OPTIONS_GONE = {
+    "--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it.",
+    "--two-stage": "Export the model alone, and let the engine score the first documents of a cheaper ranking by it: "
+    "`ranktune docs howto/serving`.",
+}
 """Options of earlier releases, and what to do instead."""
 ANSWER = "All answers at once, which you may change:"
 """What stands before the command that answers all decisions."""

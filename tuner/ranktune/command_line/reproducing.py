@@ -48,8 +48,13 @@ def reproduce_paper(
             "train.txt, vali.txt and test.txt, such as LETOR's MQ2008."
         )
     if figures is not None:
-        from ranktune.studies.papers.figures.pictures import check_installed
-
+        try:
+            from ranktune.studies.papers.figures.pictures import check_installed
+        except ModuleNotFoundError:
+            raise ParameterError(
+                "RankTune was installed from a wheel, which does not hold what draws the figures of papers. Install a "
+                "clone of the repository by `pip install --editable .`, or leave out --figures."
+            ) from None
         check_installed()
     datasets = load_datasets(folders, dataset)
     jobs = jobs or int(cpu_count())

@@ -127,22 +127,6 @@ def list_studies(home: Home = None, as_json: Json = False, wide: Wide = False) -
 
 
 @commands.command()
-def note(
-    name: StudyName,
-    text: Annotated[str | None, typer.Argument(help="The note. (default: as it is)", show_default=False)] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag to add. Repeatable.")] = None,
-    remove: Annotated[list[str] | None, typer.Option("--untag", help="A tag to remove. Repeatable.")] = None,
-    home: Home = None,
-) -> None:
-    """Write a note or tags on a study. `list` and the page of all studies show them."""
-    from ranktune.tuner.study.home import find_folder, home_folder
-    from ranktune.tuner.study.labels import change_labels
-
-    labels = change_labels(find_folder(home_folder(home), name), text, tag or (), remove or ())
-    console().print(f"{labels.note or 'No note.'}\nTags: {', '.join(labels.tags) or 'none'}")
-
-
-@commands.command()
 def show(
     name: StudyName,
     home: Home = None,

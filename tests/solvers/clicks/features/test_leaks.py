@@ -12,7 +12,7 @@ from ranktune.solvers.clicks.features.history import History, Known
 from ranktune.solvers.clicks.features.leaks import Leak, leaks
 from ranktune.solvers.clicks.impressions import Impressions
 from ranktune.solvers.core.arrays import Floats
-from ranktune.studies.clicks.simulation import Users
+from tests.support.click_simulation import Users
 from tests.support.leaky_logs import HONEST, LEAKS, leaky_log, rate
 
 

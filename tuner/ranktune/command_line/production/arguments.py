@@ -1,11 +1,21 @@
 """The arguments of the commands for production. Types are no text here, as options are made from them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from ranktune.tuner.study.settings import Setting
+from ranktune.arguments import RetuneArguments
+from ranktune.tuner.study.settings import DATA, Setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionArguments(RetuneArguments):
+    """What the command retune takes: it needs no data where it shows the versions, or goes back to one."""
+
+    data: Annotated[Any, replace(DATA, help="The new data, given like those of `tune`.")] = field(
+        default=None, kw_only=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,16 +1,17 @@
-"""The command retune.
+"""The command retune, which also shows the versions of a study, and goes back to one.
 
 As in ranktune.command_line.app, modules that load libraries are imported inside the functions.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ranktune.arguments import RetuneArguments
-from ranktune.command_line.options import Given, Json, console, print_json, takes_options
+from ranktune.command_line.options import Given, Json, Wide, console, print_json, study_names, takes_options
+from ranktune.command_line.production.arguments import VersionArguments
 from ranktune.command_line.study_commands import watched
 
 if TYPE_CHECKING:
@@ -34,20 +35,47 @@ exit code 11   replace: another configuration, or a blend, is better
 
 \b
 `ranktune export NAME`, evaluate, predict, explain, ship and watch take the
-current model of a study by its name. `ranktune history NAME` shows all
-versions.
+current model of a study by its name.
+
+\b
+ranktune retune NAME --history            show all versions, and what changed
+ranktune retune NAME --rollback VERSION   make its model the current one again
 """
+WAYS = {"history": {"as_json", "wide", "table_format", "page"}, "rollback": set[str]()}
+"""What --history and --rollback take beside the study and its home."""
 
 
 @commands.command(help=HELP)
-@takes_options(RetuneArguments)
+@takes_options(VersionArguments)
 def retune(
     given: Given,
     *,
+    context: typer.Context,
+    history: Annotated[bool, typer.Option("--history", help="Show all versions of the study.")] = False,
+    page: Annotated[Path | None, typer.Option(help="With --history: also write an HTML page to this file.")] = None,
+    rollback: Annotated[
+        str | None,
+        typer.Option(
+            help="Make the model of this version the current one again. Nothing is deleted.",
+            metavar="VERSION",
+            autocompletion=study_names,
+        ),
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.")] = False,
     as_json: Json = False,
+    wide: Wide = False,
 ) -> None:
     """See HELP."""
+    if history or rollback is not None:
+        _check_alone(context, "history" if history else "rollback")
+        _show_versions(given, page, as_json, wide) if history else _roll_back(given, str(rollback))
+        return
+    if given["data"] is None:
+        raise typer.BadParameter(
+            "is missing: give the new data, or --history or --rollback VERSION.", param_hint="data"
+        )
+    if page is not None:
+        raise typer.BadParameter("needs --history.", param_hint="--page")
     from ranktune.daily import retuning
 
     ended = retuning.ended(*(given[name] for name in ("name", "data", "vali", "test", "version", "home")))
@@ -63,8 +91,43 @@ def retune(
         print_json(found)
         typer.echo(found["current"], err=True)
     else:
-        console().print(summary(found, metric))
+        console(wide).print(summary(found, metric))
     raise typer.Exit(EXIT_CODES[found["decision"]])
+
+
+def _check_alone(context: typer.Context, way: str) -> None:
+    """Raise BadParameter where options beside those of a way of using the command are given."""
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if source is not None and source.name == "COMMANDLINE" and option.name not in {"name", "home", way, *WAYS[way]}:
+            raise typer.BadParameter(f"is not for --{way}: leave it out.", param_hint=option.opts[0])
+
+
+def _show_versions(given: Given, page: Path | None, as_json: bool, wide: bool) -> None:
+    """Print all versions of a study, and what changed."""
+    from ranktune.dashboards.records.versions import history_of
+    from ranktune.dashboards.terminal.history import changes, history_table
+    from ranktune.tuner.study.home import home_folder
+
+    found = history_of(home_folder(given["home"]), given["name"])
+    if page is not None:
+        from ranktune.dashboards.web.history import write_history
+
+        write_history(found, page)
+    if as_json:
+        print_json(found)
+    else:
+        for shown in (history_table(found), *changes(found)):
+            console(wide).print(shown)
+
+
+def _roll_back(given: Given, version: str) -> None:
+    """Make the model of a version the current one."""
+    from ranktune.tuner.retuning.versions import make_current, said
+    from ranktune.tuner.study.home import home_folder
+
+    where = home_folder(given["home"])
+    print(said(where, given["name"], make_current(where, given["name"], version)))
 
 
 def summary(found: JsonView, metric: str) -> RenderableType:

@@ -1,4 +1,4 @@
-"""The data structures of the benchmark count right, and it prints a line for each size."""
+"""The data structures that the paper on RankSVM compares count right."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import pytest
 
 from ranktune.solvers.core.grade_tree import offsets
 from ranktune.solvers.losses.window_sums import sum_many
-from ranktune.studies.benchmarks.counting import main
-from ranktune.studies.papers import counting
+from ranktune.studies.papers.figures import counting
 
 
 @pytest.mark.parametrize(("length", "n_grades"), [(50, 3), (200, 40), (300, 300)])
@@ -25,11 +24,3 @@ def test_the_rivals_sum_what_the_tree_sums(length: int, n_grades: int) -> None:
     if n_grades <= 7:
         counting.table(v, codes, low, high, np.empty((length + 1, 8)), results[1])
         np.testing.assert_allclose(results[1], results[0], atol=1e-9)
-
-
-@pytest.mark.thorough
-def test_there_is_a_row_for_each_size() -> None:
-    (table,) = main([10], repeats=1)
-    assert [row["k"] for row in table.rows] == [2, 3, 5, 7, 8]
-    assert [row["taken"] for row in table.rows] == ["table"] * 4 + ["tree of 32"]
-    assert [row["table"] is None for row in table.rows] == [False] * 4 + [True]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ranktune.studies.clicks.simulation import Users, simulated
 from tests.support.click_counts import graded_queries
+from tests.support.click_simulation import Users, simulated
 
 
 @pytest.mark.parametrize("users", [Users(), Users(eta=1.5, noise=0.2), Users("trust")])
