@@ -13,6 +13,7 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,8 +27,8 @@ FORMS = (
     "Elasticsearch LTR (GRADE qid:ID # DOCUMENT), and JSON of OpenSearch (judgmentRatings) or _rank_eval (requests)."
 )
 TITLES: Mapping[str, tuple[str, ...]] = {
-    "qid": (*QUERIES, "query_text", "keywords"),
-    "document": (*DOCUMENTS, "corpus_id"),
+    "qid": (*QUERIES, "q_id", "query_text", "keywords", "topic"),
+    "document": (*DOCUMENTS, "doc", "corpus_id", "docno"),
     "grade": (*GRADES, RATING, "score"),
 }
 """Option that names the column -> titles that are recognised, in any capitals, with - or a space for _."""
@@ -51,8 +52,9 @@ def judgment_lines(path: Path, named: Mapping[str, object]) -> tuple[Iterator[Li
     """
     lines = list(enumerate(lines_of(Position(path)), start=1))
     lines = [(number, line) for number, line in lines if line.strip()]
-    first = lines[0][1].lstrip() if lines else ""
-    if first[:1] in "{[" and first:
+    if not lines:
+        return iter(()), {}
+    if lines[0][1].lstrip()[0] in "{[":
         return _of_json(path, "\n".join(line for _, line in lines)), {}
     if any(_LISTED.fullmatch(line.strip()) for _, line in lines):
         heads = (_HEAD.fullmatch(line.strip()) for _, line in lines)
@@ -76,58 +78,67 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], named: Mapping[str, o
 
     Spaces part cells where nothing else does: between tabs or commas they belong to queries and documents.
     """
-    words = [(number, line.split()) for number, line in lines]
-    tables = [_cells(lines, sign) for sign in "\t,;" if lines and sign in lines[0][1]] or [words]
+    first = lines[0][1]
+    tables = [_cells(lines, sign) for sign in "\t,;" if sign in first]
     found = [(table, columns) for table in tables if (columns := _columns(table, named))]
-    if not found and tables != [words] and (columns := _columns(words, named)):
-        found = [(words, columns)]
-    if found and found[0][0] is words:
-        for number, line in lines:
-            if any(" " in cell.strip() for cell in line.split("\t")) and "\t" in line:
+    if not found:
+        words = _cells(lines, None)
+        for number, line in lines if _is_graded(words, -1) else ():
+            if "\t" in line and any(" " in cell.strip() for cell in line.split("\t")):
                 raise DataError(
                     f"{path}:{number}: has a tab and a space: which of them part query, document and grade is not "
                     "clear. Put a tab between them in every line."
                 )
+        tables.append(words)
+        found = [(words, columns)] if (columns := _columns(words, named)) else []
     if len(found) != 1:
-        raise DataError(f"{path}{_fault(tables[0], named, found)}. {FORMS}")
+        raise DataError(f"{path}{_fault(tables[0], found)}. {FORMS}")
     table, (query, document, grade, titled) = found[0]
     for number, cells in table[titled:]:
-        if len(cells) == 1:  # a query without documents
-            continue
-        yield Line(f"{path}:{number}", cells[query], cells[document], _grade(f"{path}:{number}", cells[grade]))
+        if len(cells) > 1:
+            yield Line(f"{path}:{number}", cells[query], cells[document], _grade(f"{path}:{number}", cells[grade]))
+        elif "\t" in first and _columns([(number, cells[0].split())], {}):  # else a query without documents
+            raise DataError(f"{path}:{number}: is parted by spaces, and other lines by tabs. Part all lines by tabs.")
 
 
 Table = Sequence[tuple[int, list[str]]]
 """The number and the cells of each line."""
 
 
-def _cells(lines: Sequence[tuple[int, str]], sign: str) -> Table:
-    rows = csv.reader((line for _, line in lines), delimiter=sign)
-    return [(number, [cell.strip() for cell in row]) for (number, _), row in zip(lines, rows, strict=False)]
+def _cells(lines: Sequence[tuple[int, str]], sign: str | None) -> Table:
+    """Return the cells of each row; quotes that are not those of csv belong to the text."""
+    if sign is not None:
+        rows = csv.reader((f"{line}\n" for _, line in lines), delimiter=sign, strict=True)
+        with suppress(csv.Error):
+            return [(lines[rows.line_num - 1][0], [cell.strip() for cell in row]) for row in rows]
+    return [(number, [cell.strip() for cell in line.split(sign)]) for number, line in lines]
 
 
 def _columns(table: Table, named: Mapping[str, object]) -> tuple[int, int, int, bool] | None:
-    """Return the places of query, document and grade, and whether the first line has titles; None if there are none."""
-    if not table:
-        return None
-    titles, sizes = list(map(_title, table[0][1])), {len(cells) for _, cells in table}
+    """Return the places of query, document and grade, and whether the first line has titles; None if there are none.
+
+    Where all lines have three cells, titles that are not known are of these in turn. Without titles they are the first,
+    the last but one and the last of three cells, or of four, where the second is TREC's iteration.
+    """
+    head, sizes = table[0][1], {len(cells) for _, cells in table}
+    titles = [_title(cell) for cell in head]
     known = [
-        next((titles.index(name) for name in (_title(named.get(option)), *usual) if name in titles), None)
-        for option, usual in TITLES.items()
+        next((titles.index(name) for name in (_title(named.get(option)), *usual) if name in titles), place)
+        for place, (option, usual) in zip((0, 1, 2) if sizes == {3} else (-1, -1, -1), TITLES.items(), strict=True)
     ]
-    if None not in known and sizes <= {1, len(titles)} and _graded(table[1:], known[2] or 0):
-        return known[0] or 0, known[1] or 0, known[2] or 0, True
-    titled = not _is_grade(table[0][1][-1])
-    if titled and not all(word.isidentifier() for word in titles):
-        return None
-    return (0, -2, -1, titled) if sizes <= {3, 4} and _graded(table[titled:], -1) else None
+    query, document, grade = known
+    if min(known) >= 0 and not _is_grade(head[grade]):
+        is_whole = len(set(known)) == 3 and sizes <= {1, len(head)} and _is_graded(table[1:], grade)
+        return (query, document, grade, True) if is_whole else None
+    plain = all(len(cells) < 4 or _is_grade(cells[1].upper().removeprefix("Q")) for _, cells in table)
+    return (0, -2, -1, False) if sizes <= {3, 4} and plain and _is_graded(table, -1) else None
 
 
 def _title(text: object) -> str:
     return str(text or "").lower().replace("-", "_").replace(" ", "_")
 
 
-def _graded(rows: Table, place: int) -> bool:
+def _is_graded(rows: Table, place: int) -> bool:
     return bool(rows) and all(len(cells) == 1 or _is_grade(cells[place]) for _, cells in rows)
 
 
@@ -135,19 +146,20 @@ def _is_grade(cell: str) -> bool:
     return not cell or ((number := number_of(cell)) is not None and math.isfinite(number))
 
 
-def _fault(table: Table, named: Mapping[str, object], found: Sequence[object]) -> str:
+def _fault(table: Table, found: Sequence[object]) -> str:
     """Return what keeps a table from being judgments, by the first line that is none."""
     if found:
         return ": can be read with commas and with semicolons"
-    if not table:
-        return ": holds no judgments"
     titled = len(table) > 1 and not _is_grade(table[0][1][-1])
     for number, cells in table[titled:]:
         if len(cells) not in (3, 4) and not titled:
             return f":{number}: has {len(cells)} words"
         if len(cells) > 1 and not _is_grade(cells[-1]):
             return f":{number}: {cells[-1][:40]!r} is no grade"
-    return f": query, document and grade are not found among its columns {listed(table[0][1])}"
+    return (
+        f": query, document and grade are not found among its columns {listed(table[0][1])}. Name "
+        'them: qid="COLUMN", document="COLUMN", grade="COLUMN"'
+    )
 
 
 def _grade(place: str, text: object) -> float:
