@@ -37,7 +37,8 @@ _TOO_LARGE = 10**308
 """Whole numbers from here are no features."""
 _SIGNS = [(between, equals) for equals in "=:" for between in ",;| \t&/#"]
 """csvFeatureSeparator and csvKeyValueDelimiter of Solr's [features], those by default first."""
-_INNER = re.compile(r"[=:]\s*[+-]?\.?\d")
+_INNER = re.compile(r"[=:]\s*([+-]?\.?(\d|NaN|Inf)|$)|[,;|\t]")
+"""What no name of a feature holds: another feature, as Java writes its number, or a sign that parts features."""
 _SCALARS = (str, int, float, type(None))
 _BOOKKEEPING = frozenset({"took", "timed_out", "status", "_index", "_type", "_version", "numFound", "start"})
 
@@ -241,9 +242,10 @@ def _pairs(text: str, between: str, equals: str) -> list[tuple[str, float | None
     for part in filter(None, map(str.strip, text.split(between))):
         name, _, word = part.rpartition(equals)
         number = number_of(word.strip()) if word.strip() else None
-        if not name.strip() or number is None or _INNER.search(name):
+        name = name.strip()
+        if not name or number is None or _INNER.search(name):
             return None
-        pairs.append((name.strip(), number))
+        pairs.append((name, number))
     return pairs
 
 

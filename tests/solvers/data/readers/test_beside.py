@@ -60,8 +60,8 @@ def test_no_form_of_a_table_hides_a_column_of_query_ids(make: Any) -> None:
     table = make({"a": [0.5, 1.0, 0.25], "qid": [1, 1, 2]})
     y, qid = [0, 1, 0], [1, 1, 2]
     for use in (
-        lambda: RankSVM().fit(table, y), lambda: RankSVM().fit(table, y, qid=qid), lambda: ranktune.read((table, y, qid)),
-        lambda: ranktune.Queries.from_arrays(table, y),
+        lambda: RankSVM().fit(table, y), lambda: RankSVM().fit(table, y, qid=qid),
+        lambda: ranktune.read((table, y, qid)), lambda: ranktune.Queries.from_arrays(table, y),
     ):  # fmt: skip
         with pytest.raises(DataError, match="X has a column 'qid'"):
             use()

@@ -74,7 +74,7 @@ def test_columns_of_any_name_are_named_by_the_options_of_columns(sign: str, tmp_
 
 @pytest.mark.parametrize("sign", [",", "\t", ";"])
 def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_path: Path) -> None:
-    (tmp_path / "judged").write_text(f'query|docid|rating\n"a\n""b"""|D1|2\nc|D2|1\nc|D3|0'.replace("|", sign))
+    (tmp_path / "judged").write_text('query|docid|rating\n"a\n""b"""|D1|2\nc|D2|1\nc|D3|0'.replace("|", sign))
     assert read_judgments(tmp_path / "judged").by_query == {'a\n"b"': {"D1": 2.0}, "c": {"D2": 1.0, "D3": 0.0}}
     (tmp_path / "judged").write_text('"new york" hotel|0|D1|2\nc|0|D2|1'.replace("|", sign))
     assert read_judgments(tmp_path / "judged").by_query == {'"new york" hotel': {"D1": 2.0}, "c": {"D2": 1.0}}
