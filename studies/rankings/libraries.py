@@ -12,7 +12,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -89,10 +88,10 @@ def _by_levels(
         raise DataError(f"{name} has categories of features without names, which no table has. Give its scores.")
     encoding = Encoding(columns={wanted.names[place]: Category(values) for place, values in levels.items()})
     made = [encoding.features_of(feature) for feature in wanted.names]
-    ends = np.cumsum([0, *map(len, made)]).tolist()
+    ends = np.cumsum(list(map(len, made)))[:-1]
 
     def numbered(X: Matrix) -> Floats:
-        columns = [X[:, a:b] for a, b in pairwise(ends)]
+        columns = np.split(X, ends, axis=1)
         for place in levels:
             marks = columns[place]
             columns[place] = np.where(marks.any(axis=1), marks.argmax(axis=1), np.nan)[:, None]

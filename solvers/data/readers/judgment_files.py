@@ -37,12 +37,12 @@ _HEAD = re.compile(r"#\s*qid:([^\s:]+):\s*(.*)")
 
 
 class Line(NamedTuple):
-    """A judgment and its place; the grade is NaN where the document is not judged."""
+    """A judgment, its place, and its grade as it is written."""
 
     place: str
     query: str
     document: str
-    grade: float
+    grade: object
 
 
 def judgment_lines(path: Path, named: Mapping[str, object]) -> tuple[Iterator[Line], dict[str, str]]:
@@ -66,7 +66,7 @@ def _of_list(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[Line]:
     for number, line in lines:
         hit = _LISTED.fullmatch(line.strip())
         if hit:
-            yield Line(f"{path}:{number}", hit[2], hit[3], _grade(f"{path}:{number}", hit[1]))
+            yield Line(f"{path}:{number}", hit[2], hit[3], hit[1])
         elif not line.lstrip().startswith("#"):
             raise DataError(
                 f"{path}:{number}: {line.strip()[:60]!r} is no line GRADE qid:ID # DOCUMENT, as others are."
@@ -96,7 +96,7 @@ def _of_rows(path: Path, lines: Sequence[tuple[int, str]], named: Mapping[str, o
     table, (query, document, grade, titled) = found[0]
     for number, cells in table[titled:]:
         if len(cells) > 1:
-            yield Line(f"{path}:{number}", cells[query], cells[document], _grade(f"{path}:{number}", cells[grade]))
+            yield Line(f"{path}:{number}", cells[query], cells[document], cells[grade])
         elif "\t" in first and _columns([(number, cells[0].split())], {}):  # else a query without documents
             raise DataError(f"{path}:{number}: is parted by spaces, and other lines by tabs. Part all lines by tabs.")
 
@@ -162,10 +162,10 @@ def _fault(table: Table, found: Sequence[object]) -> str:
     )
 
 
-def _grade(place: str, text: object) -> float:
-    """Return a grade, NaN for an empty cell; grades below 0, which TREC gives to spam, become 0."""
+def grade_of(place: str, text: object) -> float | None:
+    """Return a grade, None for an empty cell; grades below 0, which TREC gives to spam, become 0."""
     if text in ("", None):
-        return math.nan
+        return None
     grade = number_of(str(text))
     if grade is None or not math.isfinite(grade):
         raise DataError(f"{place}: {str(text)[:40]!r} is no grade. {FORMS}")
@@ -177,17 +177,16 @@ def _of_json(path: Path, text: str) -> Iterator[Line]:
         content = json_of(text)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: is no JSON ({error}). {FORMS}") from None
-    found = False
-    for judged in _judged(content):
-        found = True
+    every = list(_judged(content))
+    if not every:
+        raise DataError(f"{path}: is JSON without judgmentRatings and requests. {FORMS}")
+    for judged in every:
         query = judged.get("query", judged.get("id"))
         for rating in item if isinstance(item := judged.get("ratings"), list) else ():
             document = rating.get("docId", rating.get("_id")) if isinstance(rating, Mapping) else None
             if not isinstance(query, str | int) or not isinstance(document, str | int):
                 raise DataError(f"{path}: a rating of query {str(query)[:40]!r} names no document. {FORMS}")
-            yield Line(str(path), str(query), str(document), _grade(str(path), rating.get("rating")))
-    if not found:
-        raise DataError(f"{path}: is JSON without judgmentRatings and requests. {FORMS}")
+            yield Line(str(path), str(query), str(document), rating.get("rating"))
 
 
 def _judged(content: object) -> Iterator[Mapping[str, object]]:

@@ -151,20 +151,19 @@ class _Rows:
 
     def _read_texts(self) -> None:
         """Add the features that documents have as text, whose signs are those that read all texts of the file."""
-        if not self.texts:
-            return
-        texts = [text for _, _, text in self.texts]
-        signs = next((signs for signs in _SIGNS if all(_pairs(text, *signs) is not None for text in texts)), None)
-        if signs is None:
-            _, line, text = next((each for each in self.texts if _pairs(each[2], *_SIGNS[0]) is None), self.texts[0])
+        every = ([_pairs(text, *signs) for _, _, text in self.texts] for signs in _SIGNS)
+        first = next(every)
+        read = first if None not in first else next((pairs for pairs in every if None not in pairs), None)
+        if read is None:
+            _, line, text = self.texts[first.index(None)]
             raise DataError(
                 f"{self.path}:{line}: {text[:40]!r} is no feature of Solr, nor several, such as bm25=1.5,price=2.0, "
                 "with the same signs in all documents. A name must not hold what reads as another name and its number. "
                 "Log them with csvFeatureSeparator=, and csvKeyValueDelimiter==, and rename such features."
             )
-        for number, line, text in self.texts:
+        for (number, line, _), pairs in zip(self.texts, read, strict=True):
             try:
-                self.features[number] = once([*(self.features[number] or {}).items(), *(_pairs(text, *signs) or ())])
+                self.features[number] = once([*(self.features[number] or {}).items(), *(pairs or ())])
             except RepeatedName as error:
                 raise DataError(f"{self.path}:{line}: {error}.") from None
 
