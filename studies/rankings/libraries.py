@@ -48,10 +48,10 @@ def of_lightgbm(booster: Any, name: str) -> FeatureRanking:
     return _by_levels(name, wanted, levels, lambda X: booster.predict(X, raw_score=True))
 
 
-def of_catboost(model: object, features: Sequence[str], name: str) -> FeatureRanking:
+def of_catboost(model: object, name: str) -> FeatureRanking:
     """Return the ranking of a model of CatBoost, by its raw values, of which a classifier makes classes."""
     raw = partial(libraries.load("catboost").CatBoost.predict, model, prediction_type="RawFormulaVal")
-    return FeatureRanking(name, _wanted(features, "", "CatBoost"), _in_blocks(raw))
+    return FeatureRanking(name, _wanted(getattr(model, "feature_names_", ()), "", "CatBoost"), _in_blocks(raw))
 
 
 def _wanted(names: Sequence[str], numbered: str, solver: str) -> Wanted:
@@ -132,7 +132,7 @@ def of_object(model: Any, name: str) -> FeatureRanking | None:
     if isinstance(model, _types("lightgbm", "Booster", "LGBMModel")):
         return of_lightgbm(getattr(model, "booster_", model), name)
     if isinstance(model, _types("catboost", "CatBoost")):
-        return of_catboost(model, model.feature_names_, name)
+        return of_catboost(model, name)
     if not callable(getattr(model, "predict", None)):
         return None
 
