@@ -117,14 +117,15 @@ def _cells(lines: Sequence[tuple[int, str]], sign: str | None) -> Table:
 def _columns(table: Table, named: Mapping[str, object]) -> tuple[int, int, int, bool] | None:
     """Return the places of query, document and grade, and whether the first line has titles; None if there are none.
 
-    Where all lines have three cells, titles that are not known are of these in turn. Without titles they are the first,
-    the last but one and the last of three cells, or of four, where the second is TREC's iteration.
+    Where all lines have three cells, titles that are not known but names are of these in turn. Without titles they are
+    the first, the last but one and the last of three cells, or of four, where the second is TREC's iteration.
     """
     head, sizes = table[0][1], {len(cells) for _, cells in table}
     titles = [_title(cell) for cell in head]
+    others = (0, 1, 2) if sizes == {3} and all(map(str.isidentifier, titles)) else (-1, -1, -1)
     known = [
         next((titles.index(name) for name in (_title(named.get(option)), *usual) if name in titles), place)
-        for place, (option, usual) in zip((0, 1, 2) if sizes == {3} else (-1, -1, -1), TITLES.items(), strict=True)
+        for place, (option, usual) in zip(others, TITLES.items(), strict=True)
     ]
     query, document, grade = known
     if min(known) >= 0 and not _is_grade(head[grade]):
