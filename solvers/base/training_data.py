@@ -12,8 +12,7 @@ from ranktune.solvers.base.estimator import Estimator
 from ranktune.solvers.core.arrays import Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.space import Value
-from ranktune.solvers.data.columns.roles import QUERIES
-from ranktune.solvers.data.grouping import MANY_ROWS, warn_of_one_query
+from ranktune.solvers.data.grouping import MANY_ROWS, check_no_query_column, warn_of_one_query
 from ranktune.solvers.data.missing import Imputation
 from ranktune.solvers.data.monotone import Monotone
 from ranktune.solvers.data.queries import Queries
@@ -48,8 +47,6 @@ class About:
 
 
 NOTHING = About()
-SURE = ("qid", "query_id", "queryid", "search_id")
-"""Names that no feature has, where the queries are given besides."""
 SOME_ROWS = 100
 """Rows from which on a single query is unlikely to be meant by fit."""
 
@@ -142,17 +139,6 @@ class QueryEstimator(Estimator):
             )
         return queries
 
-    def _check_no_query_column(self, X: object, *, grouped: bool) -> None:
-        """Raise DataError for a frame with a column of query ids, which is no feature. XGBoost takes qid as such."""
-        names = SURE if grouped else QUERIES
-        name = next((name for name in getattr(X, "columns", ()) if str(name).lower() in names), None)
-        if name is not None:
-            ids = "" if grouped else f", and the queries by qid=X[{name!r}]"
-            raise DataError(
-                f"X has a column {name!r}, which names the query of each row and is no feature. Give X without it{ids} "
-                "or ranktune.read(frame), which finds queries, grades and features by their names."
-            )
-
     def _as_queries(
         self, X: object, y: object, qid: Ids | None, group: Sizes | None, about: About, *, reset: bool
     ) -> Queries:
@@ -167,7 +153,7 @@ class QueryEstimator(Estimator):
             self.n_features_in_ = X.n_features
             return about.added_to(X)
         grouped = qid is not None or group is not None
-        self._check_no_query_column(X, grouped=grouped)
+        check_no_query_column(X, grouped=grouped)
         documents, grades = self._validated(X, y, reset=reset)
         if not grouped and SOME_ROWS < len(grades) <= MANY_ROWS:
             warn_of_one_query(len(grades))

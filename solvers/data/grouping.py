@@ -11,9 +11,12 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Ids, Ints, Sizes
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.checks import check_id_type
+from ranktune.solvers.data.columns.roles import QUERIES
 
 MANY_ROWS = 1000
 """Rows from which on a single query is unlikely."""
+SURE = ("qid", "query_id", "queryid", "search_id")
+"""Names that no feature has, where the queries are given besides."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,23 @@ def group_rows(n_rows: int, qid: Ids | None = None, group: Sizes | None = None) 
     if qid is None:
         return Grouping(np.array([0, n_rows], dtype=np.int64), np.zeros(1, dtype=np.int64), None)
     return _from_ids(n_rows, qid)
+
+
+def check_no_query_column(X: object, *, grouped: bool) -> None:
+    """Raise DataError for a table, or an array of records, with query ids, which are no feature. XGBoost takes qid so.
+
+    grouped: the queries are given besides.
+    """
+    records = getattr(getattr(X, "dtype", None), "names", None) or ()
+    names = SURE if grouped else QUERIES
+    columns = getattr(X, "column_names", getattr(X, "columns", records))  # of pyarrow, of others
+    name = next((name for name in columns if str(name).lower() in names), None)
+    if name is not None:
+        ids = "" if grouped else f", and the queries by qid=X[{name!r}]"
+        raise DataError(
+            f"X has a column {name!r}, which names the query of each row and is no feature. Give X without it{ids} "
+            "or ranktune.read(frame), which finds queries, grades and features by their names."
+        )
 
 
 def warn_of_one_query(n_rows: int) -> None:

@@ -85,12 +85,12 @@ def with_absent_missing(queries: Queries, columns: Ints) -> Queries:
     X = queries.features
     if isinstance(X, np.ndarray) or queries.encoding is not None:
         return queries
-    written = sparse.csr_array((np.ones(len(X.data), np.int8), X.indices, X.indptr), shape=X.shape)[:, columns]
+    whole = X.tocoo()  # it keeps zeros that are written
+    written = sparse.csr_array((np.ones(whole.nnz, np.int8), (whole.row, whole.col)), shape=X.shape)[:, columns]
     row, column = np.nonzero(written.toarray() == 0)
-    rows = np.concatenate([np.repeat(np.arange(X.shape[0]), np.diff(X.indptr)), row])
-    places = rows, np.concatenate([X.indices, columns[column]])
-    values = np.concatenate([X.data, np.full(len(row), np.nan, X.dtype)])
-    features = sparse.csr_array(sparse.coo_array((values, places), shape=X.shape))  # it keeps zeros that are written
+    places = np.append(whole.row, row), np.append(whole.col, columns[column])
+    values = np.append(whole.data, np.full(len(row), np.nan, X.dtype))
+    features = sparse.csr_array((values, places), shape=X.shape)
     return replace(queries, features=features, has_missing=True)
 
 

@@ -21,7 +21,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.checks import check_queries, checked_features
 from ranktune.solvers.data.columns.documents import COLUMNS, ByDocument
 from ranktune.solvers.data.columns.encoding import Encoding
-from ranktune.solvers.data.grouping import group_rows
+from ranktune.solvers.data.grouping import check_no_query_column, group_rows
 from ranktune.solvers.data.monotone import Monotone, signs_of
 from ranktune.solvers.data.origins import note_selection
 from ranktune.solvers.data.values import Weights, columns_of, joined_columns, numeric, query_weights_of
@@ -179,6 +179,7 @@ class Queries:
         >>> queries.lengths.tolist(), queries.weight_of_query.tolist()
         ([1, 2], [1.0, 3.0])
         """
+        check_no_query_column(X, grouped=qid is not None or group is not None)
         features, has_missing, finite = checked_features(X)
         grades = np.ascontiguousarray(numeric(y, "y"), dtype=np.float64)
         if grades.ndim != 1 or len(grades) != features.shape[0]:

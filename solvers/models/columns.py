@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NotRequired, TypedDict
 
@@ -170,31 +170,21 @@ def read_origin(path: Path, content: Content, n_features: int) -> Origin:
     }
 
 
-@dataclass(frozen=True)
-class InputRules:
-    """How a model takes its input.
-
-    absent_is_missing  what rows of a sparse array or lines of a text leave out is missing (NaN), and not 0
-    text               options by which a text is read
-    """
-
-    absent_is_missing: bool = False
-    text: JsonView = field(default_factory=dict)
-
-
-RULES: Mapping[str, InputRules] = {
-    "LightGBM": InputRules(text={"dtype": np.float64}),  # it compares doubles, as 4.7 does
-    "XGBoost": InputRules(absent_is_missing=True, text={"layout": "written"}),  # DMatrix of 3.2
-    "CatBoost": InputRules(),  # single precision, and 0 for what is left out, as 1.2 has it
+TEXT_RULES: Mapping[str, JsonView] = {
+    "LightGBM": {"dtype": np.float64},  # it compares doubles, as 4.7 does
+    "XGBoost": {"layout": "written"},  # what lines and rows leave out is missing (NaN), and not 0: DMatrix of 3.2
 }
-"""By the solver of a model, which is the name of the library where that is not RankTune."""
+"""Options by which a text is read for a model, by its solver, which is the library where that is not RankTune.
+
+CatBoost has none: it compares single precision, and what is left out is 0, as 1.2 has it.
+"""
 
 
-def rules_of(solver: str) -> InputRules:
-    """Return how models of a solver take their input."""
-    return RULES.get(solver, InputRules())
+def leaves_out_missing(solver: str) -> bool:
+    """Return whether what rows and lines leave out is missing to models of a solver."""
+    return "layout" in TEXT_RULES.get(solver, {})
 
 
 def as_taken(queries: Queries, solver: str, features: Ints) -> Queries:
     """Return queries as a model of a solver takes them, which uses these features."""
-    return with_absent_missing(queries, features) if rules_of(solver).absent_is_missing else queries
+    return with_absent_missing(queries, features) if leaves_out_missing(solver) else queries

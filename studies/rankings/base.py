@@ -18,7 +18,7 @@ from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.blocks import scores_by_block
 from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.columns import InputRules, as_taken, rules_of
+from ranktune.solvers.models.columns import as_taken
 
 MOST_ABSENT = 1024
 """Trailing features, or as many as there are, that text files may leave out as they are 0 in every document."""
@@ -41,11 +41,6 @@ class Wanted:
     encoding: Encoding | None = None
     solver: str = ""
     used: Ints | None = None
-
-    @property
-    def rules(self) -> InputRules:
-        """How the input is taken."""
-        return rules_of(self.solver)
 
     @property
     def is_numbered(self) -> bool:

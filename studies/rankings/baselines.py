@@ -12,6 +12,7 @@ from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.split import Split
+from ranktune.solvers.models.columns import TEXT_RULES
 from ranktune.studies.rankings.base import FeatureRanking
 from ranktune.studies.rankings.opening import COLUMN, open_ranking
 from ranktune.studies.rankings.parts import Part, scores_of_parts, warn_if_worse_than_random
@@ -70,8 +71,9 @@ def baseline_of(
             RankTuneWarning,
             stacklevel=2,
         )
-    if ranking.wanted.rules.text and (whole or len(splits) > 1) and catalogue.is_text(read[0]):
-        splits = catalogue.load(read[0], **{**options, **ranking.wanted.rules.text})
+    rules = TEXT_RULES.get(ranking.wanted.solver, {})
+    if rules and (whole or len(splits) > 1) and catalogue.is_text(read[0]):
+        splits = catalogue.load(read[0], **{**options, **rules})
     scores: dict[tuple[str, str], Floats] = {}
     for split in splits:
         known = read if len(splits) == 1 and not whole else [None] * len(PARTS)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,34 +32,47 @@ BLOCK_ROWS = 65_536
 """Documents that are made dense at a time."""
 
 
-def of_trees(model: LibraryModel, name: str) -> FeatureRanking:
-    """Return the ranking of a model of LightGBM, XGBoost or CatBoost that was read."""
+def of_trees(model: LibraryModel, name: str, missing: float = np.nan) -> FeatureRanking:
+    """Return the ranking of a model of LightGBM, XGBoost or CatBoost that was read; missing is a missing value too."""
     wanted = Wanted(model.names, model.n_features, solver=model.library, used=model.used_features)
-    return _by_levels(name, wanted, model.levels, model.scores)
+    return _by_levels(name, wanted, model.levels, lambda X: model.scores(np.where(X == missing, np.nan, X)))
 
 
 def of_lightgbm(booster: Any, name: str) -> FeatureRanking:
     """Return the ranking of a lightgbm.Booster, by its scores before the transformation of its objective."""
-    names = tuple(booster.feature_name())
-    numbered = names == tuple(f"Column_{number}" for number in range(len(names)))
-    wanted = Wanted(None if numbered else names, len(names), solver="LightGBM")
-    levels = levels_in(booster.model_to_string(num_iteration=1))
+    wanted = _wanted(booster.feature_name(), "Column_", "LightGBM")
+    try:
+        levels = levels_in(booster.model_to_string(num_iteration=1))
+    except UnsupportedModelError as error:
+        raise DataError(f"{name} {error}. Score the documents with LightGBM, and give the scores.") from None
     return _by_levels(name, wanted, levels, lambda X: booster.predict(X, raw_score=True))
+
+
+def of_catboost(model: object, name: str) -> FeatureRanking:
+    """Return the ranking of a model of CatBoost, by its raw values, of which a classifier makes classes."""
+    raw = partial(libraries.load("catboost").CatBoost.predict, model, prediction_type="RawFormulaVal")
+    return FeatureRanking(name, _wanted(getattr(model, "feature_names_", ()), "", "CatBoost"), _in_blocks(raw))
+
+
+def _wanted(names: Sequence[str], numbered: str, solver: str) -> Wanted:
+    """Return the features of a model, which have names unless these are numbers, from 0, after a text."""
+    own = list(names) != [f"{numbered}{number}" for number in range(len(names))]
+    return Wanted(tuple(names) if own else None, len(names), solver=solver)
 
 
 def of_xgboost(model: Any, name: str) -> FeatureRanking:
     """Return the ranking of an xgboost.Booster or of an estimator, whose predict stops at the best iteration."""
-    booster, best = model, None
+    booster, best, missing = model, None, getattr(model, "missing", np.nan)
     if hasattr(model, "get_booster"):
         booster, best = model.get_booster(), getattr(model, "best_iteration", None)
     try:
-        return of_trees(model_of(bytes(booster.save_raw("json")), best), name)
+        return of_trees(model_of(bytes(booster.save_raw("json")), best), name, missing)
     except UnsupportedModelError:
         xgboost = libraries.load("xgboost")
     names = None if booster.feature_names is None else tuple(booster.feature_names)
 
     def score(queries: Queries) -> Floats:
-        data = xgboost.DMatrix(queries.features, feature_names=booster.feature_names)
+        data = xgboost.DMatrix(queries.features, missing=missing, feature_names=booster.feature_names)
         return np.asarray(booster.predict(data, output_margin=True))
 
     return FeatureRanking(name, Wanted(names, int(booster.num_features()), solver="XGBoost"), score)
@@ -75,10 +88,10 @@ def _by_levels(
         raise DataError(f"{name} has categories of features without names, which no table has. Give its scores.")
     encoding = Encoding(columns={wanted.names[place]: Category(values) for place, values in levels.items()})
     made = [encoding.features_of(feature) for feature in wanted.names]
-    ends = np.cumsum([0, *map(len, made)]).tolist()
+    ends = np.cumsum(list(map(len, made)))[:-1]
 
     def numbered(X: Matrix) -> Floats:
-        columns = [X[:, a:b] for a, b in pairwise(ends)]
+        columns = np.split(X, ends, axis=1)
         for place in levels:
             marks = columns[place]
             columns[place] = np.where(marks.any(axis=1), marks.argmax(axis=1), np.nan)[:, None]
@@ -114,10 +127,12 @@ def onnx_file(path: Path) -> FeatureRanking:
 
 def of_object(model: Any, name: str) -> FeatureRanking | None:
     """Return the ranking of a model in memory: a booster, or an object with predict(X); None for other objects."""
-    if isinstance(model, _types("xgboost", "Booster", "XGBModel")) and np.isnan(getattr(model, "missing", np.nan)):
+    if isinstance(model, _types("xgboost", "Booster", "XGBModel")):
         return of_xgboost(model, name)
     if isinstance(model, _types("lightgbm", "Booster", "LGBMModel")):
         return of_lightgbm(getattr(model, "booster_", model), name)
+    if isinstance(model, _types("catboost", "CatBoost")):
+        return of_catboost(model, name)
     if not callable(getattr(model, "predict", None)):
         return None
 

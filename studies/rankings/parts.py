@@ -17,6 +17,7 @@ from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.metrics.metrics import chosen_metric
 from ranktune.solvers.metrics.presets import KNOWN
+from ranktune.solvers.models.columns import TEXT_RULES
 from ranktune.studies.rankings.base import FeatureRanking, Ranking
 from ranktune.studies.rankings.scores import IdScores, RowScores
 from ranktune.tuner.statistics.comparisons import ALPHA, compare
@@ -38,7 +39,7 @@ class Part:
 def read_for(ranking: Ranking, source: object, options: ReadOptions, *, graded: bool = True) -> Queries:
     """Return the queries of a source with the features that a ranking needs, and grades if these matter."""
     wanted = ranking.wanted
-    read = partial(catalogue.read, rules=wanted.rules)
+    read = partial(catalogue.read, solver=wanted.solver)
     if wanted.names is not None and (catalogue.is_table(source) or not wanted.is_numbered):
         return read(source, feature_names=wanted.names, encoding=wanted.encoding, graded=graded, **options)
     count = wanted.count if wanted.names is None else len(wanted.names)
@@ -64,7 +65,7 @@ def scores_on(ranking: Ranking, part: Part) -> Floats:
         encoding = wanted.encoding or queries.encoding  # of which at least the columns of ids and grades are known
         more: ReadOptions = cast(ReadOptions, options)
         reread = catalogue.read(part.source, feature_names=wanted.names, encoding=encoding, graded=part.graded, **more)
-    elif wanted.rules.text and catalogue.is_text(part.source):
+    elif wanted.solver in TEXT_RULES and catalogue.is_text(part.source):
         reread = read_for(ranking, part.source, part.options, graded=part.graded)
     else:
         return ranking.scores(queries)

@@ -35,10 +35,11 @@ def measured(
     a document twice in a query.
     """
     names, runs = list(map(str, queries.query_ids.tolist())), [_run_of(ranking) for ranking, _ in sides]
-    judged, words = dict[str, ByDocument](), dict[str, str]()
+    judged: Mapping[str, ByDocument] = {}
+    words: Mapping[str, str] = {}
     if qrels := options.get("qrels"):
         known = read_judgments(qrels, options)
-        judged, words = dict(known.by_query), dict(known.words)
+        judged, words = known.by_query, known.words
     elif any(runs):
         judged = _by_query(queries, names, np.maximum(queries.grades, 0.0))
     elif complete:

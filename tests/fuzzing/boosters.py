@@ -31,17 +31,22 @@ NEAR = 1e-6
 Generator = np.random.Generator
 
 
-def frame_of(generator: Generator, n: int, categories: bool, missing: bool) -> pd.DataFrame:
-    """Columns of numbers, with zeros and missing values, and of text categories."""
+def frame_of(generator: Generator, n: int, categories: str, missing: bool) -> pd.DataFrame:
+    """Columns of numbers, with zeros and missing values, and of categories: text, numbers and truth values."""
     frame = pd.DataFrame(generator.normal(size=(n, 3)).round(2), columns=["a", "b", "c"])
     frame[frame.abs() < 0.5] = 0.0
     frame["d"] = generator.integers(0, 5, n).astype(float)
     if missing:
         frame = frame.mask(generator.random(frame.shape) < 0.15)
     if categories:
-        values = [f"{word}{k}" for word in ("red", "blue") for k in range(4)]
+        letter = "\u00e9" if "lightgbm" in categories else "e"  # XGBoost does not keep it whole
+        values = [f"{word}, {letter}{k}" for word in ("red", "blue") for k in range(4)]
         frame.insert(1, "colour", pd.Categorical(generator.choice(values, n), categories=generator.permutation(values)))
         frame["size"] = pd.Categorical(generator.integers(1, 5, n))
+    if "lightgbm" in categories:
+        frame["new"] = pd.Categorical(generator.random(n) < 0.5)
+    if categories == "lightgbm csv":  # Parquet has numbers where pandas has categories of decimals
+        frame["rate"] = pd.Categorical(generator.choice([0.5, 2.0, 7.0], n))
     return frame
 
 
@@ -78,26 +83,37 @@ def trained(library: str, generator: Generator, X: Any, y: Floats) -> Any:
     import catboost
 
     options = {"iterations": 10, "depth": 4, "thread_count": 1, "allow_writing_files": False, "verbose": False}
-    return catboost.CatBoostRegressor(**options).fit(X, y, sample_weight=weights)
+    kind = generator.integers(3)
+    if kind == 0:
+        return catboost.CatBoostRegressor(**options).fit(X, y, sample_weight=weights)
+    if kind == 1:
+        return catboost.CatBoostClassifier(**options).fit(X, y > 0, sample_weight=weights)
+    grades = np.digitize(y, [-1.0, 0.0, 1.0])
+    return catboost.CatBoostRanker(**options).fit(X, grades, group_id=np.arange(len(y)) // 10)
 
 
 def scores_of(library: str, model: Any, X: Any) -> Floats:
     """What the predict of the library gives."""
     if library == "lightgbm":
         return np.asarray(model.predict(X, raw_score=True))
+    if library == "catboost":
+        import catboost
+
+        return np.asarray(catboost.CatBoost.predict(model, X, prediction_type="RawFormulaVal"))
     return np.asarray(model.predict(X), dtype=np.float64)
 
 
 def written(form: str, frame: pd.DataFrame, y: Array, qid: Array, folder: Path) -> Any:
     """The data in a form that RankTune reads; a text leaves out what is missing and some zeros."""
     table = frame.assign(qid=qid, grade=(y > 0).astype(int))
+    columns = np.random.default_rng(len(frame.columns)).permutation(table.columns)  # they have names
     path = folder / f"data.{form}"
     if form == "csv":
-        table.to_csv(path, index=False)
+        table[columns].to_csv(path, index=False)
     elif form == "parquet":
-        table.to_parquet(path)
+        table[columns].to_parquet(path)
     elif form == "frame":
-        return table
+        return table[columns]
     elif form == "scipy":
         return rows_of(frame), table["grade"].to_numpy(), qid
     else:
@@ -121,7 +137,7 @@ def case(library: str, seed: int) -> str:
     generator = np.random.default_rng([LIBRARIES.index(library), seed])
     form = str(generator.choice(FORMS))
     table = form in ("csv", "parquet", "frame")
-    categories = table and library != "catboost" and bool(generator.random() < 0.5)
+    categories = f"{library} {form}" if table and library != "catboost" and generator.random() < 0.5 else ""
     missing = bool(generator.random() < 0.6)
     n = 200
     frame = frame_of(generator, n, categories, missing)
@@ -142,7 +158,10 @@ def case(library: str, seed: int) -> str:
     with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
         warnings.simplefilter("ignore", RankTuneWarning)
         folder = Path(place)
-        path = folder / {"lightgbm": "m.txt", "xgboost": "m.json", "catboost": "m.json"}[library]
+        path = (
+            folder
+            / {"lightgbm": "m.txt", "xgboost": f"m.{'ubj' if seed % 2 else 'json'}", "catboost": "m.json"}[library]
+        )
         model.save_model(str(path), **({"format": "json"} if library == "catboost" else {}))
         data = written(form, new, y, np.arange(n) // 10, folder)
         givens: list[tuple[str, Callable[[], Floats]]] = [

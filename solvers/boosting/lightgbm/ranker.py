@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, replace
 from typing import Annotated, ClassVar
 
@@ -21,7 +20,6 @@ from ranktune.solvers.boosting.training_queries import InBlocks, TrainingQueries
 from ranktune.solvers.boosting.within import kinds_of, possible
 from ranktune.solvers.core.arrays import Features, Floats, Json
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 
 MAX_BUNDLED_BYTES = 2**32
@@ -30,10 +28,6 @@ MAX_ROW_WISE = 2**24
 """Bins of dense features that are read by rows: more do not stay in the caches of a processor."""
 MAX_LEAVES = 131_072
 """The limit of LightGBM."""
-
-
-STOCK: Mapping[str, Value] = {"learning_rate": 0.1, "leaves": 31, "min_documents": 20, "l2": 1.0}
-"""The size of trees and the learning rate of LightGBM by default."""
 
 
 ZERO, LARGEST = 1e-35, 1e300

@@ -52,16 +52,15 @@ def bits_of(text: str) -> int:
 
 
 def places_among(column: Series, levels: Sequence[str]) -> Ints:
-    """Return the place among levels of the value of each row as text, else OTHER or MISSING, (n_rows,)."""
-    text = polars_text(column)
-    if text is None:
-        codes, values = numbered(column)
-        places = {level: place for place, level in enumerate(levels)}
-        return np.array([*(places.get(value, OTHER) for value in values), MISSING])[codes]  # the last is that of -1
-    import polars
+    """Return the place among levels of the value of each row as text, else OTHER or MISSING, (n_rows,).
 
-    found = text.cast(polars.Enum(levels), strict=False).to_physical().cast(polars.Int64).fill_null(OTHER)
-    return np.where(text.fill_null("") == "", MISSING, found)
+    A level that is a number or a truth value is found as Python writes it too, 7 as 7.0 and true as True.
+    """
+    codes, values = numbered(column)
+    written = {"true": "True", "false": "False"} | {level: f"{level}.0" for level in levels if level.isdecimal()}
+    names = [*(written.get(level, level) for level in levels), *levels]  # of two places the last counts
+    places = {text: place % len(levels) for place, text in enumerate(names)}
+    return np.array([*(places.get(value, OTHER) for value in values), MISSING])[codes]  # the last is that of -1
 
 
 def numbered_text(text: polars.Series, missing: str | None = None) -> tuple[Ints, list[str]]:

@@ -20,9 +20,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Array, Floats, Ids, JsonView, Mask
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, unguarded
 from ranktune.solvers.data.readers.formats import first_line
-from ranktune.solvers.data.readers.judgment_files import FORMS, judgment_lines
-
-_COLUMNS = ("query", "document", "relevance", "weight")
+from ranktune.solvers.data.readers.judgment_files import FORMS, grade_of, judgment_lines
 
 
 class Judged(NamedTuple):
@@ -106,8 +104,9 @@ def read_judgments(path: str | Path, named: JsonView = MappingProxyType({})) -> 
         return _of_clicks(path)
     by_query: dict[str, dict[str, float]] = {}
     lines, words = judgment_lines(path, named)
-    for place, query, document, grade in lines:
-        if math.isnan(grade):
+    for place, query, document, written in lines:
+        grade = grade_of(place, written)
+        if grade is None:
             continue
         known = by_query.setdefault(query, {}).setdefault(document, grade)
         if known != grade:
@@ -124,19 +123,17 @@ def _of_clicks(path: Path) -> Judgments:
     """Return the judgments in a table, without those that are unknown or have no weight."""
     import polars  # not every study reads a table
 
-    kinds = dict(zip(_COLUMNS, (polars.String, polars.String, polars.Float64, polars.Float64), strict=True))
     try:
-        if path.suffix == ".parquet":
-            frame = polars.read_parquet(path)
-        else:
-            frame = polars.read_csv(path, schema_overrides=kinds)
-        frame = frame.select(polars.col(name).cast(kind) for name, kind in kinds.items())
-        frame = frame.with_columns(polars.col(polars.String).fill_null(""))  # as the query of a log without queries
+        read = polars.read_parquet(path) if path.suffix == ".parquet" else polars.read_csv(path, infer_schema=False)
+        frame = read.select(
+            polars.col("query", "document").cast(polars.String).fill_null(""),  # as the query of a log without queries
+            polars.col("relevance", "weight").cast(polars.Float64),
+        )
     except (polars.exceptions.PolarsError, OSError) as error:
         first = str(error).partition("\n")[0]
         raise DataError(
-            f"{path}: is no table of judgments ({first}). Its columns are {', '.join(_COLUMNS)}, as `ranktune clicks` "
-            "writes them."
+            f"{path}: is no table of judgments ({first}). Its columns are query, document, relevance, weight, as "
+            "`ranktune clicks` writes them."
         ) from None
     known = frame.filter(polars.col("relevance").is_finite() & (polars.col("weight") > 0.0))
     if not known.height:
@@ -146,6 +143,7 @@ def _of_clicks(path: Path) -> Judgments:
     for query, document, relevance, weight in known.iter_rows():
         if path.suffix != ".parquet":
             query, document = unguarded(query), unguarded(document)
-        by_query.setdefault(query, {})[document] = relevance
+        if by_query.setdefault(query, {}).setdefault(document, relevance) != relevance:
+            raise DataError(f"{path}: document {document} of query {query} has several grades. Keep one of them.")
         weights.setdefault(query, {})[document] = weight
     return Judgments(path, by_query, weights)

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.grouping import check_no_query_column
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.frames import Table, is_frame, with_weights
 from ranktune.solvers.data.readers.parsing.feature_rows import DENSE_SHARE
@@ -39,6 +40,7 @@ def are_parts(source: object) -> bool:
 def table_of_parts(parts: tuple[Any, Any, Any]) -> Table:
     """Return the table of a data frame of features, grades and query ids."""
     frame, grades, qid = parts
+    check_no_query_column(frame, grouped=True)
     return Table(frame, grades=grades, ids=qid)
 
 

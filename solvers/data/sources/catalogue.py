@@ -35,7 +35,7 @@ from ranktune.solvers.data.readers.parsing.streams import check_path
 from ranktune.solvers.data.sources.inspection import questions_on, suspects
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
-from ranktune.solvers.models.columns import InputRules, aligned, as_taken, rules_of
+from ranktune.solvers.models.columns import TEXT_RULES, aligned, as_taken, leaves_out_missing
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.readers.frames import Known, Table
@@ -105,7 +105,7 @@ def read(
     feature_names: Sequence[str] | None = None,
     encoding: Encoding | None = None,
     graded: bool = True,
-    rules: InputRules | None = None,
+    solver: str = "",
     **options: Unpack[ReadOptions],
 ) -> Queries:
     """Read one source of documents.
@@ -126,8 +126,8 @@ def read(
         no options about columns of the same names. Without it, how columns become features is learnt.
     graded : bool, default=True
         Whether grades matter. If not, tables and frames need no column of grades.
-    rules : InputRules, optional
-        How the model that scores the documents takes them.
+    solver : str, optional
+        That of the model that scores the documents, by which it takes them.
     **options
         Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion) for
         text; of `from_frame` (grade, qid, document, features, drop, levels, weight, document_weight, position,
@@ -163,10 +163,10 @@ def read(
     check_part(reader, source)
     if reader.has_columns:
         _fit_to_model(options, names, encoding, graded=graded)
-    if rules is not None and is_text(source):
-        options = cast(ReadOptions, {**options, **rules.text})
+    if solver in TEXT_RULES and is_text(source):
+        options = cast(ReadOptions, {**options, **TEXT_RULES[solver]})
     queries = _read(reader, source, options, known, n_features)
-    if rules is not None and rules.absent_is_missing and reader is READERS["stored"] and queries.feature_names is None:
+    if leaves_out_missing(solver) and reader is READERS["stored"] and queries.feature_names is None:
         raise DataError(
             f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what `ranktune "
             "convert` wrote does not tell it from 0. Give the file that was converted."
@@ -195,7 +195,7 @@ def read_for(model: Model, source: object, *, graded: bool = True, **options: Un
         feature_names=model.feature_names,
         encoding=model.encoding,
         graded=graded,
-        rules=rules_of(model.solver),
+        solver=model.solver,
         **options,
     )
     warn_of_other_features(queries, source, model.n_features)

@@ -16,10 +16,13 @@ from ranktune.solvers.models.trees import joined, one_tree
 HEAD = 1 << 14
 """So many bytes of a file tell what it is."""
 _DUMPS = {
-    "XGBoost": re.compile(rb'\[?\s*{\s*"(nodeid|leaf)"|\[\s*"|(booster\[0\]:\s*)?0:(\[[^\]]+\] yes=|leaf=)'),
-    "LightGBM": re.compile(rb'{\s*"name"\s*:\s*"tree"'),
+    "XGBoost": re.compile(
+        rb'(?s)\[?\s*{\s*"(nodeid|leaf)"|\[\s*"|(booster\[0\]:\s*)?(0:(\[[^\]]+\] yes=|leaf=)|digraph {)'
+        rb'|{.*"model/xgboost\+json"|{\s*("objective"\s*:\s*"[^"]*",\s*)?"splits"'
+    ),
+    "LightGBM": re.compile(rb'{\s*("name"\s*:\s*"tree"|"average_output")'),
 }
-"""What dump_model and get_dump write begins so. It does not hold all that a score is made of."""
+"""What dump_model and get_dump write begins so, also for Elasticsearch. It lacks some of what a score is made of."""
 _CATBOOST = re.compile(rb'\s*{\s*"(ctr_data|features_info|oblivious_trees)"')
 
 

@@ -106,12 +106,14 @@ def _levels(booster: JsonView) -> dict[int, tuple[str, ...]]:
     model = item_of(booster, "model", dict) if "model" in booster else item_of(booster["gbtree"], "model", dict)
     levels = {}
     for place, kept in enumerate(item_of(model.get("cats", {"enc": []}), "enc", list)):
-        values = item_of(kept, "values", list)
+        values, ends = (np.asarray(kept.get(name, ())).tolist() for name in ("values", "offsets"))
+        demand(isinstance(values, list) and isinstance(ends, list), "categories are none")
         if not values and "type" not in kept:
             continue
-        if "offsets" in kept:
-            ends = item_of(kept, "offsets", list)
+        if ends:
             demand(all(isinstance(end, int) for end in ends) and ends == sorted(ends), "categories do not follow")
+            if not all(0 <= letter < 128 for letter in values):  # it counts letters, and keeps as many bytes
+                raise UnsupportedModelError("has categories of which XGBoost saves parts, as they are not ASCII")
             values = [bytes(values[a:b]).decode() for a, b in pairwise(ends)]
         levels[place] = levels_of(values)
     return levels

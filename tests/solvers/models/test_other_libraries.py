@@ -21,6 +21,7 @@ from ranktune.solvers.models.other_libraries.catboost import read_catboost
 from ranktune.solvers.models.other_libraries.lightgbm import read_lightgbm
 from ranktune.solvers.models.other_libraries.ubjson import decoded
 from ranktune.solvers.models.other_libraries.xgboost import read_xgboost
+from ranktune.studies.rankings.opening import open_ranking
 
 generator = np.random.default_rng(0)
 X: Floats = np.round(generator.normal(size=(1000, 4)), 1)
@@ -170,6 +171,31 @@ def test_other_kinds_of_models_and_large_files_are_refused(tmp_path: Path, monke
     monkeypatch.setattr(base, "MAX_BYTES", 1)
     with pytest.raises(ModelFormatError, match=f"is larger than 0 MB: {not_read}"):
         read_xgboost(tmp_path / "model.json")
+
+
+def dumps() -> dict[str, str]:
+    """What users of search engines have of models, as they have it."""
+    lightgbm, xgboost = pytest.importorskip("lightgbm"), pytest.importorskip("xgboost")
+    booster = xgboost.train({"nthread": 1}, xgboost.DMatrix(X, y), 2)
+    trees = [json.loads(tree) for tree in booster.get_dump(dump_format="json")]
+    whole = lightgbm.train({"verbosity": -1, "num_threads": 1}, lightgbm.Dataset(X, y), 2).dump_model()
+    uploaded = {"name": "m", "model": {"type": "model/xgboost+json", "definition": json.dumps(trees)}}
+    return {
+        "XGBoost, trees": json.dumps(trees, indent=1), "XGBoost, a tree": json.dumps(trees[0]),
+        "XGBoost, list": json.dumps(booster.get_dump()), "XGBoost, text": booster.get_dump(with_stats=True)[0],
+        "XGBoost, dot": f"booster[0]:\n{booster.get_dump(dump_format='dot')[0]}",
+        "XGBoost, uploaded": json.dumps({"model": uploaded}),
+        "XGBoost, with objective": json.dumps({"objective": "rank:ndcg", "splits": trees}),
+        "LightGBM, as it is": json.dumps(whole), "LightGBM, sorted": json.dumps(whole, sort_keys=True, indent=2),
+    }  # fmt: skip
+
+
+def test_dumps_are_refused_as_what_they_are(tmp_path: Path) -> None:
+    for name, text in dumps().items():
+        (tmp_path / "dump").write_text(text)
+        library = name.split(",")[0]
+        with pytest.raises(ModelFormatError, match=f"is a dump of a model of {library}.*Save the model by save_model"):
+            open_ranking(tmp_path / "dump")
 
 
 def test_models_of_other_libraries_are_exported(tmp_path: Path) -> None:

@@ -37,7 +37,8 @@ _TOO_LARGE = 10**308
 """Whole numbers from here are no features."""
 _SIGNS = [(between, equals) for equals in "=:" for between in ",;| \t&/#"]
 """csvFeatureSeparator and csvKeyValueDelimiter of Solr's [features], those by default first."""
-_INNER = re.compile(r"[=:]\s*[+-]?\.?\d")
+_INNER = re.compile(r"[=:]\s*([+-]?\.?(\d|NaN|Inf)|$)|[,;|\t]")
+"""What no name of a feature holds: another feature, as Java writes its number, or a sign that parts features."""
 _SCALARS = (str, int, float, type(None))
 _BOOKKEEPING = frozenset({"took", "timed_out", "status", "_index", "_type", "_version", "numFound", "start"})
 
@@ -150,20 +151,19 @@ class _Rows:
 
     def _read_texts(self) -> None:
         """Add the features that documents have as text, whose signs are those that read all texts of the file."""
-        if not self.texts:
-            return
-        texts = [text for _, _, text in self.texts]
-        signs = next((signs for signs in _SIGNS if all(_pairs(text, *signs) is not None for text in texts)), None)
-        if signs is None:
-            _, line, text = next((each for each in self.texts if _pairs(each[2], *_SIGNS[0]) is None), self.texts[0])
+        every = ([_pairs(text, *signs) for _, _, text in self.texts] for signs in _SIGNS)
+        first = next(every)
+        read = first if None not in first else next((pairs for pairs in every if None not in pairs), None)
+        if read is None:
+            _, line, text = self.texts[first.index(None)]
             raise DataError(
                 f"{self.path}:{line}: {text[:40]!r} is no feature of Solr, nor several, such as bm25=1.5,price=2.0, "
                 "with the same signs in all documents. A name must not hold what reads as another name and its number. "
                 "Log them with csvFeatureSeparator=, and csvKeyValueDelimiter==, and rename such features."
             )
-        for number, line, text in self.texts:
+        for (number, line, _), pairs in zip(self.texts, read, strict=True):
             try:
-                self.features[number] = once([*(self.features[number] or {}).items(), *(_pairs(text, *signs) or ())])
+                self.features[number] = once([*(self.features[number] or {}).items(), *(pairs or ())])
             except RepeatedName as error:
                 raise DataError(f"{self.path}:{line}: {error}.") from None
 
@@ -241,9 +241,10 @@ def _pairs(text: str, between: str, equals: str) -> list[tuple[str, float | None
     for part in filter(None, map(str.strip, text.split(between))):
         name, _, word = part.rpartition(equals)
         number = number_of(word.strip()) if word.strip() else None
-        if not name.strip() or number is None or _INNER.search(name):
+        name = name.strip()
+        if not name or number is None or _INNER.search(name):
             return None
-        pairs.append((name.strip(), number))
+        pairs.append((name, number))
     return pairs
 
 

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import ranktune
 from ranktune.converting import convert
-from ranktune.solvers import LambdaMART
+from ranktune.solvers import LambdaMART, RankSVM
 from ranktune.solvers.core.errors import DataError
 
 TEXT = "1 1:0.5\n0 1:0.25\n0 1:0.5\n2 1:1\n"
@@ -37,7 +38,7 @@ def test_weights_and_positions_beside_a_file_belong_to_its_documents(name: str, 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
 @pytest.mark.parametrize("name", ["qid", "group_id", "Query_ID"])
-@pytest.mark.parametrize("solver", [ranktune.RankSVM, LambdaMART])
+@pytest.mark.parametrize("solver", [RankSVM, LambdaMART])
 def test_a_column_of_query_ids_is_no_feature(make: Any, name: str, solver: Any) -> None:
     generator = np.random.default_rng(0)
     frame = make({"a": generator.normal(size=40), "b": generator.normal(size=40), name: np.repeat(np.arange(4), 10)})
@@ -48,3 +49,19 @@ def test_a_column_of_query_ids_is_no_feature(make: Any, name: str, solver: Any) 
         with pytest.raises(DataError, match=rf"X has a column '{name}'"):
             solver().fit(frame, y, qid=frame[name])
     assert solver().fit(frame[["a", "b"]], y, qid=np.asarray(frame[name])).n_features_in_ == 2
+
+
+def records(columns: dict[str, Any]) -> Any:
+    return pd.DataFrame(columns).to_records(index=False)
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, records])
+def test_no_form_of_a_table_hides_a_column_of_query_ids(make: Any) -> None:
+    table = make({"a": [0.5, 1.0, 0.25], "qid": [1, 1, 2]})
+    y, qid = [0, 1, 0], [1, 1, 2]
+    for use in (
+        lambda: RankSVM().fit(table, y), lambda: RankSVM().fit(table, y, qid=qid),
+        lambda: ranktune.read((table, y, qid)), lambda: ranktune.Queries.from_arrays(table, y),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match="X has a column 'qid'"):
+            use()

@@ -42,6 +42,8 @@ FILES = {
     "quepid, a query alone": table(",", "query,docid,rating") + "\nnever rated",
     "quepid in detail": table(",", "Team,Query Text,Doc ID,Title,Rating", 't,"{0}",{1},"a, b",{2}'),
     "semicolons": table(";", "Query;Document;Relevance"),
+    "pyterrier": table("\t", "qid|docno|label|iteration", "{0}|{1}|{2}|0"),
+    "quotes of the text": table("\t", "query|doc|note|rating", '{0}|{1}|"x" y|{2}'),
     "lists": "\n".join(
         [f"# qid:{number}: {query}" for query, number in NUMBERS.items()]
         + [f"{grade:g} qid:{NUMBERS[query]} # {document.replace(' ', '_')} a title" for query, document, grade in ROWS]
@@ -70,6 +72,14 @@ def test_columns_of_any_name_are_named_by_the_options_of_columns(sign: str, tmp_
     assert queries.grades.tolist() == [row[2] for row in ROWS]
 
 
+@pytest.mark.parametrize("sign", [",", "\t", ";"])
+def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_path: Path) -> None:
+    (tmp_path / "judged").write_text('query|docid|rating\n"a\n""b"""|D1|2\nc|D2|1\nc|D3|0'.replace("|", sign))
+    assert read_judgments(tmp_path / "judged").by_query == {'a\n"b"': {"D1": 2.0}, "c": {"D2": 1.0, "D3": 0.0}}
+    (tmp_path / "judged").write_text('"new york" hotel|0|D1|2\nc|0|D2|1'.replace("|", sign))
+    assert read_judgments(tmp_path / "judged").by_query == {'"new york" hotel': {"D1": 2.0}, "c": {"D2": 1.0}}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -80,6 +90,10 @@ def test_columns_of_any_name_are_named_by_the_options_of_columns(sign: str, tmp_
         ('{"a": 1}', "without judgmentRatings"),
         ("[" * 5000, "no JSON"),
         ("2 qid:1 # D1\nD1 1", "is no line GRADE qid:ID"),
+        ("query,docid,Rater A,Rater B\na,D1,3,2", 'not found .* Name them: qid="COLUMN"'),
+        ("shoe red D1 2\nhat 0 D6 1", "not found"),
+        ("red, shoe,D1,2\nhat,D6,1", "not found"),
+        ("query-id\tcorpus-id\tscore\na\tD1\t1\nb D2 1", "judged:3: is parted by spaces"),
         ("title,other\n1,2", "not found among its columns title and other"),
     ],
 )
@@ -125,7 +139,7 @@ def random_file(generator: np.random.Generator) -> tuple[str, dict[str, dict[str
     return text.getvalue(), expected
 
 
-@pytest.mark.parametrize("seed", range(int(os.environ.get("RANKTUNE_CASES", "100"))))
+@pytest.mark.parametrize("seed", {*range(int(os.environ.get("RANKTUNE_CASES", "100"))), 623})
 def test_no_separator_changes_a_judgment(seed: int, tmp_path: Path) -> None:
     text, expected = random_file(np.random.default_rng(seed))
     (tmp_path / "judged").write_text(text)

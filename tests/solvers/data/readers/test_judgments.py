@@ -122,6 +122,7 @@ def test_a_table_that_is_no_judgments_is_refused(tmp_path: Path) -> None:
         (CLICKED.drop("weight"), "no table of judgments .*query, document, relevance, weight"),
         (CLICKED.with_columns(relevance=pl.lit("high")), "no table of judgments"),
         (CLICKED.with_columns(relevance=None), "none of its 4 judgments is known"),
+        (pl.concat([CLICKED, CLICKED.with_columns(relevance=0.75)]), "document a of query 7 has several grades"),
     ):
         frame.write_parquet(path)
         with pytest.raises(DataError, match=words):

@@ -42,10 +42,13 @@ def test_no_sign_changes_a_feature(seed: int, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(queries.features), np.where(kept, values, 0.0))
 
 
-@pytest.mark.parametrize("text", ["bm25:1.5 price", "a=2,b", "x;y:3.0=z", "price:10.0"])
+@pytest.mark.parametrize(
+    "text",
+    ["bm25:1.5 price=7", "x;y:3.0=7", "price:10.0=7", "a=NaN,b=7", "a=-Infinity;b=7", "a=1,500;b=7", "a::1,b::7"],
+)
 def test_a_name_that_reads_as_another_feature_is_refused_with_the_remedy(text: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="csvFeatureSeparator=, and csvKeyValueDelimiter==, and rename"):
-        ranktune.read(logged([f"{text}~7", "bm25=2.0"], tmp_path / "log.jsonl"))
+        ranktune.read(logged([text, text], tmp_path / "log.jsonl"))
 
 
 def test_signs_that_differ_between_documents_are_refused(tmp_path: Path) -> None:
