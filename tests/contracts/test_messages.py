@@ -28,7 +28,7 @@ OPTIONS = {
 }
 ARGUMENTS = {each.name for command in COMMANDS.values() for each in command.params}
 REMEDY = re.compile(r"(?i)\b(pass|give|use|leave|add|raise|choose|set|write|read|name it|take|call|convert|make)\b")
-OF_OTHERS = {"--data-binary": "curl", "--head": "ray", "--help": "every command"}
+OF_OTHERS = {"--data-binary": "curl", "--editable": "pip", "--head": "ray", "--help": "every command"}
 IN_PYTHON = {
     "has_missing": "of Queries, which no command takes",
     "free_raw_data": "of a lightgbm.Dataset",
