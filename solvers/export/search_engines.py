@@ -56,7 +56,8 @@ def solr(source: Source) -> str:
         "store": source.store,
         "name": source.name,
         "features": [
-            {"name": name} | ({} if power == 1.0 else {"norm": {"class": _NORM, "params": {"min": "0.0", "max": repr(1.0 / power)}}})
+            {"name": name}
+            | ({} if power == 1.0 else {"norm": {"class": _NORM, "params": {"min": "0.0", "max": repr(1.0 / power)}}})
             for name, power in zip(source.names, powers, strict=True)
         ],
         "params": params,

@@ -61,7 +61,9 @@ class Cell(NamedTuple):
                 total += float((np.abs(np.nan_to_num(self.X)) @ np.abs(part.weights)).max())
             elif isinstance(part, TreeModel):
                 trees = part.trees
-                total += sum(float(np.abs(trees.value[a + t : b + t + 1]).max()) for t, (a, b) in enumerate(_spans(trees)))
+                total += sum(
+                    float(np.abs(trees.value[a + t : b + t + 1]).max()) for t, (a, b) in enumerate(_spans(trees))
+                )
         return total
 
     def check(self, scores: Floats) -> None:
@@ -93,7 +95,9 @@ def _deep(depth: int, columns: int, seed: int) -> Trees:
     return replace(tree, children=children)
 
 
-def _forest(trees: int, splits: int, features: int, *, absent: float = 0.0, deep: bool = False, **names: object) -> Cell:
+def _forest(
+    trees: int, splits: int, features: int, *, absent: float = 0.0, deep: bool = False, **names: object
+) -> Cell:
     grow = _deep if deep else partial(grown, values=VALUES)
     parts = [
         grow(splits, features, seed) if deep else grown(seed, splits, features, values=VALUES, sides=absent > 0.0)

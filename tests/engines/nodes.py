@@ -42,7 +42,9 @@ def class_path(coordinates: Sequence[str]) -> str:
                 f"<dependency>{''.join(f'<{key}>{value}</{key}>' for key, value in part.items())}</dependency>"
                 for part in parts
             )
-            head = "<modelVersion>4.0.0</modelVersion><groupId>x</groupId><artifactId>x</artifactId><version>1</version>"
+            head = (
+                "<modelVersion>4.0.0</modelVersion><groupId>x</groupId><artifactId>x</artifactId><version>1</version>"
+            )
             pom = Path(made, "pom.xml")
             pom.write_text(f"<project>{head}<dependencies>{wanted}</dependencies></project>")
             copy = ("dependency:copy-dependencies", "-DoutputDirectory=jars", "-DincludeScope=runtime")

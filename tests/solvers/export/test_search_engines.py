@@ -41,7 +41,9 @@ def test_values_that_are_tiny_beside_what_solr_adds_go_where_they_go_in_the_mode
         model = json.loads(str(export(TreeModel(joined(stumps), 1, "x"), "solr")))
         tree, (feature,) = model["params"]["trees"][0]["root"], model["features"]
         limit = np.float32(tree["threshold"]) + np.float32(1e-6)
-        low, high = (np.float32(feature.get("norm", {"params": {"min": 0, "max": 1}})["params"][end]) for end in ("min", "max"))
+        low, high = (
+            np.float32(feature.get("norm", {"params": {"min": 0, "max": 1}})["params"][end]) for end in ("min", "max")
+        )
         near = np.float32(threshold) + np.spacing(np.float32(threshold)) * np.arange(-3, 4, dtype=np.float32)
         for x in (*near, np.float32(0.0), np.float32(-1.0), np.float32(50.0)):
             assert ((x - low) / (high - low) <= limit) == (float(x) <= threshold)
