@@ -19,10 +19,13 @@ import json
 import numpy as np
 
 from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.source import Singles, Source, check_distinct, check_single, single_thresholds
 
 SLACK = np.float32(1e-6)
 """What Solr adds to the threshold of every split."""
+CLAUSES = 1024
+"""Clauses of a search that OpenSearch takes unless its settings say otherwise."""
 ZERO = 1e-30
 """LightGBM splits at 1e-35 for 0."""
 _NORM = "org.apache.solr.ltr.norm.MinMaxNormalizer"
@@ -95,6 +98,12 @@ def without_slack(thresholds: Singles) -> Singles:
 def plugin(source: Source) -> str:
     """Return a model/linear or a model/xgboost+json for _ltr/_featureset/FEATURES/_createmodel."""
     trees = source.trees
+    if source.format == "opensearch" and len(source.names) > CLAUSES:
+        raise ParameterError(
+            f"the model uses {len(source.names):,} features, each of which is a query to opensearch, and that takes at "
+            f"most {CLAUSES:,} at once. Train a sparser model, or raise indices.query.bool.max_clause_count there and "
+            "export to elasticsearch, whose format is the same."
+        )
     definition: object
     if trees is None:
         kind, definition = "model/linear", _weights(source)

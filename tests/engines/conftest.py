@@ -39,7 +39,7 @@ SOLR_SCHEMA = """<schema name="products" version="1.6">
 """
 
 
-@pytest.fixture(scope="session", params=["solr", "solr9"])
+@pytest.fixture(scope="module", params=["solr", "solr9"])
 def solr(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an empty collection of Solr."""
     module, home = unpublished(request.param), tmp_path_factory.mktemp("solr")
@@ -50,10 +50,12 @@ def solr(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     Path(conf, "solrconfig.xml").write_text(SOLR_CONFIG)
     Path(conf, "managed-schema").write_text(SOLR_SCHEMA)
     with running("SolrNode", class_path(ENGINES[request.param]), str(home), module=module) as url:
-        yield f"{url}/solr/products"
+        products, fields = f"{url}/solr/products", {"add-dynamic-field": {"name": "*_f", "type": "pfloat"}}
+        ask("POST", f"{products}/schema", fields | {"add-field": {"name": "cell", "type": "string"}})
+        yield products
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an empty OpenSearch with its learning-to-rank plugin."""
     module, home = unpublished("opensearch"), tmp_path_factory.mktemp("opensearch")

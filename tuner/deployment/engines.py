@@ -111,10 +111,11 @@ class _Solr:
         efi = " ".join(f"efi.{name}='{text}'" for name, text in quoted)
         request = {
             "query": "*:*",
-            "filter": ["{!terms f=id separator='\u001f' v=$ids}"],
+            "filter": ["{!terms f=id separator='\u001f' v=$wanted}"],
             "fields": ["id", f"values:[features store={self.store} format=dense {efi}]"],
             "limit": len(documents),
-            "params": {"ids": "\u001f".join(documents)},
+            # "ids" would be Solr's own parameter, of a list with commas
+            "params": {"wanted": "\u001f".join(documents)},
         }
         answer = _send("POST", f"{self.url}/query", json.dumps(request))
         documents = _at(answer, list, "response", "docs")

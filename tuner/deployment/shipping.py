@@ -218,7 +218,7 @@ def _values(
     theirs, found = ours.copy(), np.zeros(len(ours), dtype=np.bool_)
     ids = [str(document) for document in queries.document_ids.tolist()]
     for query, first, last in zip(queries.query_ids.tolist(), queries.starts[:-1], queries.starts[1:], strict=True):
-        given = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist())
+        given = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist(), source.format)
         known = engine.values(given, ids[first:last], source.names)
         for row in range(first, last):
             if ids[row] in known:

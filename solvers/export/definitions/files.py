@@ -23,6 +23,7 @@ from ranktune.solvers.export.definitions.meanings import (
     TEXT,
     UNKNOWN,
     Meaning,
+    quotable,
     time_of,
 )
 from ranktune.solvers.export.source import Source
@@ -60,8 +61,7 @@ def _solr_feature(meaning: Meaning) -> tuple[str, Json]:
             return "ValueFeature", {"value": f"${{{field}}}"}
         if meaning.kind == AGE:
             return "SolrFeature", {"q": f"{{!func}}div(ms({before},${{{field}}}),{DAY_MS})"}
-        value = meaning.value.replace("\\", "\\\\").replace('"', '\\"')
-        return "SolrFeature", {"q": f'{{!func}}floor(strdist("${{{field}:}}","{value}",edit))'}
+        return "SolrFeature", {"q": f'{{!func}}floor(strdist("${{{field}:}}","{quotable(meaning.value)}",edit))'}
     if meaning.kind == FIELD:
         return "FieldValueFeature", {"field": field}
     if meaning.kind == LEVEL:

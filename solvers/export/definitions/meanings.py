@@ -99,6 +99,11 @@ def _of_category(name: str, column: str, is_zero: bool, format: str) -> Meaning:
     return Meaning(name, UNKNOWN if "{{" in value or "${" in value else LEVEL, column, is_zero, value)
 
 
+def quotable(text: str) -> str:
+    """Return text as it stands between the double quotes of Solr's functions."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
 def time_of(microseconds: float) -> str:
     """Return microseconds since 1970 as engines read times, to the millisecond."""
     time = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds)
@@ -121,7 +126,7 @@ def _negative(source: Source) -> set[int]:
 
 
 def properties_of_searches(model: Model, queries: Queries) -> set[str]:
-    """Return the columns that have one value in each query, and not the same in all. Queries of one document tell nothing.
+    """Return the columns with one value in each query, and not the same in all; a query of one document tells nothing.
 
     queries: as the model takes them.
     """
@@ -141,7 +146,7 @@ def properties_of_searches(model: Model, queries: Queries) -> set[str]:
     return {column for column, among in places.items() if alike[among].all() and varies[among].any()}
 
 
-def parameters(meanings: Sequence[Meaning], values: Sequence[float]) -> dict[str, str]:
+def parameters(meanings: Sequence[Meaning], values: Sequence[float], format: str) -> dict[str, str]:
     """Return the parameters of a request by the values of the features of a document; empty for what has no value."""
     given: dict[str, str] = {}
     for meaning, value in zip(meanings, values, strict=True):
@@ -149,7 +154,7 @@ def parameters(meanings: Sequence[Meaning], values: Sequence[float]) -> dict[str
             continue
         if meaning.kind in (LEVEL, MISSING):
             if value == 1.0:
-                given[meaning.column] = meaning.value
+                given[meaning.column] = quotable(meaning.value) if format == "solr" else meaning.value
             given.setdefault(meaning.column, OTHER)
         elif value != value:
             given[meaning.column] = ""
