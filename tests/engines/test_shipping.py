@@ -222,7 +222,7 @@ def check_log(shop: Shop, folder: Path, scores: Floats) -> None:
         rows = range(q * SHOWN, (q + 1) * SHOWN)
         assert read.document_ids is not None
         at = {str(read.document_ids[row]): row for row in rows}
-        np.testing.assert_allclose(again[[at[sku] for sku in ids]], scores[rows.start : rows.stop], rtol=1e-6)
+        np.testing.assert_allclose(again[[at[sku] for sku in ids]], scores[rows.start : rows.stop], rtol=1e-6, atol=1e-6)
 
 
 def test_solr_ranks_every_search_of_a_shop_as_predict_does(solr: str, tmp_path: Path) -> None:
