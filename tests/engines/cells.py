@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -106,7 +106,8 @@ def _forest(
     return Cell(TreeModel(joined(parts), features, "LambdaMART", **names), _rows(features, absent=absent))  # type: ignore[arg-type]
 
 
-def _linear(weights: Floats, *, absent: float = 0.0, **names: object) -> Cell:
+def _linear(weights: Iterable[float], *, absent: float = 0.0, **names: object) -> Cell:
+    weights = np.array(list(weights), dtype=np.float64)
     return Cell(LinearModel(weights, "RankSVM", **names), _rows(len(weights), absent=absent))  # type: ignore[arg-type]
 
 

@@ -99,7 +99,7 @@ def ask(method: str, url: str, content: object = None) -> Any:
     assert urlsplit(url).hostname == "127.0.0.1"
     body = None if content is None else content if isinstance(content, bytes) else json.dumps(content).encode()
     try:
-        with urlopen(Request(url, body, {"Content-Type": "application/json"}, method=method), timeout=120) as answer:
+        with urlopen(Request(url, body, {"Content-Type": "application/json"}, method=method), timeout=600) as answer:
             return json.loads(answer.read() or b"{}")
     except HTTPError as error:
         raise Refused(f"{error.code}: {error.read().decode()[:2000]}") from None

@@ -15,6 +15,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.data.readers.parsing.options import Missing
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import make
@@ -133,7 +134,7 @@ class Shop:
     queries: Queries
 
 
-def made(engine: Any, folder: Path, missing: str) -> Shop:
+def made(engine: Any, folder: Path, missing: Missing) -> Shop:
     """A shop whose text scores are those that the engine logs."""
     generator = np.random.default_rng(4)
     products: list[dict[str, Any]] = []
@@ -222,7 +223,9 @@ def check_log(shop: Shop, folder: Path, scores: Floats) -> None:
         rows = range(q * SHOWN, (q + 1) * SHOWN)
         assert read.document_ids is not None
         at = {str(read.document_ids[row]): row for row in rows}
-        np.testing.assert_allclose(again[[at[sku] for sku in ids]], scores[rows.start : rows.stop], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(
+            again[[at[sku] for sku in ids]], scores[rows.start : rows.stop], rtol=1e-6, atol=1e-6
+        )
 
 
 def test_solr_ranks_every_search_of_a_shop_as_predict_does(solr: str, tmp_path: Path) -> None:

@@ -130,38 +130,28 @@ def properties_of_searches(model: Model, queries: Queries) -> set[str]:
 
     queries: as the model takes them.
     """
-    several = queries.lengths > 1
-    if model.feature_names is None or not several.any():
-        return set()
-    X, firsts = dense(queries.features), dense(queries.features[queries.starts[:-1]])
-    alike = ((X == np.repeat(firsts, queries.lengths, axis=0)) | (X != X)).all(axis=0)
-    lacking = np.add.reduceat(X != X, queries.starts[:-1], axis=0)
-    alike &= ((lacking == 0) | (lacking == queries.lengths[:, None])).all(axis=0)
-    values = np.where(firsts != firsts, np.inf, firsts)[several]
-    varies = (values != values[0]).any(axis=0)
-    sources = (model.encoding or Encoding()).sources(model.feature_names)
-    places: dict[str, list[int]] = {}
-    for place, name in enumerate(model.feature_names):
-        places.setdefault(sources[name], []).append(place)
-    return {column for column, among in places.items() if alike[among].all() and varies[among].any()}
+    X = np.nan_to_num(dense(queries.features), nan=np.inf)
+    firsts = X[queries.starts[:-1]]
+    alike = (X == np.repeat(firsts, queries.lengths, axis=0)).all(axis=0)
+    several = firsts[queries.lengths > 1]
+    varies = (several != several[:1]).any(axis=0)
+    columns = list((model.encoding or Encoding()).sources(model.feature_names or ()).values())
+    other = {column for column, one in zip(columns, alike.tolist(), strict=False) if not one}
+    return {column for column, differs in zip(columns, varies.tolist(), strict=False) if differs} - other
 
 
 def parameters(meanings: Sequence[Meaning], values: Sequence[float], format: str) -> dict[str, str]:
     """Return the parameters of a request by the values of the features of a document; empty for what has no value."""
     given: dict[str, str] = {}
     for meaning, value in zip(meanings, values, strict=True):
-        if not meaning.of_search:
-            continue
-        if meaning.kind in (LEVEL, MISSING):
-            if value == 1.0:
-                given[meaning.column] = quotable(meaning.value) if format == "solr" else meaning.value
-            given.setdefault(meaning.column, OTHER)
-        elif value != value:
-            given[meaning.column] = ""
-        elif meaning.kind == AGE:
-            given[meaning.column] = time_of(meaning.before - value * DAY)
-        else:
-            given[meaning.column] = repr(float(value))
+        text = repr(value) if value == value else ""
+        if meaning.kind == AGE and text:
+            text = time_of(meaning.before - value * DAY)
+        elif meaning.kind in (LEVEL, MISSING):
+            text = quotable(meaning.value) if format == "solr" else meaning.value
+            text = text if value == 1.0 else given.get(meaning.column, OTHER)
+        if meaning.of_search:
+            given[meaning.column] = text
     return given
 
 

@@ -49,7 +49,7 @@ def read_solr(text: str, absent: str) -> Score:
     trees = [(single(tree.get("weight"), str), _node(tree["root"], set(names))) for tree in params["trees"]]
 
     def score(columns: Columns, n: int) -> Floats:
-        columns = {k: x.astype(np.float32) / norms.get(k, np.float32(1.0)) for k, x in columns.items()}
+        columns = {k: x / norms.get(k, np.float32(1.0)) for k, x in columns.items()}
         return sum_of(trees, {k: np.nan_to_num(x) if is_zero else x for k, x in columns.items()}, n)
 
     return score
