@@ -18,6 +18,7 @@ from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined
+from ranktune.solvers.names import STANDARD
 from ranktune.solvers.registry import SOLVERS, make
 from tests.support.tree_samples import grown
 
@@ -165,13 +166,14 @@ CELLS: dict[str, Callable[[], Cell]] = {
     "blend of trees": partial(_mixed, "trees"),
     "blend of weights": partial(_mixed, "weights"),
 }
-for _name in SOLVERS:
-    for _kind in ("dense", "missing", "categories", "monotone"):
-        CELLS[f"{_name}, {_kind}"] = partial(_trained, _name, _kind)
 LARGE: dict[str, Callable[[], Cell]] = {
     "trees, 2,000": partial(_forest, 2000, 12, 30),
     "trees, 5,000 features": partial(_forest, 500, 12, 5000),
     "weights, 5,000": partial(_linear, _spread(DRAWN, 5000)),
 }
-GRID: list[Any] = [pytest.param(cell, id=name) for name, cell in CELLS.items()]
+for _name in SOLVERS:
+    for _kind in ("dense", "missing", "categories", "monotone"):
+        _often = _name in STANDARD or _kind == "missing"
+        (CELLS if _often else LARGE)[f"{_name}, {_kind}"] = partial(_trained, _name, _kind)
+GRID: list[Any] = [pytest.param(cell, id=name, marks=pytest.mark.engines) for name, cell in CELLS.items()]
 GRID += [pytest.param(cell, id=name, marks=pytest.mark.slow) for name, cell in LARGE.items()]

@@ -18,7 +18,6 @@ from ranktune.solvers.export.source import source_of
 from tests.engines.cells import GRID, Cell
 from tests.engines.nodes import ask
 
-pytestmark = pytest.mark.engines
 CLASS = "org.apache.solr.ltr.feature.FieldValueFeature"
 
 

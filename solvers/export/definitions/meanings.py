@@ -163,10 +163,11 @@ def to_fill_in(meanings: Sequence[Meaning]) -> list[str]:
 def summary(meanings: Sequence[Meaning]) -> list[str]:
     """Return lines on how the features were defined, and what a person must do."""
     kinds = [meaning.kind for meaning in meanings if not meaning.of_search]
-    tabled = sum(kind in (LEVEL, MISSING, AGE) for kind in kinds)
+    tabled, others = sum(kind in (LEVEL, MISSING, AGE) for kind in kinds), len(meanings) - len(kinds)
     lines = [
         f"Definitions of {len(meanings)} features: {tabled} by the columns of the table, {kinds.count(TEXT)} by",
-        f"scores of text, {kinds.count(FIELD)} taken for fields of that name, {kinds.count(UNKNOWN)} to fill in.",
+        f"scores of text, {kinds.count(FIELD)} taken for fields of that name, {kinds.count(UNKNOWN)} to fill in"
+        f"{f', {others} of the search' if others else ''}.",
     ]
     read = [meaning for meaning in meanings if meaning.kind != UNKNOWN and _IDENTIFIER.fullmatch(meaning.column)]
     if fields := sorted({meaning.column for meaning in read if not meaning.of_search}):
