@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.source import source_of
-from tests.engines.cells import GRID, Cell
+from tests.engines.cells import GRID, Cell, noted
 from tests.engines.nodes import ask
 
 CLASS = "org.apache.solr.ltr.feature.FieldValueFeature"
@@ -26,6 +26,7 @@ def test_solr_loads_it_and_scores_alike_or_it_is_refused(
     made: Callable[[], Cell], solr: str, request: pytest.FixtureRequest
 ) -> None:
     name, cell = request.node.callspec.id, made()
+    cell_name = name.partition("-")[2]
     about = ask("GET", f"{solr.rpartition('/')[0]}/admin/info/system")
     version = str(about["lucene"]["solr-spec-version"])
     try:
@@ -55,7 +56,9 @@ def test_solr_loads_it_and_scores_alike_or_it_is_refused(
     ranking = f"{{!ltr model='{name}' reRankDocs={len(documents)}}}"
     query = {"q": "*:*", "fq": f"{{!term f=cell}}{name}", "rq": ranking, "fl": "id,score", "rows": len(documents)}
     found = ask("GET", f"{solr}/query?{urlencode(query)}")["response"]["docs"]
-    cell.check(in_order(name, {hit["id"]: hit["score"] for hit in found}, len(documents)))
+    scores = in_order(name, {hit["id"]: hit["score"] for hit in found}, len(documents))
+    noted(f"solr {version}", cell_name, str(export(cell.model, "solr", engine_version=version)), scores)
+    cell.check(scores)
 
 
 @pytest.mark.parametrize("made", GRID)
@@ -68,6 +71,7 @@ def test_opensearch_loads_it_and_scores_alike_or_it_is_refused(
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             content = str(export(cell.model, "opensearch", name=name, engine_version=version))
+            plain = str(export(cell.model, "opensearch", engine_version=version))
     except ParameterError as error:
         assert "opensearch" in str(error)
         return
@@ -94,7 +98,9 @@ def test_opensearch_loads_it_and_scores_alike_or_it_is_refused(
     rescored = {"rescore_query": {"sltr": {"model": name, "params": {}}}, "query_weight": 0.0}
     query = {"size": count, "_source": False, "rescore": {"window_size": count, "query": rescored}}
     found = ask("POST", f"{index}/_search", query)["hits"]["hits"]
-    cell.check(in_order(name, {hit["_id"]: hit["_score"] for hit in found}, count))
+    scores = in_order(name, {hit["_id"]: hit["_score"] for hit in found}, count)
+    noted(f"opensearch {version}", name, plain, scores)
+    cell.check(scores)
 
 
 def halves(column: int) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from ranktune.solvers.export.search_engines import SLACK, without_slack
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
+from tests.engines.cells import CELLS, GOLDEN, MADE, digest
 from tests.support.export_samples import linear
 
 
@@ -70,3 +71,17 @@ def test_names_of_the_model_and_of_the_store() -> None:
     assert (made["name"], made["store"]) == ("mine", "features")
     assert json.loads(export(linear(), "solr"))["store"] == "_DEFAULT_"
     assert json.loads(export(linear(), "elasticsearch", name="mine"))["model"]["name"] == "mine"
+
+
+@pytest.mark.parametrize("engine", ["solr 8.11.4", "solr 9.10.0", "opensearch 2.19.3"])
+@pytest.mark.filterwarnings("ignore:in opensearch")
+def test_what_engines_were_given_is_what_is_written_and_they_scored_it_alike(engine: str) -> None:
+    """The scores are those of the engines themselves; RANKTUNE_WRITE_GOLDEN has tests/engines note them again."""
+    known = json.loads(GOLDEN.read_text())[engine]
+    format, version = engine.split()
+    assert len(known) >= len(MADE) - 1
+    for name, entry in known.items():
+        cell = CELLS[name]()
+        assert digest(str(export(cell.model, format, engine_version=version))) == entry["export"], name
+        absent_is_zero = format == "opensearch" or not cell.model.takes_missing
+        (cell._replace(X=np.nan_to_num(cell.X)) if absent_is_zero else cell).check(np.array(entry["scores"]))
