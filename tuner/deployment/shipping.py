@@ -98,7 +98,7 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
         warnings.simplefilter("ignore", RankTuneWarning)  # definitions mend some of what it warns of
         content = export(model, **vars(target))
     arrives = arrival(source, target.engine_version, target.absent)
-    part = queries.select(np.arange(min(REPLAYED, queries.n_queries)))
+    part = _first(queries)
     meanings = _meanings(source, part)
     definitions = definition_files(source, meanings)
     warn_of_absent(source, target.engine_version, arrives.absent, defined=bool(definitions))
@@ -127,12 +127,16 @@ def write_definitions(
     definitions of its own.
     """
     source = source_of(model, format, name, store)
-    meanings = meanings_of(source) if queries is None else _meanings(source, queries)
+    meanings = meanings_of(source) if queries is None else _meanings(source, _first(queries))
     files = definition_files(source, meanings)
     if not files:
         raise ParameterError(f"{format} has no definitions beside the model: leave definitions= out.")
     write_files(folder, files)
     return [*summary(meanings), f"Written into {folder}: {', '.join(files)}"]
+
+
+def _first(queries: Queries) -> Queries:
+    return queries.select(np.arange(min(REPLAYED, queries.n_queries)))
 
 
 def _meanings(source: Source, queries: Queries) -> list[Meaning]:
