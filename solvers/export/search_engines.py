@@ -2,6 +2,7 @@
 
 Solr sends a document left where x <= threshold + 1e-6, the plugins where x < threshold; both add single-precision
 numbers. The written thresholds compensate for this, so that a single-precision x takes the same path as in the model.
+Where Solr's slack cannot be taken away, since a threshold is tiny beside it, the feature is multiplied by a power of 2.
 A feature that a document lacks is 0, unless training documents lacked it: then a tree has a side for it, in Solr
 (9.2 and later) where the feature has "defaultValue": "NaN" in the feature store. Weights cannot tell. A feature that no
 training document lacked is 0 to trees even where it is NaN. What versions make of it is in
@@ -18,22 +19,31 @@ import json
 import numpy as np
 
 from ranktune.solvers.core.arrays import Json
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.source import Singles, Source, check_distinct, check_single, single_thresholds
 
 SLACK = np.float32(1e-6)
 """What Solr adds to the threshold of every split."""
+CLAUSES = 1024
+"""Clauses of a search that OpenSearch takes unless its settings say otherwise."""
+ZERO = 1e-30
+"""LightGBM splits at 1e-35 for 0."""
+_NORM = "org.apache.solr.ltr.norm.MinMaxNormalizer"
+"""Solr divides the value by max - min."""
 
 
 def solr(source: Source) -> str:
     """Return a LinearModel or a MultipleAdditiveTreesModel for Solr's model store."""
     trees = source.trees
     params: Json
+    powers = [1.0] * len(source.names)
     if trees is None:
         kind, params = "LinearModel", {"weights": _weights(source)}
     else:
         check_distinct(source)
         check_single(source, trees.value)
-        thresholds, sides = without_slack(single_thresholds(source, trees)).tolist(), source.sides()
+        powers, singles = scales(source, single_thresholds(source, trees))
+        thresholds, sides = without_slack(singles).tolist(), source.sides()
 
         def split(number: int, position: int, left: Json, right: Json) -> Json:
             node: Json = {"feature": source.names[position], "threshold": repr(thresholds[number])}
@@ -48,11 +58,29 @@ def solr(source: Source) -> str:
         "class": f"org.apache.solr.ltr.model.{kind}",
         "store": source.store,
         "name": source.name,
-        "features": [{"name": name} for name in source.names],
+        "features": [
+            {"name": name}
+            | ({} if power == 1.0 else {"norm": {"class": _NORM, "params": {"min": "0.0", "max": repr(1.0 / power)}}})
+            for name, power in zip(source.names, powers, strict=True)
+        ],
         "params": params,
     }
     # A line for each part: Solr keeps models in ZooKeeper, whose files should be under 1 MB.
     return "{" + ",\n".join(f"{json.dumps(key)}:{_compact(value)}" for key, value in content.items()) + "}\n"
+
+
+def scales(source: Source, thresholds: Singles) -> tuple[list[float], Singles]:
+    """Return a power of 2 by feature, 1 where the slack can be taken away, and the thresholds times these.
+
+    A threshold of at least 64 has no room for the slack. Below ZERO it is taken for 0.
+    """
+    powers, positions = np.ones(len(source.names)), source.positions()
+    inexact = (without_slack(thresholds) + SLACK != thresholds) & (np.abs(thresholds) > ZERO)
+    for k in np.unique(positions[inexact]):
+        sizes = np.abs(thresholds[positions == k].astype(np.float64))
+        wanted = 7.0 - np.floor(np.log2(sizes[sizes > ZERO].min()))
+        powers[k] = 2.0 ** min(wanted, 126.0 - np.floor(np.log2(sizes.max())), 126.0)
+    return powers.tolist(), (thresholds * powers[positions]).astype(np.float32)
 
 
 def without_slack(thresholds: Singles) -> Singles:
@@ -70,6 +98,12 @@ def without_slack(thresholds: Singles) -> Singles:
 def plugin(source: Source) -> str:
     """Return a model/linear or a model/xgboost+json for _ltr/_featureset/FEATURES/_createmodel."""
     trees = source.trees
+    if source.format == "opensearch" and len(source.names) > CLAUSES:
+        raise ParameterError(
+            f"the model uses {len(source.names):,} features, each of which is a query to opensearch, and that takes at "
+            f"most {CLAUSES:,} at once. Train a sparser model, or raise indices.query.bool.max_clause_count there and "
+            "export to elasticsearch, whose format is the same."
+        )
     definition: object
     if trees is None:
         kind, definition = "model/linear", _weights(source)

@@ -171,9 +171,9 @@ def of_solr(server: EngineServer, method: str, path: str, body: Any) -> Any:
         server.models[body["name"]] = body
     else:
         store = re.search(r"\[features store=(\S+) format=dense efi\.keywords='.*'\]", body["fields"][1])
-        assert store is not None and "v=$ids" in body["filter"][0]
+        assert store is not None and "v=$wanted" in body["filter"][0]
         documents = []
-        for name in body["params"]["ids"].split("\u001f"):
+        for name in body["params"]["wanted"].split("\u001f"):
             if name in server.documents:
                 values = [(f["name"], solr_value(f, server.documents[name])) for f in server.features[store[1]]]
                 documents.append({"id": name, "values": ",".join(f"{key}={value}" for key, value in values)})

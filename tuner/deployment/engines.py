@@ -22,7 +22,6 @@ from urllib.request import HTTPErrorProcessor, Request, build_opener
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, without_secrets
 from ranktune.solvers.data.columns.grammar import json_of
-from ranktune.solvers.export.definitions.files import KEYWORDS
 
 TIMEOUT = 60.0
 """Seconds that a whole answer may take."""
@@ -41,8 +40,11 @@ class Engine(Protocol):
     def create(self, files: Mapping[str, str]) -> None:
         """Create the definitions of features and the model."""
 
-    def values(self, keywords: str, documents: Sequence[str], features: Sequence[str]) -> Values:
-        """Return the values of the features of those of the documents that are in the index."""
+    def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
+        """Return the values of the features of those of the documents that are in the index.
+
+        given: the parameters of the request, empty for what has no value.
+        """
 
     def delete(self) -> None:
         """Delete the model; the definitions stay."""
@@ -72,8 +74,8 @@ class _Plugin:
         _send("PUT", features, files["featureset.json"])
         _send("POST", f"{features}/_createmodel", files["model.json"])
 
-    def values(self, keywords: str, documents: Sequence[str], features: Sequence[str]) -> Values:
-        logged = {"_name": "logged", "featureset": self.name, "params": {KEYWORDS: keywords}}
+    def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
+        logged = {"_name": "logged", "featureset": self.name, "params": given}
         request = {
             "size": len(documents),
             "_source": False,
@@ -104,14 +106,16 @@ class _Solr:
         _send("PUT", f"{self.url}/schema/feature-store", files["features.json"])
         _send("PUT", f"{self.url}/schema/model-store", files["model.json"])
 
-    def values(self, keywords: str, documents: Sequence[str], features: Sequence[str]) -> Values:
-        words = keywords.replace("\\", "\\\\").replace("'", "\\'")
+    def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
+        quoted = ((name, text.replace("\\", "\\\\").replace("'", "\\'")) for name, text in given.items() if text)
+        efi = " ".join(f"efi.{name}='{text}'" for name, text in quoted)
         request = {
             "query": "*:*",
-            "filter": ["{!terms f=id separator='\u001f' v=$ids}"],
-            "fields": ["id", f"values:[features store={self.store} format=dense efi.{KEYWORDS}='{words}']"],
+            "filter": ["{!terms f=id separator='\u001f' v=$wanted}"],
+            "fields": ["id", f"values:[features store={self.store} format=dense {efi}]"],
             "limit": len(documents),
-            "params": {"ids": "\u001f".join(documents)},
+            # "ids" would be Solr's own parameter, of a list with commas
+            "params": {"wanted": "\u001f".join(documents)},
         }
         answer = _send("POST", f"{self.url}/query", json.dumps(request))
         documents = _at(answer, list, "response", "docs")

@@ -7,7 +7,7 @@ and the model scores the values of features that the engine has for them. Scores
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -18,8 +18,15 @@ from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneErro
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.absent import arrival, warn_of_absent
 from ranktune.solvers.export.check import agreement, check_evaluator
-from ranktune.solvers.export.definitions.files import definition_files
-from ranktune.solvers.export.definitions.meanings import meanings_of, summary, to_fill_in
+from ranktune.solvers.export.definitions.files import KEYWORDS, WRITERS, definition_files
+from ranktune.solvers.export.definitions.meanings import (
+    Meaning,
+    meanings_of,
+    parameters,
+    properties_of_searches,
+    summary,
+    to_fill_in,
+)
 from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.source import Source, source_of
 from ranktune.solvers.models.base import Model
@@ -90,10 +97,11 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
         warnings.simplefilter("ignore", RankTuneWarning)  # definitions mend some of what it warns of
         content = export(model, **vars(target))
     arrives = arrival(source, target.engine_version, target.absent)
-    meanings = meanings_of(source)
+    part = _first(queries)
+    meanings = _meanings(source, part)
     definitions = definition_files(source, meanings)
     warn_of_absent(source, target.engine_version, arrives.absent, defined=bool(definitions))
-    part = _as_in_engine(source, queries.select(np.arange(min(REPLAYED, queries.n_queries))), bool(definitions))
+    part = _as_in_engine(source, part, bool(definitions))
     lines = [_replayed(model, target, content, part)]
     files = {MODEL_FILES.get(target.format, "model.json"): content, **definitions}
     if definitions or target.format == "vespa":
@@ -102,25 +110,38 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
         if to_fill_in(meanings):
             raise ParameterError(f"{listed(to_fill_in(meanings))} must be defined by you: write into a folder.")
         engine.create({file: str(text) for file, text in files.items()})
-        lines.append(_replayed_in(engine, source, part))
+        lines.append(_replayed_in(engine, source, meanings, part))
     if folder is not None:
         write_files(folder, files)
         lines.append(f"Written into {folder}: {', '.join(files)}")
     return lines
 
 
-def write_definitions(model: Model, format: str, name: str, store: str, folder: Path) -> list[str]:
+def write_definitions(
+    model: Model, format: str, name: str, store: str, folder: Path, queries: Queries | None = None
+) -> list[str]:
     """Write the definitions of a model's features into a folder; return lines on them.
 
-    Raises ParameterError for a format without definitions of its own.
+    queries: what tells properties of searches from fields of documents. Raises ParameterError for a format without
+    definitions of its own.
     """
     source = source_of(model, format, name, store)
-    meanings = meanings_of(source)
+    meanings = meanings_of(source) if queries is None else _meanings(source, _first(queries))
     files = definition_files(source, meanings)
     if not files:
         raise ParameterError(f"{format} has no definitions beside the model: leave definitions= out.")
     write_files(folder, files)
     return [*summary(meanings), f"Written into {folder}: {', '.join(files)}"]
+
+
+def _first(queries: Queries) -> Queries:
+    return queries.select(np.arange(min(REPLAYED, queries.n_queries)))
+
+
+def _meanings(source: Source, queries: Queries) -> list[Meaning]:
+    """Return what the features are, as far as the queries tell; in Vespa the rank profile is written without them."""
+    of_search = properties_of_searches(source.model, source.model.arranged(queries))
+    return meanings_of(source, of_search if source.format in WRITERS else frozenset())
 
 
 def _as_in_engine(source: Source, queries: Queries, defined: bool) -> Queries:
@@ -151,13 +172,13 @@ def _replayed(model: Model, target: Target, content: str | bytes, queries: Queri
     return said
 
 
-def _replayed_in(engine: Engine, source: Source, queries: Queries) -> str:
+def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries) -> str:
     """Return what the model makes of the values in an index.
 
     Deletes the model in the engine where that fails; raises DataError where scores differ.
     """
     try:
-        found, theirs, ours = _values(engine, source, queries)
+        found, theirs, ours = _values(engine, source, meanings, queries)
         before, after = (source.model.predict(queries.with_features(X))[found] for X in (ours, theirs))
         difference = float(np.abs(after - before).max() / (np.abs(before).max() or 1.0))
         if not difference <= DRIFT:
@@ -187,7 +208,9 @@ def _replayed_in(engine: Engine, source: Source, queries: Queries) -> str:
     )
 
 
-def _values(engine: Engine, source: Source, queries: Queries) -> tuple[Mask, Matrix, Matrix]:
+def _values(
+    engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries
+) -> tuple[Mask, Matrix, Matrix]:
     """Return which documents the index has, (n,), and their features in it and in queries, in single precision.
 
     Raises DataError where documents have no ids, or the index has none of them.
@@ -198,7 +221,8 @@ def _values(engine: Engine, source: Source, queries: Queries) -> tuple[Mask, Mat
     theirs, found = ours.copy(), np.zeros(len(ours), dtype=np.bool_)
     ids = [str(document) for document in queries.document_ids.tolist()]
     for query, first, last in zip(queries.query_ids.tolist(), queries.starts[:-1], queries.starts[1:], strict=True):
-        known = engine.values(str(query), ids[first:last], source.names)
+        given = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist(), source.format)
+        known = engine.values(given, ids[first:last], source.names)
         for row in range(first, last):
             if ids[row] in known:
                 found[row] = True

@@ -12,10 +12,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.export.definitions.meanings import AGE, FIELD, FILL_IN, LEVEL, MISSING, TEXT, UNKNOWN, Meaning
+from ranktune.solvers.export.definitions.meanings import (
+    AGE,
+    FIELD,
+    FILL_IN,
+    LEVEL,
+    MISSING,
+    TEXT,
+    UNKNOWN,
+    Meaning,
+    quotable,
+    time_of,
+)
 from ranktune.solvers.export.source import Source
 
 DAY_MS = 86_400_000
@@ -45,6 +55,13 @@ def _solr(source: Source, meanings: Sequence[Meaning]) -> str:
 
 def _solr_feature(meaning: Meaning) -> tuple[str, Json]:
     field = meaning.column
+    before = time_of(meaning.before)
+    if meaning.of_search:
+        if meaning.kind == FIELD:
+            return "ValueFeature", {"value": f"${{{field}}}"}
+        if meaning.kind == AGE:
+            return "SolrFeature", {"q": f"{{!func}}div(ms({before},${{{field}}}),{DAY_MS})"}
+        return "SolrFeature", {"q": f'{{!func}}floor(strdist("${{{field}:}}","{quotable(meaning.value)}",edit))'}
     if meaning.kind == FIELD:
         return "FieldValueFeature", {"field": field}
     if meaning.kind == LEVEL:
@@ -52,8 +69,7 @@ def _solr_feature(meaning: Meaning) -> tuple[str, Json]:
     if meaning.kind == MISSING:
         return "SolrFeature", {"fq": [f"*:* -{field}:[* TO *]"]}
     if meaning.kind == AGE:
-        before = datetime.fromtimestamp(meaning.before / 10**6, UTC).isoformat(timespec="milliseconds")
-        age = f"{{!func}}div(ms({before.replace('+00:00', 'Z')},{field}),{DAY_MS})"
+        age = f"{{!func}}div(ms({before},{field}),{DAY_MS})"
         return "SolrFeature", {"q": age, "fq": [f"{field}:[* TO *]"]}
     if meaning.kind == TEXT:
         return "SolrFeature", {"q": f"{{!dismax qf={field}}}${{{KEYWORDS}}}"}
@@ -65,7 +81,7 @@ def _plugin(source: Source, meanings: Sequence[Meaning]) -> str:
     features = [
         {
             "name": meaning.feature,
-            "params": [KEYWORDS] if meaning.kind == TEXT else [],
+            "params": [KEYWORDS] if meaning.kind == TEXT else [meaning.column] if meaning.of_search else [],
             "template_language": "mustache",
             "template": _query(meaning),
         }
@@ -80,6 +96,8 @@ def _query(meaning: Meaning) -> Json:
     exists: Json = {"exists": {"field": field}}
     if meaning.kind == UNKNOWN:
         return {FILL_IN: {}}
+    if meaning.of_search:
+        return _of_search(meaning)
     if meaning.kind == FIELD:
         factor: Json = {"field": field, "missing": 0} if always else {"field": field}
         query: Json = {"match_all": {}} if always else exists
@@ -96,6 +114,24 @@ def _query(meaning: Meaning) -> Json:
     known = {"term": {field: meaning.value}} if meaning.kind == LEVEL else {"bool": {"must_not": [exists]}}
     one: Json = {"constant_score": {"filter": known, "boost": 1.0}}
     return _or_zero(one) if always else one
+
+
+def _of_search(meaning: Meaning) -> Json:
+    """Return a query whose score is computed of a parameter of the request alone; it matches nothing if that is empty.
+
+    Where it counts as 0 then, that is its score instead.
+    """
+    sources = {
+        FIELD: "Double.parseDouble(params.given)",
+        AGE: f"Math.max(0.0, (params.before - Instant.parse(params.given).toEpochMilli()) / {DAY_MS}.0)",
+        LEVEL: "params.given == params.level ? 1.0 : 0.0",
+        MISSING: "1.0",
+    }
+    params = {"given": f"{{{{{meaning.column}}}}}", "level": meaning.value, "before": meaning.before // 1000}
+    empty = {"source": f"(params.given == '') == {str(meaning.kind == MISSING).lower()}", "params": params}
+    scored = {"source": sources[meaning.kind], "params": params}
+    query = {"script_score": {"query": {"bool": {"filter": [{"script": {"script": empty}}]}}, "script": scored}}
+    return _or_zero(query) if meaning.is_zero else query
 
 
 def _or_zero(query: Json) -> Json:

@@ -8,14 +8,23 @@ What remains a person fills in.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from datetime import UTC, datetime, timedelta
+from textwrap import wrap
 from typing import NamedTuple
 
+import numpy as np
+
+from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import listed
-from ranktune.solvers.data.columns.encoding import Age, Category
+from ranktune.solvers.data.columns.encoding import DAY, Age, Category, Encoding
+from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.source import Source
+from ranktune.solvers.models.base import Model
 
 FIELD, LEVEL, MISSING, AGE, TEXT, UNKNOWN = "field", "level", "missing", "age", "text", "unknown"
+OTHER = "?"
+"""A value of a category that is none of its levels."""
 FILL_IN = "FILL_IN"
 """Stands in a definition where a person must write what the feature is."""
 NEVER_NEGATIVE = {"elasticsearch", "opensearch"}
@@ -38,6 +47,7 @@ class Meaning(NamedTuple):
     value     the category of a LEVEL
     before    microseconds since 1970 until which an AGE counts
     is_zero   whether a document without it counts as 0: if no training document lacked it
+    of_search whether the column is a property of the search, a parameter of the request and no field of documents
     """
 
     feature: str
@@ -46,10 +56,11 @@ class Meaning(NamedTuple):
     is_zero: bool
     value: str = ""
     before: int = 0
+    of_search: bool = False
 
 
-def meanings_of(source: Source) -> list[Meaning]:
-    """Return what each feature of a model is, in the order of its names."""
+def meanings_of(source: Source, of_search: Set[str] = frozenset()) -> list[Meaning]:
+    """Return what each feature of a model is, in the order of its names; of_search are columns of that kind."""
     encoding = source.model.encoding
     columns = {} if encoding is None else encoding.columns
     sources = {} if encoding is None else encoding.sources(source.names)
@@ -58,7 +69,7 @@ def meanings_of(source: Source) -> list[Meaning]:
     for k, (name, is_zero) in enumerate(zip(source.names, source.is_zero_where_missing(), strict=True)):
         column = sources.get(name, name)
         kind, score = columns.get(column), _SCORE.fullmatch(name)
-        if k in negative:
+        if k in negative or (column in of_search and "." in column):
             meaning = Meaning(name, UNKNOWN, name, is_zero)
         elif kind is None and score is not None:
             meaning = Meaning(name, TEXT, score[1] or score[2], is_zero)
@@ -72,7 +83,8 @@ def meanings_of(source: Source) -> list[Meaning]:
             meaning = Meaning(name, AGE, column, is_zero, before=kind.microseconds)
         else:
             meaning = Meaning(name, FIELD, column, is_zero)
-        result.append(meaning)
+        of_this = column in of_search and meaning.kind in (FIELD, LEVEL, MISSING, AGE)
+        result.append(meaning._replace(of_search=of_this))
     return result
 
 
@@ -85,6 +97,17 @@ def _of_category(name: str, column: str, is_zero: bool, format: str) -> Meaning:
         return Meaning(name, UNKNOWN if format == "vespa" else MISSING, column, is_zero)
     value = name.removeprefix(f"{column}=")
     return Meaning(name, UNKNOWN if "{{" in value or "${" in value else LEVEL, column, is_zero, value)
+
+
+def quotable(text: str) -> str:
+    """Return text as it stands between the double quotes of Solr's functions."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def time_of(microseconds: float) -> str:
+    """Return microseconds since 1970 as engines read times, to the millisecond."""
+    time = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=microseconds)
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def is_rank_feature(name: str) -> bool:
@@ -102,6 +125,36 @@ def _negative(source: Source) -> set[int]:
     return set() if source.trees is None else set(source.positions()[source.trees.threshold < 0.0].tolist())
 
 
+def properties_of_searches(model: Model, queries: Queries) -> set[str]:
+    """Return the columns with one value in each query, and not the same in all; a query of one document tells nothing.
+
+    queries: as the model takes them.
+    """
+    X = np.nan_to_num(dense(queries.features), nan=np.inf)
+    firsts = X[queries.starts[:-1]]
+    alike = (X == np.repeat(firsts, queries.lengths, axis=0)).all(axis=0)
+    several = firsts[queries.lengths > 1]
+    varies = (several != several[:1]).any(axis=0)
+    columns = list((model.encoding or Encoding()).sources(model.feature_names or ()).values())
+    other = {column for column, one in zip(columns, alike.tolist(), strict=False) if not one}
+    return {column for column, differs in zip(columns, varies.tolist(), strict=False) if differs} - other
+
+
+def parameters(meanings: Sequence[Meaning], values: Sequence[float], format: str) -> dict[str, str]:
+    """Return the parameters of a request by the values of the features of a document; empty for what has no value."""
+    given: dict[str, str] = {}
+    for meaning, value in zip(meanings, values, strict=True):
+        text = repr(value) if value == value else ""
+        if meaning.kind == AGE and text:
+            text = time_of(meaning.before - value * DAY)
+        elif meaning.kind in (LEVEL, MISSING):
+            text = quotable(meaning.value) if format == "solr" else meaning.value
+            text = text if value == 1.0 else given.get(meaning.column, OTHER)
+        if meaning.of_search:
+            given[meaning.column] = text
+    return given
+
+
 def to_fill_in(meanings: Sequence[Meaning]) -> list[str]:
     """Return the features that a person must define."""
     return [meaning.feature for meaning in meanings if meaning.kind == UNKNOWN]
@@ -109,15 +162,19 @@ def to_fill_in(meanings: Sequence[Meaning]) -> list[str]:
 
 def summary(meanings: Sequence[Meaning]) -> list[str]:
     """Return lines on how the features were defined, and what a person must do."""
-    kinds = [meaning.kind for meaning in meanings]
-    tabled = sum(kind in (LEVEL, MISSING, AGE) for kind in kinds)
+    kinds = [meaning.kind for meaning in meanings if not meaning.of_search]
+    tabled, others = sum(kind in (LEVEL, MISSING, AGE) for kind in kinds), len(meanings) - len(kinds)
     lines = [
-        f"Definitions of {len(kinds)} features: {tabled} by the columns of the table, {kinds.count(TEXT)} by",
-        f"scores of text, {kinds.count(FIELD)} taken for fields of that name, {kinds.count(UNKNOWN)} to fill in.",
+        f"Definitions of {len(meanings)} features: {tabled} by the columns of the table, {kinds.count(TEXT)} by",
+        f"scores of text, {kinds.count(FIELD)} taken for fields of that name, {kinds.count(UNKNOWN)} to fill in"
+        f"{f', {others} of the search' if others else ''}.",
     ]
-    if FIELD in kinds:
-        fields = listed(meaning.feature for meaning in meanings if meaning.kind == FIELD)
-        lines.append(f"Your documents must have these fields: {fields}.")
+    read = [meaning for meaning in meanings if meaning.kind != UNKNOWN and _IDENTIFIER.fullmatch(meaning.column)]
+    if fields := sorted({meaning.column for meaning in read if not meaning.of_search}):
+        lines += wrap(f"Your documents must have these fields: {listed(fields, len(fields))}.", 80)
+    if given := sorted({meaning.column for meaning in read if meaning.of_search}):
+        said = "Of these all documents of a search have one value here, so your requests must give them:"
+        lines += wrap(f"{said} {listed(given, len(given))}.", 80)
     if UNKNOWN in kinds:
         lines.append(f"Write what these are at {FILL_IN}: {listed(to_fill_in(meanings))}.")
     return lines

@@ -33,6 +33,7 @@ def read_solr(text: str, absent: str) -> Score:
     """Return what scores documents by a model; absent says what they are for what a document lacks."""
     model: Json = json_of(text)
     params, names = model["params"], [feature["name"] for feature in model["features"]]
+    norms = {f["name"]: single(f["norm"]["params"]["max"], str) for f in model["features"] if "norm" in f}
     check_that(bool(model["name"] and model["store"]), "solr", "it needs a name and a store")
     check_that(0 < len(names) == len(set(names)), "solr", "its features have distinct names, at least one")
     if model["class"] == f"{_PACKAGE}LinearModel":
@@ -48,6 +49,7 @@ def read_solr(text: str, absent: str) -> Score:
     trees = [(single(tree.get("weight"), str), _node(tree["root"], set(names))) for tree in params["trees"]]
 
     def score(columns: Columns, n: int) -> Floats:
+        columns = {k: x / norms.get(k, np.float32(1.0)) for k, x in columns.items()}
         return sum_of(trees, {k: np.nan_to_num(x) if is_zero else x for k, x in columns.items()}, n)
 
     return score

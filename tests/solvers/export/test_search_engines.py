@@ -14,7 +14,8 @@ from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.search_engines import SLACK, without_slack
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from ranktune.solvers.models.trees import one_tree
+from ranktune.solvers.models.trees import joined, one_tree
+from tests.engines.cells import CELLS, GOLDEN, MADE, digest
 from tests.support.export_samples import linear
 
 
@@ -31,6 +32,22 @@ def test_what_solr_adds_is_taken_away(threshold: float) -> None:
         assert reached[0] == t[0]
     else:  # no number plus the slack need give it: the last place is lost, or what is tiny beside the slack
         assert float(t[0]) - float(reached[0]) <= max(2.0**-42, float(np.spacing(np.abs(t[0]))))
+
+
+@pytest.mark.parametrize("thresholds", [(1e-7, 3.0), (-2.5e-13, 1e-9), (1e-29, 8e3, 0.0)])
+def test_values_that_are_tiny_beside_what_solr_adds_go_where_they_go_in_the_model(thresholds: tuple[float]) -> None:
+    """Each threshold, its neighbours and 0 are told apart, in Solr's own arithmetic."""
+    for threshold in thresholds:
+        stumps = [one_tree([0], [t], [-1], [-2], [0.0, 1.0]) for t in (threshold, *thresholds)]
+        model = json.loads(str(export(TreeModel(joined(stumps), 1, "x"), "solr")))
+        tree, (feature,) = model["params"]["trees"][0]["root"], model["features"]
+        limit = np.float32(tree["threshold"]) + np.float32(1e-6)
+        low, high = (
+            np.float32(feature.get("norm", {"params": {"min": 0, "max": 1}})["params"][end]) for end in ("min", "max")
+        )
+        near = np.float32(threshold) + np.spacing(np.float32(threshold)) * np.arange(-3, 4, dtype=np.float32)
+        for x in (*near, np.float32(0.0), np.float32(-1.0), np.float32(50.0)):
+            assert ((x - low) / (high - low) <= limit) == (float(x) <= threshold)
 
 
 @pytest.mark.parametrize("format", ["solr", "elasticsearch", "opensearch", "onnx"])
@@ -54,3 +71,17 @@ def test_names_of_the_model_and_of_the_store() -> None:
     assert (made["name"], made["store"]) == ("mine", "features")
     assert json.loads(export(linear(), "solr"))["store"] == "_DEFAULT_"
     assert json.loads(export(linear(), "elasticsearch", name="mine"))["model"]["name"] == "mine"
+
+
+@pytest.mark.parametrize("engine", ["solr 8.11.4", "solr 9.10.0", "opensearch 2.19.3"])
+@pytest.mark.filterwarnings("ignore:in opensearch")
+def test_what_engines_were_given_is_what_is_written_and_they_scored_it_alike(engine: str) -> None:
+    """The scores are those of the engines themselves; RANKTUNE_WRITE_GOLDEN has tests/engines note them again."""
+    known = json.loads(GOLDEN.read_text())[engine]
+    format, version = engine.split()
+    assert len(known) >= len(MADE) - 1
+    for name, entry in known.items():
+        cell = CELLS[name]()
+        assert digest(str(export(cell.model, format, engine_version=version))) == entry["export"], name
+        absent_is_zero = format == "opensearch" or not cell.model.takes_missing
+        (cell._replace(X=np.nan_to_num(cell.X)) if absent_is_zero else cell).check(np.array(entry["scores"]))

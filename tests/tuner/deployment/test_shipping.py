@@ -18,6 +18,7 @@ from ranktune.solvers.export.definitions.files import WRITERS
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.registry import make
 from ranktune.tuner.deployment import shipping
@@ -142,6 +143,52 @@ def test_what_a_person_must_define_is_marked_counted_and_kept_from_an_engine(for
         assert (tmp_path / name).read_text().count("FILL_IN") == 3 + negative
     with pytest.raises(ParameterError, match="must be defined by you"):
         ship(trees(), Target(format), queries, to="http://127.0.0.1:1/solr/x")
+
+
+@engines
+@pytest.mark.parametrize(
+    ("column", "of_search"),
+    [
+        ("searched_at", [f"2026-02-{10 + q}T08:30:00" for q in range(9)]),
+        ("device", ['desk "top"', "mobile", "mobile"] * 3),
+        ("words", [1.0, 2.0, 2.0, 5.0, 1.0, 3.0, 1.0, 1.0, 2.0]),
+    ],
+)
+def test_what_all_documents_of_a_search_share_is_a_parameter_of_the_request(
+    format: str, column: str, of_search: list[Any], tmp_path: Path
+) -> None:
+    """What is the same everywhere, or differs in one search, is a field; so is each that other definitions read."""
+    brands = ["Elm", "Ash", "Elm", "Oak"] * 9
+    table = {
+        "search": [k // 4 for k in range(36)],
+        column: [value for value in of_search for _ in range(4)],
+        "brand": brands,
+        "shop": [7.0] * 36,
+        "stock": [1.0 if k < 35 else 0.0 for k in range(36)],
+        "listed_on": [f"2026-01-{10 + k % 19}" for k in range(36)],
+        "bm25_description": [float(k % 5) for k in range(36)],
+        "grade": [k % 2 for k in range(36)],
+    }
+    queries = catalogue.read(pl.DataFrame(table), qid="search", grade="grade")
+    assert queries.feature_names is not None
+    model = LinearModel(
+        np.ones(queries.n_features), "RankSVM", feature_names=queries.feature_names, encoding=queries.encoding
+    )
+    said = " ".join(ship(model, Target(format), queries, folder=tmp_path))
+    assert "must have these fields: brand, description, listed_on, shop and stock." in said
+    assert f"your requests must give them: {column}." in said
+    file = "features.json" if format == "solr" else "featureset.json"
+    made = json.loads((tmp_path / file).read_text())
+    for feature in made if format == "solr" else made["featureset"]["features"]:
+        asked, text = (
+            feature["name"].startswith(column),
+            json.dumps(feature["params" if format == "solr" else "template"]),
+        )
+        assert ("{" + column in text) == asked
+        assert format == "solr" or feature["params"] == (
+            [column] if asked else ["keywords"] * ("bm25" in feature["name"])
+        )
+        assert not (asked and ('"field"' in text or "f=" in text))
 
 
 def test_every_format_that_can_be_scored_goes_into_a_folder(tmp_path: Path) -> None:

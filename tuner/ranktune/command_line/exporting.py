@@ -117,8 +117,9 @@ def export_file(wanted: ExportArguments) -> str:
     engine = {"engine_version": wanted.engine_version, "absent": wanted.absent}
     content = export(model, name, name=wanted.model_name, store=wanted.store, **engine)
     lines = [f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {format.help}.", distilled]
-    if wanted.check is not None:
-        checked = agreement(model, name, content, _read(model, wanted.check, wanted, graded=False), **engine)
+    queries = None if wanted.check is None else _read(model, wanted.check, wanted, graded=False)
+    if queries is not None:
+        checked = agreement(model, name, content, queries, **engine)
         lines.append(
             f"Checked: by {checked.evaluator} the order is the same on {checked.same} of {checked.queries} queries; "
             f"scores differ by at most {checked.difference:.1g} of the largest."
@@ -126,7 +127,7 @@ def export_file(wanted: ExportArguments) -> str:
     if wanted.definitions is not None:
         from ranktune.tuner.deployment.shipping import write_definitions
 
-        lines += write_definitions(model, name, wanted.model_name, wanted.store, wanted.definitions)
+        lines += write_definitions(model, name, wanted.model_name, wanted.store, wanted.definitions, queries)
     write_output(content, wanted.output)
     if name == "solr" and len(content) > ZOOKEEPER:
         lines.append(

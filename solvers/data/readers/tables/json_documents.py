@@ -37,8 +37,8 @@ _TOO_LARGE = 10**308
 """Whole numbers from here are no features."""
 _SIGNS = [(between, equals) for equals in "=:" for between in ",;| \t&/#"]
 """csvFeatureSeparator and csvKeyValueDelimiter of Solr's [features], those by default first."""
-_INNER = re.compile(r"[=:]\s*([+-]?\.?(\d|NaN|Inf)|$)|[,;|\t]")
-"""What no name of a feature holds: another feature, as Java writes its number, or a sign that parts features."""
+_INNER = re.compile(r"[=:]\s*([+-]?\.?(\d|NaN|Inf)|$)|[;|\t]|^\d[\d.]*\W")
+"""What no name of a feature holds: another feature as Java writes numbers, a sign between others, a number's end."""
 _SCALARS = (str, int, float, type(None))
 _BOOKKEEPING = frozenset({"took", "timed_out", "status", "_index", "_type", "_version", "numFound", "start"})
 
@@ -235,17 +235,22 @@ def read_documents(path: Path, *, whole: bool) -> tuple[dict[str, list[Value]], 
 def _pairs(text: str, between: str, equals: str) -> list[tuple[str, float | None]] | None:
     """Return the features in a text of Solr by the signs between them and before numbers, None if they do not read it.
 
-    A name that holds another name with a number tells that the signs are others.
+    A name may hold the first sign; one that holds another name with a number tells that the signs are others. NaN is a
+    missing value.
     """
     pairs: list[tuple[str, float | None]] = []
-    for part in filter(None, map(str.strip, text.split(between))):
-        name, _, word = part.rpartition(equals)
+    held = ""
+    for part in text.split(between):
+        held = f"{held}{between}{part}" if held.strip() else part
+        name, _, word = held.rpartition(equals)
         number = number_of(word.strip()) if word.strip() else None
-        name = name.strip()
-        if not name or number is None or _INNER.search(name):
+        if number is None and word.strip() != "NaN":
+            continue
+        if not name.strip() or _INNER.search(name):
             return None
-        pairs.append((name, number))
-    return pairs
+        pairs.append((name.strip(), number))
+        held = ""
+    return None if held.strip() else pairs
 
 
 def _has_lines(text: bytes) -> bool:

@@ -44,11 +44,28 @@ def test_no_sign_changes_a_feature(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["bm25:1.5 price=7", "x;y:3.0=7", "price:10.0=7", "a=NaN,b=7", "a=-Infinity;b=7", "a=1,500;b=7", "a::1,b::7"],
+    [
+        "bm25:1.5 price=7",
+        "x;y:3.0=7",
+        "price:10.0=7",
+        "a:1,500 b=7",
+        "a=1,500,b=7",
+        "a=-Infinity;b=7",
+        "a=1,500;b=7",
+        "a::1,b::7",
+    ],
 )
 def test_a_name_that_reads_as_another_feature_is_refused_with_the_remedy(text: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="csvFeatureSeparator=, and csvKeyValueDelimiter==, and rename"):
         ranktune.read(logged([text, text], tmp_path / "log.jsonl"))
+
+
+@pytest.mark.parametrize("name", ["brand=Elm, & Co", "a,b", 'say "a, b", c'])
+def test_names_with_commas_and_missing_values_are_read(name: str, tmp_path: Path) -> None:
+    """Solr 9.2 and later log NaN where the definition of a feature says so."""
+    queries = ranktune.read(logged([f"{name}=NaN,price=2.0", f"{name}=1.5,price=NaN"], tmp_path / "log.jsonl"))
+    assert queries.feature_names == (name, "price")
+    np.testing.assert_array_equal(np.asarray(queries.features), [[np.nan, 2.0], [1.5, np.nan]])
 
 
 def test_signs_that_differ_between_documents_are_refused(tmp_path: Path) -> None:

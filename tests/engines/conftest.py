@@ -1,0 +1,80 @@
+"""Running engines as fixtures."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines.nodes import ask, class_path, running
+from tests.engines.versions import ENGINES, UNPUBLISHED
+
+SOLR_CONFIG = """<config>
+  <luceneMatchVersion>LATEST</luceneMatchVersion>
+  <schemaFactory class="ManagedIndexSchemaFactory"/>
+  <requestHandler name="/query" class="solr.SearchHandler"/>
+  <query><cache name="QUERY_DOC_FV" class="solr.CaffeineCache" size="4096" regenerator="solr.NoOpRegenerator"/></query>
+  <queryParser name="ltr" class="org.apache.solr.ltr.search.LTRQParserPlugin"/>
+  <transformer name="features" class="org.apache.solr.ltr.response.transform.LTRFeatureLoggerTransformerFactory">
+    <str name="fvCacheName">QUERY_DOC_FV</str>
+  </transformer>
+</config>
+"""
+"""What Solr's guide says of learning to rank; the schema is changed by HTTP."""
+SOLR_SCHEMA = """<schema name="products" version="1.6">
+  <fieldType name="string" class="solr.StrField" docValues="true"/>
+  <fieldType name="pfloat" class="solr.FloatPointField" docValues="true"/>
+  <fieldType name="pdate" class="solr.DatePointField" docValues="true"/>
+  <fieldType name="text" class="solr.TextField">
+    <analyzer>
+      <tokenizer class="solr.StandardTokenizerFactory"/>
+      <filter class="solr.LowerCaseFilterFactory"/>
+    </analyzer>
+  </fieldType>
+  <field name="id" type="string" required="true"/>
+  <uniqueKey>id</uniqueKey>
+</schema>
+"""
+
+
+@pytest.fixture(scope="module", params=["solr", "solr9"])
+def solr(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an empty collection of Solr."""
+    module, home = unpublished(request.param), tmp_path_factory.mktemp("solr")
+    conf = home / "products" / "conf"
+    conf.mkdir(parents=True)
+    Path(home, "solr.xml").write_text("<solr/>")
+    Path(home, "products", "core.properties").write_text("name=products\n")
+    Path(conf, "solrconfig.xml").write_text(SOLR_CONFIG)
+    Path(conf, "managed-schema").write_text(SOLR_SCHEMA)
+    with running("SolrNode", class_path(ENGINES[request.param]), str(home), module=module) as url:
+        products, fields = f"{url}/solr/products", {"add-dynamic-field": {"name": "*_f", "type": "pfloat"}}
+        ask("POST", f"{products}/schema", fields | {"add-field": {"name": "cell", "type": "string"}})
+        yield products
+
+
+@pytest.fixture(scope="module")
+def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of an empty OpenSearch with its learning-to-rank plugin."""
+    module, home = unpublished("opensearch"), tmp_path_factory.mktemp("opensearch")
+    plugins = (
+        "org.opensearch.transport.Netty4Plugin",
+        "org.opensearch.painless.PainlessPlugin",
+        "org.opensearch.script.mustache.MustachePlugin",
+        "com.o19s.es.ltr.LtrQueryParserPlugin",
+    )
+    (home / "config").mkdir()
+    jars = class_path(ENGINES["opensearch"])
+    with running("OpenSearchNode", jars, str(home), *plugins, module=module) as url:
+        ask("PUT", f"{url}/_ltr")
+        yield url
+
+
+def unpublished(engine: str) -> str:
+    """The class path of what no registry has, for an engine that needs such; skips where nobody gave it."""
+    variable = UNPUBLISHED.get(engine)
+    if variable is not None and not os.environ.get(variable):
+        pytest.skip(f"no registry has the learning-to-rank module of {engine}: give its class path by {variable}")
+    return os.environ[variable] if variable is not None else ""

@@ -1,0 +1,20 @@
+"""The versions of the engines that tests run: Maven coordinates GROUP:ARTIFACT:VERSION."""
+
+ENGINES = {
+    "solr": ("org.apache.solr:solr-core:8.11.4", "org.apache.solr:solr-ltr:8.11.4"),
+    "solr9": ("org.apache.solr:solr-test-framework:9.10.0",),
+    "opensearch": (
+        "org.opensearch:opensearch:2.19.3",
+        "org.opensearch.plugin:transport-netty4-client:2.19.3",
+        "org.opensearch.plugin:lang-painless:2.19.3",
+        "org.opensearch.plugin:lang-mustache-client:2.19.3",
+        "org.apache.logging.log4j:log4j-core:2.21.0",
+        "org.apache.lucene:lucene-expressions:9.12.2",
+        "com.o19s:RankyMcRankFace:0.1.1",
+        "com.github.spullara.mustache.java:compiler:0.9.3",
+    ),
+}
+"""Engine -> what is in its class path, with what that depends on."""
+
+UNPUBLISHED = {"solr9": "RANKTUNE_SOLR_LTR", "opensearch": "RANKTUNE_OPENSEARCH_LTR"}
+"""Engine -> the environment variable with the class path of its learning-to-rank module, which no registry has."""
