@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-import ranktune
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html
+from tests.support.finished import Finished
 from tests.support.page_studies import LINE, SOLVERS, append, concluded, declare, finish, hostile_data
 from tests.support.study_samples import evidence_of, study_data, trial, trials_of
 
@@ -119,7 +118,7 @@ def tab(browser: Any, origin: str, width: int = 1280, theme: str = "light") -> T
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def reports(tmp_path_factory: pytest.TempPathFactory, finished: Finished) -> dict[str, str]:
     """Reports on the file system: of a finished study, a really tuned one, one with hostile names, little ones."""
     folder = tmp_path_factory.mktemp("reports")
     trials = trials_of(SOLVERS, 24, failing=7)
@@ -132,11 +131,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "nothing": study_data(folder, [("", (), None)]),
         "one": study_data(folder, [("", trials[:1], None)], solvers=SOLVERS),
     }
-    generator = np.random.default_rng(0)
-    X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
-    real = ranktune.tune((X, y, qid), solvers=("RidgeRanker", "RankSVM"), trials=6, name="real", home=folder, jobs=1)
-    studies["real"] = open_study(Path(real.folder))
+    studies["real"] = open_study(finished.shared("split") / "split")
     results = {}
     for name, data in studies.items():
         file = folder / f"{name}.html"
@@ -149,7 +144,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     scope="module",
     params=[
         "hostile-390-light",
-        "real-1280-light",
+        pytest.param("real-1280-light", marks=pytest.mark.thorough),
         pytest.param("finished-390-dark", marks=pytest.mark.thorough),
         pytest.param("hostile-1280-dark", marks=pytest.mark.thorough),
     ],
