@@ -21,6 +21,8 @@ class Lasting(Processes):
 
     def __exit__(self, *_: object) -> None:
         wait(list(self._jobs), SOON)
+        for future in list(self._jobs):  # of a test that failed
+            self.stop(future)
 
     def _keep_reserve(self, *_: object) -> None:
         return None

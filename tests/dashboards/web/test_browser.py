@@ -293,6 +293,7 @@ def test_every_figure_is_saved_as_svg_and_its_data_as_csv(browser: Any, reports:
     page.context.close()
 
 
+@pytest.mark.thorough
 def test_titles_of_axes_are_whole_on_a_phone(browser: Any, reports: dict[str, str]) -> None:
     opened = tab(browser, "file://", 390)
     cut = """() => [...document.querySelectorAll(".plot .xtitle, .plot .ytitle")].filter((title) => {
@@ -340,7 +341,7 @@ def test_every_view_of_the_live_page_draws(browser: Any, served: tuple[str, Path
         opened.page.context.close()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.thorough)])
 def test_the_list_fits_and_is_searched_and_sorted(browser: Any, served: tuple[str, Path], width: int) -> None:
     address, home = served
     opened = tab(browser, address, width)

@@ -97,8 +97,8 @@ def test_a_table_is_met_at_its_configurations_and_between_their_values_elsewhere
     for params, lacks in known:
         assert value_at(name, params) == pytest.approx(lacks, abs=1e-12)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    values = [value_at(name, problem.space.suggest(study.ask())) for _ in range(50)]
-    assert min(values) >= 0.0 and max(values) <= max(means.values()) - min(means.values()) and len(set(values)) > 25
+    values = [value_at(name, problem.space.suggest(study.ask())) for _ in range(20)]
+    assert min(values) >= 0.0 and max(values) <= max(means.values()) - min(means.values()) and len(set(values)) > 10
 
 
 def test_tables_are_the_tasks_that_confirm_with_thirty_configurations_of_both_solvers() -> None:
