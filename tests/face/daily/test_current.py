@@ -65,18 +65,23 @@ def home(tuned: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def decided(tuned: Path, days: list[Path]) -> Callable[[str], Path]:
-    """Make homes whose study has a version v2 that ended with a decision."""
+def made(tuned: Path, days: list[Path]) -> Callable[[str], Path]:
 
     @cache
-    def made(decision: str) -> Path:
+    def make(decision: str) -> Path:
         home = Path(shutil.copytree(tuned, tuned.with_name(f"{tuned.name}-{decision}")))
         with pytest.MonkeyPatch.context() as patch:
             decide(patch, decision)
             assert again(home, days[1], "v2").decision == decision
         return home
 
-    return made
+    return make
+
+
+@pytest.fixture
+def decided(made: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
+    """Return a home whose study has a version v2 that ended with a decision."""
+    return lambda decision: Path(shutil.copytree(made(decision), tmp_path / decision))
 
 
 def again(home: Path, data: Path, version: str) -> Retuned:
@@ -105,11 +110,11 @@ def marked(home: Path) -> list[str]:
     [("replace", "refit", False), ("refit", "replace", True), ("keep", "replace", False)],
 )
 def test_resume_leaves_what_is_current(
-    first: str, then: str, back: bool, decided: Callable[[str], Path], tmp_path: Path, days: list[Path],
+    first: str, then: str, back: bool, decided: Callable[[str], Path], days: list[Path],
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     """Whatever a resumed version decides, and though its files are replaced; so with the first study."""
-    home = Path(shutil.copytree(decided(first), tmp_path / "home"))
+    home = decided(first)
     if back:
         assert succeeded("rollback", "shop", "shop", "--home", home).startswith("The current model of shop is that of")
     at, before = ["shop" if back or first == "keep" else "v2"], scores(home)
@@ -131,9 +136,9 @@ def test_resume_leaves_what_is_current(
 
 @pytest.mark.parametrize("decision", ["replace", "refit", "keep"])
 def test_a_retuning_that_is_given_again_says_what_is_true(
-    decision: str, decided: Callable[[str], Path], tmp_path: Path, days: list[Path]
+    decision: str, decided: Callable[[str], Path], days: list[Path]
 ) -> None:
-    home = Path(shutil.copytree(decided(decision), tmp_path / "home"))
+    home = decided(decision)
     command = ("retune", "shop", days[1], "--as", "v2", "--home", home)
     delivered = {"keep": "shop/model.json", "refit": "v2/refit.json", "replace": "v2/model.json"}[decision]
     repeated = called(*command)
@@ -168,11 +173,10 @@ def retuned(home: Path, days: list[Path]) -> str:
 def test_a_decision_moves_only_what_it_was_made_against(
     meanwhile: Callable[[Path, list[Path]], str],
     decided: Callable[[str], Path],
-    tmp_path: Path,
     days: list[Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    home = Path(shutil.copytree(decided("replace"), tmp_path / "home"))
+    home = decided("replace")
     rolled_back(home, days)
     at = list[str]()
 
@@ -234,12 +238,11 @@ def test_a_version_is_complete_before_it_is_current(
 def test_what_an_earlier_release_wrote_is_read(
     home: Path,
     decided: Callable[[str], Path],
-    tmp_path: Path,
     days: list[Path],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert "current model" not in resumed(home, "shop", 5, capsys), "it was never retuned"
-    home = Path(shutil.copytree(decided("replace"), tmp_path / "later"))
+    home = decided("replace")
     kept, told = asdict(current(home, "shop")), json.loads((home / "v2" / DECISION).read_text())
     for found in (kept, told["incumbent"], told["delivered"]):
         for name in ("copy", "since", "version")[: 3 if found is not kept else 2]:

@@ -157,12 +157,6 @@ def test_nothing_to_learn_is_told_before_anything_runs(tmp_path: Path) -> None:
         ranktune.tune(replace(queries, grades=np.ones(len(queries.grades))), name="s", home=tmp_path, jobs=1)
 
 
-def test_a_home_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StudyError, match="cannot write to"):
-        ranktune.tune(graded(20, 0), home=tmp_path / "file", jobs=1)
-
-
 def test_an_unknown_study_names_the_nearest(result: Result) -> None:
     with pytest.raises(StudyError, match="Did you mean 'known'"):
         ranktune.resume("knwon", home=Path(result.folder).parent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,7 +29,7 @@ from ranktune.tuner.runner.final_stages import STAGES
 from ranktune.tuner.runner.stage import Stage
 from ranktune.tuner.selection import explaining, finals, saving
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_explanations
-from ranktune.tuner.selection.results import Result, load_result
+from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.events import read_events
 from tests.support.commands import called
 from tests.support.reports import unpacked_page
@@ -105,13 +104,10 @@ def test_stages_that_fail_are_said_and_left_out(
     wanted = [stage.instead.what for stage in failed if stage.instead is not None]
     plan: dict[str, Any] = {"plan": "nested", "outer": 2} if len(failed) > 1 else {}
     places = ["outer1", "outer2", "all"] if plan else [""]
-    runs: tuple[Callable[[], Result], ...] = (
-        lambda: tuned(data, solvers=["RidgeRanker", "RankSVM"], trials=3, baseline="column:a", **plan),
-        lambda: ranktune.resume("s", trials=4, home=data.parent, jobs=1),
-    )
-    for run in runs if plan else runs[:1]:
+    given: dict[str, Any] = {"solvers": ["RidgeRanker", "RankSVM"], "baseline": "column:a", **plan}
+    for trials in (3, 4) if plan else (3,):
         with pytest.warns(RankTuneWarning, match=r"by design\.") as said:
-            result = run()
+            result = tuned(data, trials=trials, **given)
         assert {str(line.message).partition(" failed and")[0] for line in said} >= set(wanted)
         assert [(missing.split, missing.what) for missing in result.left_out] == [
             (p, w) for p in places for w in wanted

@@ -66,16 +66,13 @@ def loop(
         record.close()
 
 
-def test_every_number_is_run_once_and_heard_of(tmp_path: Path) -> None:
+def test_every_number_is_run_once_and_heard_of_and_defaults_come_first(tmp_path: Path) -> None:
     heard = Heard()
     trials = loop(tmp_path, heard=heard)
     assert [t[0] for t in trials] == list(range(12))  # type: ignore[index]
     assert [t.done for t in heard.reports] == list(range(1, 13))
     assert heard.reports[-1].best == max(t.value for t in heard.reports if t.value is not None)
 
-
-def test_the_defaults_of_every_solver_come_first(tmp_path: Path) -> None:
-    trials = loop(tmp_path)
     defaults = STUDY.union_space().defaults()
     assert [t[1] for t in trials[: len(defaults)]] == defaults  # type: ignore[index]
 

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, wait
 from pathlib import Path
 
 import numpy as np
@@ -25,18 +25,9 @@ from tests.support.process_samples import SOON, Lasting, alive, note, pid_in, so
 @pytest.fixture
 def executor(two_lanes: Lasting) -> Iterator[Processes]:
     """Two workers that serve one test after the other, whatever was done to them; what still runs is ended."""
-    begun: list[Future[object]] = []
-
-    def submit(*arguments: object, **limits: object) -> Future[object]:
-        begun.append(Processes.submit(two_lanes, *arguments, **limits))  # type: ignore[arg-type]
-        return begun[-1]
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(two_lanes, "submit", submit)
-        yield two_lanes
-    for future in begun:
+    yield two_lanes
+    for future in list(two_lanes._jobs):
         two_lanes.stop(future)
-    wait([future for future in begun if not future.cancelled()], SOON)
 
 
 def sleeps(path: Path) -> None:
