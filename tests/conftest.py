@@ -21,6 +21,7 @@ from ranktune.tuner.workers.interrupts import SIGNALS
 from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
+    from tests.support.finished import Finished
     from tests.support.postgres_server import Server
 
 
@@ -72,6 +73,20 @@ def signals_as_in_a_terminal() -> Iterator[None]:
     yield
     for number, handler in before.items():
         signal.signal(number, handler)
+
+
+def shared_folder(factory: pytest.TempPathFactory) -> Path:
+    """Return a folder that all processes of this session of tests see."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
+    """Small studies that have ended, of several shapes, made once a session."""
+    from tests.support.finished import Finished
+
+    return Finished(shared_folder(tmp_path_factory) / "finished")
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,31 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import wait
 from pathlib import Path
+
+from ranktune.tuner.workers.processes import Processes
 
 SOON = 30.0
 """Seconds after which a machine is not busy but a test has failed."""
+
+
+class Lasting(Processes):
+    """Workers that serve one study after the other: the end of a block waits for what runs, and ends none.
+
+    None is in reserve: its libraries take a second to load, and `test_reserve.py` is about it.
+    """
+
+    def __exit__(self, *_: object) -> None:
+        wait(list(self._jobs), SOON)
+        for future in list(self._jobs):  # of a test that failed
+            self.stop(future)
+
+    def _keep_reserve(self, *_: object) -> None:
+        return None
+
+    def end(self) -> None:
+        super().__exit__(KeyboardInterrupt, None, None)
 
 
 def alive(pid: int) -> bool:

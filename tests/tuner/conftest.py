@@ -1,11 +1,28 @@
-"""A small study that tests of its stages and of its results look at; none changes its folder."""
+"""What many tests share: a small study, whose folder none changes, and worker processes."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
 import ranktune
 from tests.support.engine_samples import SOLVERS, graded
+from tests.support.process_samples import Lasting
+
+
+@pytest.fixture(scope="session")
+def lane() -> Iterator[Lasting]:
+    executor = Lasting(1)
+    yield executor
+    executor.end()
+
+
+@pytest.fixture(scope="session")
+def two_lanes() -> Iterator[Lasting]:
+    executor = Lasting(2)
+    yield executor
+    executor.end()
 
 
 @pytest.fixture(scope="session")

@@ -14,13 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-import ranktune
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.registry import VIEWS
 from ranktune.dashboards.web.report import report_html
+from tests.support.finished import Finished
 from tests.support.page_studies import LINE, SOLVERS, append, concluded, declare, finish, hostile_data
 from tests.support.study_samples import evidence_of, study_data, trial, trials_of
 
@@ -119,7 +118,7 @@ def tab(browser: Any, origin: str, width: int = 1280, theme: str = "light") -> T
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+def reports(tmp_path_factory: pytest.TempPathFactory, finished: Finished) -> dict[str, str]:
     """Reports on the file system: of a finished study, a really tuned one, one with hostile names, little ones."""
     folder = tmp_path_factory.mktemp("reports")
     trials = trials_of(SOLVERS, 24, failing=7)
@@ -132,11 +131,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "nothing": study_data(folder, [("", (), None)]),
         "one": study_data(folder, [("", trials[:1], None)], solvers=SOLVERS),
     }
-    generator = np.random.default_rng(0)
-    X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
-    real = ranktune.tune((X, y, qid), solvers=("RidgeRanker", "RankSVM"), trials=6, name="real", home=folder, jobs=1)
-    studies["real"] = open_study(Path(real.folder))
+    studies["real"] = open_study(finished.shared("split") / "split")
     results = {}
     for name, data in studies.items():
         file = folder / f"{name}.html"
@@ -149,7 +144,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     scope="module",
     params=[
         "hostile-390-light",
-        "real-1280-light",
+        pytest.param("real-1280-light", marks=pytest.mark.thorough),
         pytest.param("finished-390-dark", marks=pytest.mark.thorough),
         pytest.param("hostile-1280-dark", marks=pytest.mark.thorough),
     ],
@@ -298,6 +293,7 @@ def test_every_figure_is_saved_as_svg_and_its_data_as_csv(browser: Any, reports:
     page.context.close()
 
 
+@pytest.mark.thorough
 def test_titles_of_axes_are_whole_on_a_phone(browser: Any, reports: dict[str, str]) -> None:
     opened = tab(browser, "file://", 390)
     cut = """() => [...document.querySelectorAll(".plot .xtitle, .plot .ytitle")].filter((title) => {
@@ -345,7 +341,7 @@ def test_every_view_of_the_live_page_draws(browser: Any, served: tuple[str, Path
         opened.page.context.close()
 
 
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("width", [390, pytest.param(1280, marks=pytest.mark.thorough)])
 def test_the_list_fits_and_is_searched_and_sorted(browser: Any, served: tuple[str, Path], width: int) -> None:
     address, home = served
     opened = tab(browser, address, width)

@@ -48,7 +48,7 @@ def again(home: Path, data: Queries, **options: Any) -> Retuned:
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("home")
     solvers = ["RidgeRanker", "RankSVM"]
-    ranktune.tune(day(0), name="shop", solvers=solvers, trials=10, executor=InProcess(), home=home)
+    ranktune.tune(day(0), name="shop", solvers=solvers, trials=7, executor=InProcess(), home=home)
     return home
 
 
@@ -110,7 +110,7 @@ def test_where_the_truth_moves_the_model_changes_and_a_version_comes_back(home: 
 def test_unrelated_trials_have_no_influence(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The suggestions are those of a study that knows nothing of the earlier values."""
     blank = Path(shutil.copytree(home, home / "blank"))
-    done = again(home, day(4, (0.0, 0.0, 0.0, 1.0)), version="noise", trials=9)
+    done = again(home, day(4, (0.0, 0.0, 0.0, 1.0)), version="noise", trials=8)
     assert done.evidence["movement"]["variance"] is None
     first = record(StudyFolder(home / "noise"), "").trials
     earlier = load_earlier(home / "noise")
@@ -119,7 +119,7 @@ def test_unrelated_trials_have_no_influence(home: Path, monkeypatch: pytest.Monk
     observed = [one if k in measured else replace(one, value=1 - one.value) for k, one in enumerate(earlier.observed)]
     with monkeypatch.context() as patch:
         patch.setattr("ranktune.daily.portfolio._observed", lambda trial, path: observed.pop(0))
-        other = again(blank, day(4, (0.0, 0.0, 0.0, 1.0)), version="noise", trials=9)
+        other = again(blank, day(4, (0.0, 0.0, 0.0, 1.0)), version="noise", trials=8)
     assert other.evidence["movement"]["variance"] is None
     assert [t.params for t in record(StudyFolder(blank / "noise"), "").trials] == [t.params for t in first]
 
@@ -214,7 +214,7 @@ def test_a_model_that_goes_on_knows_the_queries_of_that_too(home: Path) -> None:
 @pytest.mark.parametrize("solver", ["LambdaMART", "SOLAR1"])
 def test_a_model_of_many_queries_learns_on_from_a_few(solver: str, tmp_path: Path) -> None:
     """Of 30 new queries alone a model is worse than the current one that learns on from them."""
-    ranktune.tune(day(0, count=400), name="shop", solvers=solver, trials=1, executor=InProcess(), home=tmp_path)
+    ranktune.tune(day(0, count=200), name="shop", solvers=solver, trials=1, executor=InProcess(), home=tmp_path)
     done = again(tmp_path, day(1, count=30), version="few")
     assert done.evidence["continued_by"] == solver
     before, after = (ranktune.load_model(tmp_path / path) for path in ("shop/model.json", "few/refit.json"))

@@ -224,6 +224,7 @@ def test_quick_and_overhead() -> None:
     assert wrong.exit_code == 2 and "unknown problem 'hart6'. Did you mean 'hart6m'" in wrong.stderr
 
 
+@pytest.mark.thorough
 def test_ranking_problems_train_rankers(letor_folds: dict[str, Path], tmp_path: Path) -> None:
     for name, folder in letor_folds.items():
         (tmp_path / name).symlink_to(folder)

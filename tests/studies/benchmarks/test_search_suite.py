@@ -52,7 +52,7 @@ def test_every_class_has_problems() -> None:
 def test_nothing_is_below_the_minimum(name: str) -> None:
     problem = KNOWN[name]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    study.optimize(problem.loss, n_trials=5 if problem.minimum is None else 300)
+    study.optimize(problem.loss, n_trials=5 if problem.minimum is None else 15 if name in tabulated() else 300)
     limits = problem.limits or (lambda params: [0.0])
     feasible = [t.value for t in study.trials if max(limits(t.params)) <= 0.0]
     assert all(
@@ -97,8 +97,8 @@ def test_a_table_is_met_at_its_configurations_and_between_their_values_elsewhere
     for params, lacks in known:
         assert value_at(name, params) == pytest.approx(lacks, abs=1e-12)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    values = [value_at(name, problem.space.suggest(study.ask())) for _ in range(50)]
-    assert min(values) >= 0.0 and max(values) <= max(means.values()) - min(means.values()) and len(set(values)) > 25
+    values = [value_at(name, problem.space.suggest(study.ask())) for _ in range(20)]
+    assert min(values) >= 0.0 and max(values) <= max(means.values()) - min(means.values()) and len(set(values)) > 10
 
 
 def test_tables_are_the_tasks_that_confirm_with_thirty_configurations_of_both_solvers() -> None:

@@ -179,6 +179,7 @@ def slow(points: tuple[Checkpoint, ...]) -> tuple[Checkpoint, ...]:
     return tuple(replace(each, seconds=3.0 * each.seconds) for each in points)
 
 
+@pytest.mark.thorough
 def test_the_model_finds_good_rows_sooner_than_chance() -> None:
     """The value is a smooth function of one parameter; the best of the first eight drawn rows counts."""
     solvers, space = ("LogisticRanker",), Study(solvers=["LogisticRanker"]).union_space()

@@ -91,6 +91,7 @@ def test_the_choice_never_looks_at_test() -> None:
     assert worst["map"] != chosen["map"]
 
 
+@pytest.mark.thorough
 def test_figures_do_not_depend_on_the_number_of_processes(tiny: Dataset) -> None:
     parts: list[tuple[int, int, str]] = []
     declared = paper(svm(choose="map:letor"))

@@ -23,7 +23,7 @@ from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.registry import make
 from ranktune.tuner.deployment import shipping
 from ranktune.tuner.deployment.shipping import Target, ship
-from tests.support.commands import ranktune
+from tests.support.commands import called, succeeded
 from tests.support.engine_server import running
 from tests.support.export_samples import NAMES, trees
 
@@ -220,13 +220,15 @@ def test_the_code_for_eland_has_the_queries_of_the_feature_set(shop: Any, tmp_pa
     ]
 
 
-def test_the_command(shop: Any, tmp_path: Path) -> None:
+def test_the_command(shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     path, model, _, documents = shop
     model.save(tmp_path / "model.json")
     given = ("ship", "model.json", "-f", "elasticsearch", "--replay", str(path), "--name", "mine")
     with running(documents) as server:
-        done = ranktune(*given, "--to", f"{server.url}/products", "-o", "shipped", cwd=tmp_path)
+        shown = succeeded(*given, "--to", f"{server.url}/products", "-o", "shipped")
         assert list(server.models) == ["mine"]
-    assert "Replayed 400 of 400 documents by the values of the index" in done.stdout
-    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
-    assert "add -o FOLDER, --to URL, or both" in ranktune(*given, cwd=tmp_path, check=2).stderr
+    assert "Replayed 400 of 400 documents by the values of the index" in shown
+    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    refused = called(*given)
+    assert refused.exit_code == 2 and "add -o FOLDER, --to URL, or both" in refused.stderr

@@ -79,9 +79,10 @@ def test_what_is_kept_is_read_again_and_damage_is_noticed(tmp_path: Path) -> Non
 
 
 def test_of_very_many_features_those_that_occur_most_are_kept() -> None:
-    count = 100_000
-    X = scipy.sparse.random(900 * 2, count, density=2e-4, format="lil", random_state=0)
-    X[:, [5, count - 1]] = 1.0
+    count, generator = 100_000, np.random.default_rng(0)
+    always = np.full((1800, 2), [5, count - 1])
+    columns = np.hstack([generator.integers(6, count - 1, size=(1800, 20)), always])
+    X = scipy.sparse.coo_array((np.ones(columns.size), (np.repeat(np.arange(1800), 22), columns.ravel())))
     queries = Queries.from_arrays(X.tocsr(), np.arange(1800) % 2, group=[2] * 900)
     kept = Reference.of(model_of(count), queries)
     assert len(kept.names) == MAX_FEATURES and {"feature 6", f"feature {count}"} <= set(kept.names)

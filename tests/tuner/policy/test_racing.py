@@ -37,7 +37,10 @@ def stopped_at(values: np.ndarray, incumbent: np.ndarray, order: np.ndarray, wei
 
 @pytest.mark.parametrize(
     ("spread", "is_weighted"),
-    [(0.0, False), (0.01, False), (0.05, False), pytest.param(0.0, True, marks=pytest.mark.thorough)],
+    [
+        (0.0, False),
+        *(pytest.param(*case, marks=pytest.mark.thorough) for case in ((0.01, False), (0.05, False), (0.0, True))),
+    ],
 )
 def test_the_best_of_a_study_is_stopped_more_seldom_than_stated(spread: float, is_weighted: bool) -> None:
     """Studies of 30 configurations whose order is drawn, each raced against the best before it.

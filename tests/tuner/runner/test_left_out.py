@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +31,7 @@ from ranktune.tuner.selection import explaining, finals, saving
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_explanations
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.events import read_events
+from tests.support.commands import called
 from tests.support.reports import unpacked_page
 
 LIST_SCALED = {
@@ -73,14 +72,15 @@ def test_a_study_whose_model_uses_no_feature_ends_and_is_resumed(data: Path) -> 
     assert ranktune.explain(model, data)["features"] == []
 
 
-def test_the_command_line_ends_such_a_study_too(data: Path) -> None:
+def test_the_command_line_ends_such_a_study_too(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data.parent)
+    monkeypatch.delenv("RANKTUNE_HOME", raising=False)
     space = "\n".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in LIST_SCALED.items())
     declared = 'name = "s"\ndata = "data.csv"\nsolvers = ["ElasticRank"]\ntrials = 2\n[space]\n'
     (data.parent / "s.toml").write_text(f"{declared}{space}\n")
     for words in (["run", "s.toml"], ["resume", "s", "--trials", "3"]):
-        command = [sys.executable, "-m", "ranktune", *words, "--jobs", "1"]
-        done = subprocess.run(command, cwd=data.parent, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
+        done = called(*words, "--jobs", 1)
+        assert done.exit_code == 0, done.output
         assert "Report: " in done.stderr and "left out" not in done.stderr
     assert json.loads((data.parent / "ranktune-runs" / "s" / "result.json").read_text())["trials"] == 3
 
@@ -99,18 +99,15 @@ def broken(*stages: Stage[Any]) -> partial[StudyRun]:
 def test_stages_that_fail_are_said_and_left_out(
     failed: list[Stage[Any]], data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whether the study is new or resumed: each time there is a model, and the causes are in all that shows it."""
+    """There is a model, and the causes are in all that shows it; where all stages fail, also of a resumed study."""
     monkeypatch.setattr("ranktune.session.StudyRun", broken(*failed))
     wanted = [stage.instead.what for stage in failed if stage.instead is not None]
     plan: dict[str, Any] = {"plan": "nested", "outer": 2} if len(failed) > 1 else {}
     places = ["outer1", "outer2", "all"] if plan else [""]
-    runs = (
-        lambda: tuned(data, solvers=["RidgeRanker", "RankSVM"], trials=3, baseline="column:a", **plan),
-        lambda: ranktune.resume("s", trials=4, home=data.parent, jobs=1),
-    )
-    for run in runs:
+    given: dict[str, Any] = {"solvers": ["RidgeRanker", "RankSVM"], "baseline": "column:a", **plan}
+    for trials in (3, 4) if plan else (3,):
         with pytest.warns(RankTuneWarning, match=r"by design\.") as said:
-            result = run()
+            result = tuned(data, trials=trials, **given)
         assert {str(line.message).partition(" failed and")[0] for line in said} >= set(wanted)
         assert [(missing.split, missing.what) for missing in result.left_out] == [
             (p, w) for p in places for w in wanted

@@ -99,6 +99,8 @@ def test_the_stages_of_a_study_are_in_order_and_timed(tmp_path: Path) -> None:
     assert names == ["reading", "search", "rescoring", "blending", "refitting", "saving", "explaining"]
     known = {stage.name for stage in STAGES}
     assert all(need.name in known for stage in STAGES for need in (*stage.needs, *REPORTED))
+    assert Path(result.model) == (tmp_path / "s" / "model.json").resolve()
+    assert SAVE in REPORTED and np.isfinite(result.best_model.predict(graded(5, 2))).all()
 
 
 def test_a_stage_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,9 +130,3 @@ def test_trials_rescored_before_a_stop_are_not_rescored_twice(tmp_path: Path, mo
     for row in (row for row in resumed.leaderboard if not row.is_blend):
         assert row.again is not None and min(abs(row.again.mean - mean) for mean in means) < 1e-12
     assert not (tmp_path / "s" / RESCORED).exists()
-
-
-def test_the_model_is_that_of_the_stage_that_saves(tmp_path: Path) -> None:
-    result = tuned(tmp_path)
-    assert Path(result.model) == (tmp_path / "s" / "model.json").resolve()
-    assert SAVE in REPORTED and np.isfinite(result.best_model.predict(graded(5, 2))).all()

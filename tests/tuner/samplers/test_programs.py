@@ -169,7 +169,7 @@ def layers(trial: optuna.Trial) -> float:
 
 
 @pytest.mark.parametrize("numbers", [False, True])
-@pytest.mark.parametrize("seed", seeds(3, 8, 30))
+@pytest.mark.parametrize("seed", seeds(2, 8, 30))
 def test_the_suggestions_to_a_random_program_are_not_repeated(seed: int, numbers: bool) -> None:
     program = Program.random(seed, numbers)
     study = optimised(program, 24, sampler=ThompsonSampler(seed=seed, startup=5))

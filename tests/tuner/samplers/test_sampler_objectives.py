@@ -54,7 +54,7 @@ def concave(trial: optuna.Trial) -> tuple[float, float]:
     return first, g * (1.0 - (first / g) ** 2)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.thorough) for seed in (1, 2))])
 def test_both_ends_and_the_middle_of_a_concave_front_are_reached(seed: int) -> None:
     study = optimised(concave, 40, directions=["minimize"] * 2, sampler=ThompsonSampler(seed=seed))
     near = [t.values[0] for t in study.best_trials if t.values[1] < 1.05 - t.values[0] ** 2]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -383,7 +384,7 @@ def test_a_process_of_its_own_ends_with_the_trials(place: Place) -> None:
         else:
             dispatcher.start(requested(4))
         while not (result := dispatcher.completed()):
-            pass
+            time.sleep(0.01)
         assert (result[0][1].worker != str(os.getpid())) == (number == 3)
     dispatcher.close()
 

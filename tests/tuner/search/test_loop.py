@@ -25,8 +25,9 @@ from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event, Events, read_events
-from ranktune.tuner.workers.executor import InProcess, Processes
+from ranktune.tuner.workers.executor import Executor, InProcess
 from tests.support.engine_samples import graded
+from tests.support.process_samples import Lasting
 
 STUDY = Study(solvers=("RankSVM", "RidgeRanker"), trials=12, sampler="random", seed=4)
 
@@ -50,37 +51,39 @@ class Heard(Silent):
 
 
 def loop(
-    folder: Path, study: Study = STUDY, objective: Objective = smooth, heard: Heard | None = None, apart: bool = False
+    folder: Path,
+    study: Study = STUDY,
+    objective: Objective = smooth,
+    heard: Heard | None = None,
+    executor: Executor | None = None,
 ) -> list[object]:
     record = Record(folder, "s", study.metric)
     try:
-        with Processes(1) if apart else InProcess() as executor:
-            TrialLoop(study, "s", record, task_of, executor, heard or Heard(), objective).run()
+        with executor or InProcess() as workers:
+            TrialLoop(study, "s", record, task_of, workers, heard or Heard(), objective).run()
         return [(number_of(t), t.params, t.value, t.state) for t in record.trials()]
     finally:
         record.close()
 
 
-def test_every_number_is_run_once_and_heard_of(tmp_path: Path) -> None:
+def test_every_number_is_run_once_and_heard_of_and_defaults_come_first(tmp_path: Path) -> None:
     heard = Heard()
     trials = loop(tmp_path, heard=heard)
     assert [t[0] for t in trials] == list(range(12))  # type: ignore[index]
     assert [t.done for t in heard.reports] == list(range(1, 13))
     assert heard.reports[-1].best == max(t.value for t in heard.reports if t.value is not None)
 
-
-def test_the_defaults_of_every_solver_come_first(tmp_path: Path) -> None:
-    trials = loop(tmp_path)
     defaults = STUDY.union_space().defaults()
     assert [t[1] for t in trials[: len(defaults)]] == defaults  # type: ignore[index]
 
 
-@pytest.mark.parametrize("apart", [False, True], ids=["in this process", "in one worker process"])
 @pytest.mark.parametrize("sampler", ["random", "tpe", "thompson"])
-def test_a_resumed_run_agrees_with_an_uninterrupted_one(tmp_path: Path, sampler: str, apart: bool) -> None:
+def test_a_resumed_run_agrees_with_an_uninterrupted_one(tmp_path: Path, sampler: str, lane: Lasting) -> None:
     whole = replace(STUDY, sampler=sampler)
-    loop(tmp_path / "cut", replace(whole, trials=5), apart=apart)
-    assert loop(tmp_path / "cut", whole, apart=apart) == loop(tmp_path / "whole", whole)
+    uninterrupted = loop(tmp_path / "whole", whole)
+    for name, executor in (("here", None), ("there", lane)):
+        loop(tmp_path / name, replace(whole, trials=5), executor=executor)
+        assert loop(tmp_path / name, whole, executor=executor) == uninterrupted
 
 
 def test_a_number_lost_in_the_middle_is_asked_for_again(tmp_path: Path) -> None:
@@ -108,7 +111,7 @@ def test_a_study_where_everything_fails_stops_with_the_cause(tmp_path: Path) -> 
     record.close()
 
 
-def test_a_dead_worker_costs_no_trial(tmp_path: Path) -> None:
+def test_a_dead_worker_costs_no_trial(tmp_path: Path, two_lanes: Lasting) -> None:
     marker = str(tmp_path / "died")
 
     def dies_once(task: Task) -> Outcome:
@@ -118,8 +121,7 @@ def test_a_dead_worker_costs_no_trial(tmp_path: Path) -> None:
         return Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
 
     record = Record(tmp_path, "s", "ndcg@10")
-    with Processes(2) as executor:
-        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), dies_once).run()
+    TrialLoop(STUDY, "s", record, task_of, two_lanes, Silent(), dies_once).run()
     trials = record.trials()
     record.close()
     assert os.path.exists(marker)
@@ -127,37 +129,38 @@ def test_a_dead_worker_costs_no_trial(tmp_path: Path) -> None:
     assert {t.state for t in trials} == {TrialState.COMPLETE}
 
 
-def events_of_two_workers(folder: Path, outcome: Outcome) -> list[tuple[str, int]]:
+def events_of(executor: Lasting, folder: Path, outcome: Outcome) -> list[tuple[str, int]]:
     record = Record(folder, "s", "ndcg@10")
-    with Processes(2) as executor, Events(folder) as events:
+    with executor, Events(folder) as events:
         TrialLoop(STUDY, "s", record, task_of, executor, Silent(), lambda task: outcome, events=events).run()
     record.close()
     return [(event["event"], event["trial"]) for event in read_events(folder) if "trial" in event]
 
 
-def test_the_next_trial_is_requested_while_all_worker_processes_are_busy(tmp_path: Path) -> None:
-    events = events_of_two_workers(tmp_path, Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01))
+def test_the_next_trial_is_requested_while_all_worker_processes_are_busy(tmp_path: Path, two_lanes: Lasting) -> None:
+    events = events_of(two_lanes, tmp_path, Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01))
     first_end = next(place for place, (what, _) in enumerate(events) if what == Event.FINISHED)
     assert (Event.ASKED, 2) in events[:first_end]
     assert sorted(number for what, number in events if what == Event.FINISHED) == list(range(12))
 
 
-def test_a_trial_that_waits_is_not_started_once_another_was_given_up(tmp_path: Path) -> None:
-    events = events_of_two_workers(tmp_path, Outcome(error="given up", given_up=True))
+def test_a_trial_that_waits_is_not_started_once_another_was_given_up(tmp_path: Path, two_lanes: Lasting) -> None:
+    events = events_of(two_lanes, tmp_path, Outcome(error="given up", given_up=True))
     assert (Event.ASKED, 2) in events
     assert [number for what, number in events if what == Event.STARTED] == [0, 1]
 
 
-def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: Path) -> None:
+def test_a_worker_that_always_dies_is_a_failure_and_the_rest_goes_on(tmp_path: Path, lane: Lasting) -> None:
+    space = STUDY.union_space()
+    first = next(space.split(d)[1] for d in space.defaults() if d["solver"] == "RankSVM")
+
     def dies(task: Task) -> Outcome:
-        if task.solver == "RankSVM" and task.parameters == STUDY.union_space().split(first)[1]:
+        if task.solver == "RankSVM" and task.parameters == first:
             os._exit(9)
         return Outcome({"ndcg@10": np.array([0.5, 0.6])}, 1.0, 0.01)
 
-    first = next(d for d in STUDY.union_space().defaults() if d["solver"] == "RankSVM")
     record = Record(tmp_path, "s", "ndcg@10")
-    with Processes(1) as executor:
-        TrialLoop(STUDY, "s", record, task_of, executor, Silent(), dies).run()
+    TrialLoop(STUDY, "s", record, task_of, lane, Silent(), dies).run()
     failed = [t for t in record.trials() if t.state == TrialState.FAIL]
     assert len(record.trials()) == 12
     record.close()

@@ -41,10 +41,10 @@ def data(tmp_path: Path) -> Path:
 def test_a_study_runs_and_resumes_in_a_home_with_a_strange_name(tmp_path: Path, place: str) -> None:
     home = tmp_path / place
     options: dict[str, Any] = {"solvers": "RidgeRanker", "sampler": "random", "home": home, "jobs": 1}
-    result = ranktune.tune(graded(24, 0), trials=2, name="s ü %20?#", **options)
+    result = ranktune.tune(graded(24, 0), trials=1, name="s ü %20?#", **options)
     assert Path(result.folder) == home / "s ü %20?#"
     assert Path(result.model).is_file()
-    assert ranktune.tune(graded(24, 0), trials=3, name="s ü %20?#", **options).trials == 3
+    assert ranktune.tune(graded(24, 0), trials=2, name="s ü %20?#", **options).trials == 2
     assert [folder.name for folder in home.iterdir()] == ["s ü %20?#"]
 
 

@@ -30,7 +30,7 @@ def with_the_data(folder: str, more: int) -> float:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory can be limited on Linux only")
 def test_the_data_do_not_count_and_what_is_taken_beside_them_does(tmp_path: Path) -> None:
-    features = np.full((2000, 16_000), 2.0)  # 256 MB
+    features = np.full((2000, 10_000), 2.0)  # 160 MB
     queries = Queries.from_arrays(features, np.arange(2000) % 3, qid=np.repeat(np.arange(200), 10))
     write_problem(queries, {PLAN: query_folds(queries, 2, 0)}, tmp_path / "all")
     del features, queries

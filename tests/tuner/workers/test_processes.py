@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, wait
 from pathlib import Path
 
 import numpy as np
@@ -19,31 +19,15 @@ import pytest
 from ranktune.solvers.core.errors import ParameterError, ResultRefused, TooLong, WorkerLost
 from ranktune.tuner.workers.limits import Limits
 from ranktune.tuner.workers.processes import Processes
-from tests.support.process_samples import SOON, alive, note, pid_in, soon
-
-
-@pytest.fixture(scope="module")
-def two_workers() -> Iterator[Processes]:
-    executor = Processes(2)
-    yield executor
-    executor.__exit__(KeyboardInterrupt, None, None)
+from tests.support.process_samples import SOON, Lasting, alive, note, pid_in, soon
 
 
 @pytest.fixture
-def executor(two_workers: Processes) -> Iterator[Processes]:
+def executor(two_lanes: Lasting) -> Iterator[Processes]:
     """Two workers that serve one test after the other, whatever was done to them; what still runs is ended."""
-    begun: list[Future[object]] = []
-
-    def submit(*arguments: object, **limits: object) -> Future[object]:
-        begun.append(Processes.submit(two_workers, *arguments, **limits))  # type: ignore[arg-type]
-        return begun[-1]
-
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(two_workers, "submit", submit)
-        yield two_workers
-    for future in begun:
-        two_workers.stop(future)
-    wait(begun, SOON)
+    yield two_lanes
+    for future in list(two_lanes._jobs):
+        two_lanes.stop(future)
 
 
 def sleeps(path: Path) -> None:
