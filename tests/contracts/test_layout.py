@@ -285,7 +285,7 @@ def test_listing_studies_loads_no_solver() -> None:
 
 
 def test_a_study_of_arrays_loads_no_library_that_it_does_not_use(tmp_path: Path) -> None:
-    data = "(np.random.default_rng(0).random((90, 3)), np.arange(90) % 3, np.arange(90) // 6)"
+    data = "(np.random.default_rng(0).random((90, 3), dtype=np.float32), np.arange(90) % 3, np.arange(90) // 6)"
     study = f'ranktune.tune({data}, solvers="RidgeRanker", trials=4, jobs=1, home="{tmp_path}")'
     loaded = output_of(f"import sys, numpy as np, ranktune; {study}; print(*sys.modules)").split()
     assert "ranktune.tuner.gp.proposal" in loaded

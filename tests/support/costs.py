@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.kernels import KERNELS
+
 LIMIT = 5.0
 """CPU seconds of an idle machine that a test without the marker thorough or slow may take."""
 DEAREST = 10
@@ -31,13 +33,13 @@ class Costs:
         self._begun = 0.0
         self._apart: dict[str, float] = {}
         self._counter: list[float] | None = None
-        self._listened = False
+        self._started = 0.0
         self._rows: list[tuple[float, str]] = []
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
         self._apart, self._begun = {}, self._now()
-        self._listened = self._counter is not None
+        self._started = time.time()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Generator[None, object, object]:
@@ -58,8 +60,8 @@ class Costs:
             costs = {"": self._now() - self._begun - sum(self._apart.values()), **self._apart}
             report.user_properties += [("seconds", f"{cost:.2f} {what}") for what, cost in costs.items() if cost > 0.5]
             is_free = any(item.get_closest_marker(name) for name in ("thorough", "slow"))
-            is_free |= not self._listened and self._counter is not None  # numba may have compiled before it was heard
-            if report.passed and not is_free and max(costs.values()) > self._limit > 0.0:
+            is_dear = report.passed and not is_free and max(costs.values()) > self._limit > 0.0
+            if is_dear and not self._has_compiled():
                 limit = self._limit * max(1.0, slowness())
                 if dear := {what: cost for what, cost in costs.items() if cost > limit}:
                     report.outcome = "failed"
@@ -81,6 +83,10 @@ class Costs:
             terminalreporter.section(f"the {DEAREST} dearest tests, in CPU seconds")
             for seconds, what in sorted(self._rows, reverse=True)[:DEAREST]:
                 terminalreporter.write_line(f"{seconds:6.1f} {what}")
+
+    def _has_compiled(self) -> bool:
+        """Return whether machine code was kept since the test began: a process that it started may have compiled it."""
+        return any(file.stat().st_mtime >= self._started for file in KERNELS.rglob("*.nb[ci]"))
 
     def _now(self) -> float:
         """Return the seconds that this process and its children have worked, without its compiling."""
