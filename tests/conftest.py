@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.presets import CUSTOM
 from ranktune.solvers.names import SOLVERS, STANDARD
 from ranktune.tuner.workers.interrupts import SIGNALS
+from tests.support.costs import LIMIT, Costs
+from tests.support.kernels import KERNELS, compile_kernels
 from tests.support.paths import ROOT
 
 if TYPE_CHECKING:
@@ -29,15 +32,40 @@ THOROUGH = ("docs", "faults", "end_to_end")
 """Folders of tests all of which are marked thorough."""
 
 
-def pytest_configure() -> None:
-    """Give linear algebra one thread, here and in processes that tests start.
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--cpu-limit", type=float, default=LIMIT, help="CPU seconds that a fast test may take, 0: any.")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give linear algebra one thread, here and in processes that tests start, and let all share their machine code.
 
     Tests run in as many processes as there are cores, and threads of BLAS that wait for a core spin: without this the
-    tests of samplers take six times the processor time.
+    tests of samplers take six times the processor time. Machine code stays where it is when a test sets RANKTUNE_CACHE.
     """
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
     threadpool_limits(1)  # for libraries that numpy loaded before
+    os.environ.setdefault("NUMBA_CACHE_DIR", str(KERNELS))
+    config.pluginmanager.register(Costs(config.getoption("--cpu-limit")))
+
+
+@pytest.hookimpl(tryfirst=True)  # before the workers start
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Compile once what studies use, before several workers run tests."""
+    processes = getattr(session.config.option, "numprocesses", None)
+    if processes and not hasattr(session.config, "workerinput") and not session.config.option.collectonly:
+        compile_kernels(processes)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage leave out what stays: modules and items."""
+    gc.freeze()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave those folders out where thorough tests are not asked for: to import them takes a third of the time."""
+    is_fast = "not thorough" in str(config.option.markexpr)
+    return True if is_fast and collection_path.parent == ROOT / "tests" and collection_path.name in THOROUGH else None
 
 
 @pytest.hookimpl(tryfirst=True)  # before the items are selected by their markers

@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 USER = "tester"
 
 
@@ -51,6 +49,8 @@ class Server:
         settings = {"listen_addresses": "127.0.0.1", "port": self.port, "unix_socket_directories": "", "fsync": "on"}
         arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         self.process = self._as_other([self.binaries / "postgres", "-D", self.folder / "data", *arguments])
+        import psycopg  # here: it takes a second to load
+
         until = time.monotonic() + 30.0
         while True:
             try:
@@ -91,6 +91,8 @@ class Server:
 
     def execute(self, statement: str) -> None:
         """Run a statement, as the one who may do all."""
+        import psycopg
+
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(statement.encode())
 

@@ -139,6 +139,7 @@ def built(package: Path, tmp_path: Path) -> Path:
     return package
 
 
+@pytest.mark.thorough
 def test_machine_code_of_the_package_gives_the_bits_of_the_hosts_in_another_place(built: Path, tmp_path: Path) -> None:
     host = counted(built, tmp_path / "host", NUMBA_CPU_NAME=binding.get_host_cpu_name())
     elsewhere = built.rename(tmp_path / "elsewhere")

@@ -16,6 +16,7 @@ from ranktune.solvers.data.readers.parsing.decimals import (
     DECLINED,
     SLOW,
     WORD,
+    Bytes,
     exact_double,
     exact_single,
     nearest_double,
@@ -36,8 +37,13 @@ def nearest_single(text: str) -> float:
     return math.copysign(value, -1.0 if exact < 0 else 1.0)
 
 
+def text_of(line: str) -> Bytes:
+    """Return the bytes of a line, which may be written, as the blocks of a file: for these the kernel is compiled."""
+    return np.frombuffer(bytearray(line.encode()), dtype=np.uint8)
+
+
 def read(text: str) -> tuple[int, float]:
-    kind, value, after = decimals.read_number(np.frombuffer(f"{text}\n".encode(), dtype=np.uint8), 0)
+    kind, value, after = decimals.read_number(text_of(f"{text}\n"), 0)
     assert kind in (CLEAN, SLOW), text
     assert after == len(text)
     return kind, value
@@ -123,13 +129,13 @@ def test_most_long_numbers_stay_compiled(power: int) -> None:
      ("1e5f", 3), ("abc", 0), ("1f", 1), ("\0", 0), ("\uff11", 0), ("nano", 0), ("infinityx", 0)],
 )  # fmt: skip
 def test_what_is_no_number_is_refused_at_its_first_wrong_byte(text: str, spoilt_at: int) -> None:
-    kind, _, at = decimals.read_number(np.frombuffer(f"{text}\n".encode(), dtype=np.uint8), 0)
+    kind, _, at = decimals.read_number(text_of(f"{text}\n"), 0)
     assert (kind, at) == (BAD, spoilt_at)
 
 
 @pytest.mark.parametrize("word", ["nan", "NaN", "NULL", "null", "NA", "None", "inf", "-inf", "+Infinity", "-nan"])
 def test_words_for_missing_values_are_told_apart(word: str) -> None:
-    kind, _, at = decimals.read_number(np.frombuffer(f"{word} 2:1\n".encode(), dtype=np.uint8), 0)
+    kind, _, at = decimals.read_number(text_of(f"{word} 2:1\n"), 0)
     assert (kind, at) == (WORD, len(word))
 
 

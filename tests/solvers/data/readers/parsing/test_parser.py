@@ -15,7 +15,7 @@ def run(
     text: bytes, *, base: int = 1, single: bool = False, missing: Missing = "keep"
 ) -> tuple[ParseResult, ParseBuffers]:
     into = ParseBuffers.for_text_of(len(text))
-    array = np.frombuffer(text, dtype=np.uint8)
+    array = np.frombuffer(bytearray(text), dtype=np.uint8)  # may be written, as the blocks of a file: the same kernel
     result = parse(
         array,
         into,
