@@ -24,6 +24,7 @@ from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.registry import SOLVERS, make
+from tests.support.tree_samples import FEW
 
 ALL = list(SOLVERS)
 
@@ -54,9 +55,9 @@ def graded(seed: int = 0, queries: int = 30, noise: float = 0.5) -> Queries:
 
 
 def fitted(name: str, queries: Queries, **parameters: Any) -> BaseRanker:
-    """A solver with the defaults of its space, fitted; parameters that it does not have are left out."""
+    """A solver with the defaults of its space but few trees, fitted; parameters that it does not have are left out."""
     known = SOLVERS[name]().get_params()
-    given = {key: value for key, value in parameters.items() if key in known}
+    given = {key: value for key, value in (FEW | parameters).items() if key in known}
     return trained(name, queries, defaults(SOLVERS[name].space) | dict(PRECISE.get(name, {})) | given)
 
 

@@ -67,7 +67,13 @@ def test_every_parameter_is_described(path: str) -> None:
     )
 
 
-@pytest.mark.parametrize("path", PUBLIC)
+DEAR = {"ranktune.one_pass"}
+"""Examples for whose types of data much is compiled that no other fast test uses."""
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, marks=pytest.mark.thorough if path in DEAR else ()) for path in PUBLIC]
+)
 def test_the_examples_run(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANKTUNE_HOME", str(tmp_path / "runs"))

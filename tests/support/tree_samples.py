@@ -6,13 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, one_tree
+from ranktune.solvers.registry import SOLVERS
 
 VALUES = np.array([-2.0, -0.5, 0.0, 0.1, 1.0, 3.0])
 """Few, so that documents often lie on a threshold to the bit."""
+
+
+FEW = {"trees": 5, "rounds": 5}
+"""What a solver that boosts does: enough where it is not asked how well it ranks."""
+
+
+def few_trees(name: str) -> BaseRanker:
+    """Return an unfitted solver with its defaults, but few trees."""
+    ranker: BaseRanker = SOLVERS[name]()
+    return ranker.set_params(**{key: value for key, value in FEW.items() if key in ranker.get_params()})
 
 
 def grown(seed: int, splits: int, columns: int, *, values: Floats = VALUES, sides: bool = False) -> Trees:

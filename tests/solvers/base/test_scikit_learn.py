@@ -35,6 +35,7 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.linear.rank_svm import RankSVM
 from ranktune.solvers.linear.ranker import Ranker
 from ranktune.solvers.registry import SOLVERS
+from tests.support.tree_samples import few_trees
 
 GENERATOR = np.random.default_rng(3)
 QID = GENERATOR.permutation(240) // 10
@@ -110,7 +111,7 @@ def test_a_halving_search_with_more_and_more_trees_is_a_loop_by_hand() -> None:
 def test_every_solver_knows_the_names_of_a_frame_until_it_learns_from_something_else(
     name: str, made_of: Callable[[Any], Any]
 ) -> None:
-    ranker: Any = SOLVERS[name]()
+    ranker: Any = few_trees(name)
     X = np.abs(NUMBERS)
     ranker.fit(made_of({"price": X[:, 0], "age": X[:, 1]}), GRADES, qid=QID)
     assert ranker.feature_names_in_.tolist() == ["price", "age"] == list(ranker.as_model().feature_names or ())

@@ -24,10 +24,15 @@ def found(log: Impressions) -> list[Leak]:
     return leaks(History([log]), log.further_names, further, float(len(log.query)), {})
 
 
-OTHERS = [(seed, users) for users in (Users("cascade"), Users("trust", noise=0.02)) for seed in range(3)]
+USERS = [(seed, Users()) for seed in range(20)]
+USERS += [(seed, users) for seed in range(3) for users in (Users("cascade"), Users("trust", noise=0.02))]
+FAST = USERS[0], USERS[20], USERS[21]
+"""One of each kind; the others are further draws."""
 
 
-@pytest.mark.parametrize(("seed", "users"), [*((seed, Users()) for seed in range(20)), *OTHERS])
+@pytest.mark.parametrize(
+    ("seed", "users"), [pytest.param(*each, marks=() if each in FAST else pytest.mark.thorough) for each in USERS]
+)
 def test_leaks_are_named_and_nothing_else_is(seed: int, users: Users) -> None:
     listed = found(leaky_log(seed, users))
     assert {leak.name: leak.kind for leak in listed} == LEAKS
@@ -37,14 +42,15 @@ def test_leaks_are_named_and_nothing_else_is(seed: int, users: Users) -> None:
     assert all(leak.known == listed[0].known and f"{leak.seemed:.3f}" in str(leak) for leak in listed)
 
 
-def test_columns_of_chance_are_named_no_more_often_than_promised() -> None:
-    """400 columns that are known before: constant by document, by query and document, and new in each impression."""
+@pytest.mark.parametrize("count", [30, pytest.param(130, marks=pytest.mark.thorough)])
+def test_columns_of_chance_are_named_no_more_often_than_promised(count: int) -> None:
+    """So many columns of each kind that are known before: by document, by query and document, and by impression."""
     log = leaky_log(0, Users(), sessions=1000)
     generator = np.random.default_rng(1)
     pair = log.query * len(log.documents) + log.document
     drawn = [
         generator.normal(size=int(key.max()) + 1)[key]
-        for _ in range(130)
+        for _ in range(count)
         for key in (log.document, pair, np.arange(len(pair)))
     ]
     columns = np.column_stack(drawn)
