@@ -155,7 +155,7 @@ def test_a_model_of_categories_is_a_baseline_of_other_features(tmp_path: Path) -
 
 
 def test_a_nested_plan_compares_on_all_outer_folds(tmp_path: Path) -> None:
-    result = tuned(tmp_path, test=None, baseline="column:today", plan="nested", outer=3)
+    result = tuned(tmp_path, test=None, baseline="column:today", plan="nested", outer=2)
     assert result.gain is not None and result.gain.comparison.queries == 40
     assert result.leaderboard[-1].solver == BASELINE
 

@@ -47,12 +47,16 @@ def never_moves_against(result: StudyResult) -> bool:
     return True
 
 
-@pytest.mark.parametrize("given", [{"bm25*": 1, "price": -1}, "bm25*=1,price=-1", ["bm25*=1", "price=-1"]])
-def test_python_takes_constraints_as_a_mapping_or_text(tmp_path: Path, given: object) -> None:
+def test_python_takes_constraints_as_a_mapping_or_text(tmp_path: Path) -> None:
+    given = {"bm25*": 1, "price": -1}
+    spelled: tuple[Any, ...] = "bm25*=1,price=-1", ["bm25*=1", "price=-1"], given
+    assert all(ranktune.Study(monotone=each).monotone == given for each in spelled)
     result = tuned(tmp_path, name="m", monotone=given)
     assert dict(result.best_model.monotone) == result.monotone == KEPT
     assert never_moves_against(result)
     assert "the score never falls with bm25 and bm25_body and never rises with price" in " ".join(str(result).split())
+    with pytest.raises(StudyError, match=r"monotone is .*'price': -1.* there, \{'price': 1\} here"):
+        tuned(tmp_path, name="m", monotone={"price": 1})
 
 
 def test_the_same_data_break_the_constraints_without_them(tmp_path: Path) -> None:
@@ -65,12 +69,6 @@ def test_the_same_data_break_the_constraints_without_them(tmp_path: Path) -> Non
 def test_what_is_no_constraint_is_refused_with_the_remedy(tmp_path: Path, given: object) -> None:
     with pytest.raises(ParameterError, match="monotone"):
         tuned(tmp_path, monotone=given)
-
-
-def test_a_study_does_not_go_on_with_other_constraints(tmp_path: Path) -> None:
-    tuned(tmp_path, name="m", monotone={"price": -1})
-    with pytest.raises(StudyError, match=r"monotone is \{'price': -1\} there, \{'price': 1\} here"):
-        tuned(tmp_path, name="m", monotone={"price": 1})
 
 
 def test_a_copy_for_solr_keeps_the_constraints(tmp_path: Path) -> None:

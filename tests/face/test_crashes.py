@@ -104,7 +104,7 @@ def test_neither_message_nor_file_has_a_password(
 def test_a_reader_of_the_output_that_leaves_is_no_crash(tmp_path: Path) -> None:
     code = "from ranktune.cli import main; main()"
     with subprocess.Popen(
-        [sys.executable, "-c", code, "solvers", "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        [sys.executable, "-c", code, "docs", "howto/data"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         cwd=tmp_path,
     ) as process:  # fmt: skip
         assert process.stdout is not None

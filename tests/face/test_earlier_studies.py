@@ -52,7 +52,7 @@ def test_what_is_no_configuration_is_refused(first: object, says: str) -> None:
 
 def test_a_study_begins_with_the_best_of_an_earlier_one(tmp_path: Path) -> None:
     train, test = graded(60, 1), graded(40, 2)
-    ranktune.tune(train, test=test, name="old", solvers=SOLVERS, trials=14, jobs=1, home=tmp_path)
+    ranktune.tune(train, test=test, name="old", solvers=SOLVERS, trials=6, jobs=1, home=tmp_path)
     result = ranktune.tune(
         train, test=test, name="new", like="old", solvers=["RankSVM", "ListNet"], trials=4, jobs=1, home=tmp_path
     )

@@ -20,7 +20,8 @@ from tests.support.commands import called
 
 FEATURES = ["a", "b", "old", "noise"]
 STUDY: dict[str, Any] = {
-    "solvers": ["LambdaMART"], "trials": 2, "sampler": "random", "folds": 2, "position": "position"
+    "solvers": ["LambdaMART"], "trials": 2, "sampler": "random", "folds": 2, "position": "position",
+    "space": {"LambdaMART.trees": [40]},
 }  # fmt: skip
 SMALL: dict[str, Any] = {"trees": 40, "leaves": 8, "query_share": 1.0}
 

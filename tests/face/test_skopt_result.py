@@ -26,14 +26,14 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
     solvers, home = ("RankSVM", "RidgeRanker"), tmp_path_factory.mktemp("home")
     return ranktune.tune(
-        (X, y, qid), solvers=solvers, trials=14, sampler="skopt", space=SPACE, name="s", home=home, jobs=1
+        (X, y, qid), solvers=solvers, trials=11, sampler="skopt", space=SPACE, name="s", home=home, jobs=1
     )
 
 
 def test_trials_are_points_of_the_space_with_negative_values(result: StudyResult) -> None:
     found = result.skopt_result()
     trials = result.optuna_study.trials
-    assert len(found.x_iters) == len(found.func_vals) == len(trials) == 14
+    assert len(found.x_iters) == len(found.func_vals) == len(trials) == 11
     assert found.fun == min(found.func_vals) == -result.optuna_study.best_value
     names = [dimension.name for dimension in found.space]
     assert names == list(ranktune.Study(solvers=["RankSVM", "RidgeRanker"], space=SPACE).union_space().distributions)
@@ -59,7 +59,7 @@ def test_the_plots_of_scikit_optimize_draw_it(result: StudyResult) -> None:
     from skopt.plots import plot_convergence, plot_evaluations, plot_objective
 
     found = result.skopt_result()
-    (line,) = [line for line in plot_convergence(found).lines if len(line.get_ydata()) == 14]
+    (line,) = [line for line in plot_convergence(found).lines if len(line.get_ydata()) == 11]
     assert line.get_ydata()[-1] == -result.optuna_study.best_value
     free = [dimension.name for dimension in found.space if not dimension.is_constant]
     for axes in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -31,8 +32,18 @@ def data(tmp_path: Path) -> Path:
     return letor(tmp_path / "train.txt", 40, 1, documents=5)
 
 
-def tuned(data: Path, *solvers: str, trials: int = 2) -> None:
-    ranktune.tune(data, name="s", solvers=solvers, trials=trials, jobs=1, home=data.parent, metric="pairwise")
+def tuned(data: Path, *solvers: str) -> None:
+    space = {f"{name}.trees": [20] for name in SOLVERS.values() if name in solvers}
+    given: dict[str, Any] = {"solvers": solvers, "trials": 2, "metric": "pairwise", "space": space}
+    ranktune.tune(data, name="s", **given, jobs=1, home=data.parent)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of data and of a study of them, which is copied."""
+    folder = tmp_path_factory.mktemp("study")
+    tuned(letor(folder / "train.txt", 40, 1, documents=5), "RidgeRanker", "LambdaMART")
+    return folder
 
 
 def with_versions(monkeypatch: pytest.MonkeyPatch, **versions: str | None) -> None:
@@ -56,28 +67,30 @@ def said(command: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("changed", "line"),
+    ("changed", "line", "retuned"),
     [
-        ({"numpy": "9.9"}, f"numpy {metadata.version('numpy')} -> 9.9."),
-        ({"scipy": "0.1", "lightgbm": "9"}, f"scipy {metadata.version('scipy')} -> 0.1, lightgbm "),
-        ({"optuna": None}, f"optuna {metadata.version('optuna')} -> None."),
-        ({"catboost": "9.9", "polars": "9.9"}, ""),  # which its solvers do not use
+        ({"numpy": "9.9"}, f"numpy {metadata.version('numpy')} -> 9.9.", True),
+        ({"scipy": "0.1", "lightgbm": "9"}, f"scipy {metadata.version('scipy')} -> 0.1, lightgbm ", False),
+        ({"optuna": None}, f"optuna {metadata.version('optuna')} -> None.", False),
+        ({"catboost": "9.9", "polars": "9.9"}, "", True),  # which its solvers do not use
     ],
 )
 def test_other_versions_are_said_in_a_line(
-    changed: dict[str, str | None], line: str, data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    tuned(data, "RidgeRanker", "LambdaMART")
-    assert said(lambda: ranktune.resume("s", trials=3, jobs=1, home=data.parent)) == []
+    changed: dict[str, str | None], line: str, retuned: bool, study: Path, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    home = shutil.copytree(study, tmp_path / "home")
+    assert said(lambda: ranktune.resume("s", jobs=1, home=home)) == []
     with monkeypatch.context() as patch:
         with_versions(patch, **changed)
-        for command in (
-            lambda: ranktune.resume("s", trials=4, jobs=1, home=data.parent),
-            lambda: retune("s", data, trials=4, jobs=1, home=data.parent),
-        ):
+        commands = (
+            lambda: ranktune.resume("s", trials=3, jobs=1, home=home),
+            lambda: retune("s", home / "train.txt", trials=2, jobs=1, home=home),
+        )
+        for command in commands[: 1 + retuned]:
             lines = [text for text in said(command) if "versions" in text]
             assert [line in text and "\n" not in text for text in lines] == ([True] if line else [])
-    assert said(lambda: ranktune.resume("s", trials=5, jobs=1, home=data.parent)) == []
+    assert said(lambda: ranktune.resume("s", jobs=1, home=home)) == []
 
 
 def test_a_study_of_an_earlier_version_kept_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

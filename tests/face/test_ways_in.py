@@ -15,13 +15,14 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import RankTuneWarning
+from ranktune.solvers.data.sources.catalogue import load
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.workers.executor import InProcess
 from tests.support import commands as command
 from tests.support.commands import called, succeeded
 from tests.support.input_samples import ROWS, SAMPLES, Sample, expected, in_folder
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "test": "none"}
-FILES = [name for name, sample in SAMPLES.items() if sample.is_file]
 
 
 def options_of(given: Mapping[str, str]) -> list[str]:
@@ -34,7 +35,7 @@ def made(name: str, folder: Path) -> tuple[Sample, Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", SAMPLES)
-def test_every_form_is_read_tuned_scored_and_evaluated_alike(name: str, tmp_path: Path) -> None:
+def test_every_form_is_read_scored_and_evaluated_alike(name: str, tmp_path: Path) -> None:
     sample, source, options = made(name, tmp_path)
     wanted = expected(sample)
     queries = ranktune.read(source, **options)
@@ -42,34 +43,48 @@ def test_every_form_is_read_tuned_scored_and_evaluated_alike(name: str, tmp_path
     assert np.array_equal(queries.grades, wanted.grades) and np.array_equal(queries.starts, wanted.starts)
     if "lightgbm" not in name and name != "xgboost":  # they hold the sizes of the queries alone
         assert [str(query_id) for query_id in queries.query_ids] == [str(query_id) for query_id in wanted.query_ids]
+    (split,) = load(source, **options)  # as a study reads
+    assert split.train.fingerprint == queries.fingerprint and split.test is split.vali is None
 
-    trials = 1 if len(sample.columns) == 1 else 2  # by one feature, all rank alike
-    study = STUDY | {"trials": trials}
-    result = ranktune.tune(source, **study, **options, executor=InProcess(), home=tmp_path / "runs")
-    model = result.best_model
-    assert result.trials == trials
+    weights = np.array([1.0, -0.5, 0.25])[: len(sample.columns)]
+    model = LinearModel(weights, "RidgeRanker", feature_names=queries.feature_names)
     scores = ranktune.predict(model, source, **options)
     assert np.array_equal(scores, model.predict(np.asarray(queries.features)))
     actual = ranktune.evaluate(model, source, "map", also="ndcg@3", **options)["metrics"]
     named = replace(wanted, feature_names=model.feature_names)
     assert actual == ranktune.evaluate(model, named, "map", also="ndcg@3")["metrics"]
+    if not sample.is_file:
+        return
 
-
-@pytest.mark.parametrize("name", FILES)
-def test_every_file_goes_through_the_command_line(name: str, tmp_path: Path) -> None:
-    sample, source, options = made(name, tmp_path)
-    columns = options_of(options)
-    words = ["--solver", "RidgeRanker", "--trials", 1, "--sampler", "random", "--test", "none", "--jobs", 1]
-    result = json.loads(succeeded("tune", source, *columns, *words, "--home", tmp_path / "runs", "--json"))
-    model = result["model"]
+    file, columns = tmp_path / "model.json", options_of(options)
+    model.save(file)
     described = json.loads(succeeded("data", source, *columns, "--json"))
     assert (described["parts"][0]["documents"], described["parts"][0]["features"]) == (144, len(sample.columns))
-    printed = succeeded("predict", model, source, *columns).split()
-    assert [float(word) for word in printed] == ranktune.predict(model, source, **options).tolist()
-    exported = succeeded("export", model, "--format", "python", "--check", source, *columns, "-o", tmp_path / "m.py")
-    assert not exported
-    measured = json.loads(succeeded("evaluate", model, source, *columns, "--metric", "map", "--json"))
-    assert measured["metrics"] == ranktune.evaluate(model, source, "map", **options)["metrics"]
+    assert [float(word) for word in succeeded("predict", file, source, *columns).split()] == scores.tolist()
+    assert not succeeded("export", file, "--format", "python", "--check", source, *columns, "-o", tmp_path / "m.py")
+    words = ("--metric", "map", "--also", "ndcg@3", "--json")
+    assert json.loads(succeeded("evaluate", file, source, *columns, *words))["metrics"] == actual
+
+
+@pytest.mark.parametrize("name", ["csv-columns", "jsonl-nested", "opensearch", "trec-folder"])
+def test_the_command_tunes_on_files_as_python_does(name: str, tmp_path: Path) -> None:
+    _, source, options = made(name, tmp_path)
+    words = ["--solver", "RidgeRanker", "--trials", 2, "--sampler", "random", "--test", "none", "--jobs", 1]
+    home = tmp_path / "runs"
+    result = json.loads(succeeded("tune", source, *options_of(options), *words, "--home", home, "--json"))
+    python = ranktune.tune(source, **STUDY, **options, executor=InProcess(), home=home)
+    assert result["trials"] == python.trials == 2
+    assert ranktune.load_model(result["model"]).fingerprint == python.best_model.fingerprint
+
+
+@pytest.mark.parametrize("name", ["polars-lazy", "tuple", "queries", "lightgbm", "xgboost"])
+def test_a_study_takes_objects(name: str, tmp_path: Path) -> None:
+    _, source, _ = made(name, tmp_path)
+    result = ranktune.tune(source, **STUDY, executor=InProcess(), home=tmp_path / "runs")
+    assert result.trials == 2
+    queries = ranktune.read(source)
+    scores = ranktune.predict(result.best_model, source)
+    assert np.array_equal(scores, result.best_model.predict(np.asarray(queries.features)))
 
 
 @pytest.mark.parametrize("name", ["csv-columns", "trec-folder"])

@@ -1,14 +1,16 @@
-"""The command line in tests: in another process, in this one with its exit code, by its commands alone; its files."""
+"""The command line in tests: in this process with its streams and exit code, or by its commands alone; its files."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterable
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -17,6 +19,7 @@ from typer.testing import CliRunner, Result
 
 from ranktune import cli
 from ranktune.command_line.app import app
+from ranktune.solvers.core.errors import RankTuneWarning
 
 SOLVERS = ("--solver", "RankSVM", "--solver", "RidgeRanker", "--jobs", "1", "--sampler", "random")
 
@@ -44,17 +47,20 @@ def write_letor(path: Path, X: Iterable[Iterable[float]], grades: Iterable[float
 
 
 def ranktune(*arguments: object, cwd: Path, check: int = 0) -> subprocess.CompletedProcess[str]:
-    environment = {k: v for k, v in os.environ.items() if k != "RANKTUNE_HOME"}
-    done = subprocess.run(
-        [sys.executable, "-m", "ranktune", *map(str, arguments)],
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == check, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+    """Run the command line in this process as a user does in a folder, and return what it wrote to each stream."""
+    written = BytesIO(), BytesIO()
+    with pytest.MonkeyPatch.context() as patch, mock.patch.dict(os.environ), warnings.catch_warnings():
+        warnings.simplefilter("always", RankTuneWarning)  # printed, as it is where no test runs
+        patch.chdir(cwd)
+        patch.delenv("RANKTUNE_HOME", raising=False)
+        patch.setattr(sys, "path", [*sys.path])  # to which the folder is added
+        for name, stream in zip(("stdout", "stderr"), written, strict=True):
+            patch.setattr(sys, name, TextIOWrapper(stream, "utf-8", write_through=True))
+        code = ended(patch, *arguments)
+        output, errors = (stream.getvalue().decode() for stream in written)
+    assert code == check, errors
+    assert "Traceback" not in errors
+    return subprocess.CompletedProcess([*map(str, arguments)], code, output, errors)
 
 
 def output_of(code: str, *arguments: object) -> str:

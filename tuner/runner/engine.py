@@ -52,6 +52,8 @@ class StudyRun(Session):
                 for place, problem in enumerate(problems)
             ]
         result = report(self, states, time.monotonic() - begun)
+        for state in states:
+            state.record.close()  # which was read again
         with writing(self.folder.path):
             result.save(self.folder.result)
             for problem in problems:
