@@ -1,7 +1,7 @@
 """A model and the definitions of its features for an engine in one step, after a replay of logged queries.
 
-The documents of the replay are scored by a reader of what was exported. In a running engine they are also looked up,
-and the model scores the values of features that the engine has for them. Scores that differ refuse the model.
+The documents of the replay are scored by what reads the format, if that is here. In a running engine they are looked
+up, and the model scores the values of features that the engine has for them. Scores that differ refuse the model.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from ranktune.solvers.core.arrays import Mask, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.export.absent import arrival, warn_of_absent
-from ranktune.solvers.export.check import agreement, check_evaluator
+from ranktune.solvers.export.absent import arrival, unlike_training, warn_of_absent
+from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
 from ranktune.solvers.export.definitions.files import KEYWORDS, WRITERS, definition_files
 from ranktune.solvers.export.definitions.meanings import (
     Meaning,
@@ -29,13 +29,14 @@ from ranktune.solvers.export.definitions.meanings import (
 )
 from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.source import Source, source_of
+from ranktune.solvers.export.syntax import check_written
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.deployment.engines import Engine, engine_of
 
 REPLAYED = 100
 """Queries of a replay."""
 PRECISION = 1e-5
-"""The largest difference of the scores of a reader and of the model, as a part of the largest score."""
+"""The largest difference of the scores of an export and of the model, as a part of the largest score."""
 DRIFT = 1e-3
 """That of scores by the values of an index, where texts and dates may have changed since they were logged."""
 MODEL_FILES: Mapping[str, str] = {
@@ -85,7 +86,7 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
     Raises
     ------
     ParameterError
-        The format has no reader or cannot express the model, a definition is to be filled in, or the engine refused.
+        The format cannot be checked or hold the model, a definition is to be filled in, or the engine refused.
     DataError
         The scores of the replay differ from those of the model.
     """
@@ -102,7 +103,11 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
     definitions = definition_files(source, meanings)
     warn_of_absent(source, target.engine_version, arrives.absent, defined=bool(definitions))
     part = _as_in_engine(source, part, bool(definitions))
-    lines = [_replayed(model, target, content, part)]
+    if target.format in EVALUATORS:
+        lines = [_replayed(model, target.format, content, part)]
+    else:
+        lines = [check_written(target.format, content)]
+        _check_absent(source, unlike_training(source, arrives.absent), part)
     files = {MODEL_FILES.get(target.format, "model.json"): content, **definitions}
     if definitions or target.format == "vespa":
         lines += summary(meanings)
@@ -157,19 +162,28 @@ def _as_in_engine(source: Source, queries: Queries, defined: bool) -> Queries:
     return queries.with_features(X)
 
 
-def _replayed(model: Model, target: Target, content: str | bytes, queries: Queries) -> str:
-    """Return what a reader of the export makes of queries. Raises DataError where scores differ."""
-    checked = agreement(model, target.format, content, queries, target.engine_version, target.absent)
+def _replayed(model: Model, format: str, content: str | bytes, queries: Queries) -> str:
+    """Return what queries score by an export. Raises DataError where scores differ."""
+    checked = agreement(model, format, content, queries)
     said = (
         f"Replayed {queries.n_documents} documents of {queries.n_queries} queries by {checked.evaluator}:\n"
         f"scores differ by at most {checked.difference:.1g} of the largest."
     )
     if not checked.difference <= PRECISION:
-        raise DataError(
-            f"{said} That is more than {PRECISION:g}, so nothing was shipped. A feature that a document lacks is "
-            "something else to the engine than it was in training: see the warning, and engine_version=."
-        )
+        raise DataError(f"{said} That is more than {PRECISION:g}, so nothing was shipped.")
     return said
+
+
+def _check_absent(source: Source, names: Sequence[str], queries: Queries) -> None:
+    """Raise DataError where documents lack features whose absence is something else in the engine than in training."""
+    X = dense(queries.features)[:, source.columns]
+    lacking = {name: int(np.isnan(X[:, source.names.index(name)]).sum()) for name in names}
+    said = listed(f"{count} documents lack {name}" for name, count in lacking.items() if count)
+    if said:
+        raise DataError(
+            f"{said}, which is something else to the engine than it was in training, so nothing was shipped: see the "
+            "warning, and engine_version=."
+        )
 
 
 def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries) -> str:
