@@ -361,8 +361,8 @@ class ExportArguments(EngineArguments):
     check: Annotated[
         str | None,
         Setting(
-            "Data on which to compare the export's ranking with the model's (onnx, lightgbm, python). Of engines' formats "
-            "the syntax is checked, and nothing scored."
+            "Data on which to compare the export's ranking with the model's (onnx, lightgbm, python). Of formats of "
+            "engines the syntax is checked, and nothing is scored."
         ),
     ] = None
     distil: Annotated[
