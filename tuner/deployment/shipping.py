@@ -1,7 +1,7 @@
 """A model and the definitions of its features for an engine in one step, after a replay of logged queries.
 
-The documents of the replay are scored by what reads the format, if that is here. In a running engine they are looked
-up, and the model scores the values of features that the engine has for them. Scores that differ refuse the model.
+The documents of the replay are scored by what reads the format, if that is here. A running engine scores those that it
+has, and the model scores the values of features that the engine has for them. Scores that differ refuse the model.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Mask, Matrix, dense
+from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.absent import arrival, unlike_training, warn_of_absent
@@ -192,9 +192,11 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
     Deletes the model in the engine where that fails; raises DataError where scores differ.
     """
     try:
-        found, theirs, ours = _values(engine, source, meanings, queries)
+        scores, theirs, ours = _values(engine, source, meanings, queries)
+        found = ~np.isnan(scores)
         before, after = (source.model.predict(queries.with_features(X))[found] for X in (ours, theirs))
-        difference = float(np.abs(after - before).max() / (np.abs(before).max() or 1.0))
+        largest = np.abs(before).max() or 1.0
+        difference = float(np.abs(after - before).max() / largest)
         if not difference <= DRIFT:
             used = source.columns
             alike = np.isclose(theirs[found][:, used], ours[found][:, used], DRIFT, 1e-6, equal_nan=True)
@@ -203,6 +205,12 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
             raise DataError(
                 f"by the values of the index the scores of the replay differ by {difference:.2g} of the largest, more "
                 f"than {DRIFT:g}, so that it is refused. See the definitions of what differs: {names}."
+            )
+        apart = float(np.abs(scores[found] - after).max() / largest)
+        if not apart <= PRECISION:
+            raise DataError(
+                f"by {source.format} the scores of the replay differ by {apart:.2g} of the largest from those of the "
+                f"model for the same values, more than {PRECISION:g}. Is it the version that --engine-version gives?"
             )
     except BaseException as error:
         try:
@@ -218,32 +226,33 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
         raise
     return (
         f"Replayed {found.sum()} of {len(found)} documents by the values of the index:\n"
-        f"scores differ by at most {difference:.1g} of the largest."
+        f"scores differ by at most {difference:.1g} of the largest, and those\n"
+        f"of {source.format} itself by {apart:.1g} from those of the model."
     )
 
 
 def _values(
     engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries
-) -> tuple[Mask, Matrix, Matrix]:
-    """Return which documents the index has, (n,), and their features in it and in queries, in single precision.
+) -> tuple[Floats, Matrix, Matrix]:
+    """Return scores in the engine, (n,), NaN where it has no document, and features there and in queries, as singles.
 
     Raises DataError where documents have no ids, or the index has none of them.
     """
     if queries.document_ids is None:
         raise DataError("documents are looked up by their ids, and these have none. Name the column by document=.")
     ours = dense(queries.features).astype(np.float32)
-    theirs, found = ours.copy(), np.zeros(len(ours), dtype=np.bool_)
+    theirs, scores = ours.copy(), np.full(len(ours), np.nan)
     ids = [str(document) for document in queries.document_ids.tolist()]
     for query, first, last in zip(queries.query_ids.tolist(), queries.starts[:-1], queries.starts[1:], strict=True):
         given = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist(), source.format)
         known = engine.values(given, ids[first:last], source.names)
         for row in range(first, last):
             if ids[row] in known:
-                found[row] = True
-                theirs[row, source.columns] = [known[ids[row]].get(name, np.nan) for name in source.names]
-    if not found.any():
+                scores[row], values = known[ids[row]]
+                theirs[row, source.columns] = [values.get(name, np.nan) for name in source.names]
+    if np.isnan(scores).all():
         raise DataError("the index has none of the documents of the replay. Their ids must be those of the index.")
-    return found, theirs, ours
+    return scores, theirs, ours
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:

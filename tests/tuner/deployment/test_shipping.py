@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,9 @@ def test_an_engine_computes_the_features_of_the_table_by_the_definitions(format:
     with running(known) as server:
         url = server.url.replace("//", "//me:se%40cret@") + ENGINES[format]
         said = ship(model, Target(format, "mine"), queries, to=url)
-        assert (
-            list(server.models) == ["mine"] and "Replayed 370 of 400 documents by the values of the index" in said[-1]
-        )
+        assert list(server.models) == ["mine"]
+        assert "Replayed 370 of 400 documents by the values of the index" in said[-1]
+        assert re.search(rf"and those\nof {format} itself by [\de-]+ from those of the model\.$", said[-1])
         assert {authorization for _, _, authorization in server.asked} == {"Basic bWU6c2VAY3JldA=="}
         by_column = sum(any(sign in name for sign in "=:") for name in source_of(model, format, "x", "x").names)
         assert by_column >= 3 and f"features: {by_column} by the columns of the table" in said[1]
@@ -95,6 +96,25 @@ def test_an_index_with_other_values_is_refused_and_the_model_deleted(format: str
         assert server.models == {}
     with pytest.raises(ParameterError, match="Is the engine running there"):
         ship(model, Target(format), queries, to=server.url + ENGINES[format])
+
+
+@engines
+@pytest.mark.parametrize("old", ["0.0", "0.1", "-0."])
+def test_an_engine_that_scores_otherwise_than_the_model_is_refused(
+    format: str, old: str, shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine has another value in the leaves that begin so."""
+    _, model, queries, documents = shop
+    leaf = re.compile(rf"""((?:"value":"|leaf\\\\?":)){old}""")
+    monkeypatch.setattr(
+        shipping, "export", lambda *args, **options: leaf.sub(r"\g<1>7.", str(export(*args, **options)))
+    )
+    with running(documents) as server:
+        with pytest.raises(
+            DataError, match=rf"by {format} the scores of the replay differ by .* model for the same values"
+        ):
+            ship(model, Target(format), queries, to=server.url + ENGINES[format])
+        assert server.models == {} and server.features
 
 
 @pytest.mark.parametrize(
