@@ -1,8 +1,7 @@
 """Checks that an export ranks as its model does, by an evaluator that shares no code with the model.
 
 onnx is scored by onnxruntime, lightgbm by LightGBM, python by the exported function: a document at a time, or a query
-at a time where the model compares its documents. Formats of engines are scored by readers that are written from the
-documentation of the engines.
+at a time where the model compares its documents. Formats of engines are scored by the engines alone.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ from ranktune.solvers.core.errors import ParameterError, listed
 from ranktune.solvers.data.blocks import rows_of
 from ranktune.solvers.data.products import blocks
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.export.absent import NAN, arrival
-from ranktune.solvers.export.readers import READERS
 from ranktune.solvers.export.source import source_of
+from ranktune.solvers.export.syntax import SYNTAX
 from ranktune.solvers.models.base import Model
 
 
@@ -63,31 +61,21 @@ class Agreement:
 
 
 def check_evaluator(format: str) -> None:
-    """Raise ParameterError for a format that has no evaluator, or whose evaluator is not installed."""
-    if format not in EVALUATORS:
-        raise ParameterError(f"nothing here can score {format}: only {listed(EVALUATORS)} can be checked.")
+    """Raise ParameterError for a format that has no evaluator or syntax, or whose evaluator is not installed."""
+    known = [*EVALUATORS, *SYNTAX]
+    if format not in known:
+        raise ParameterError(f"nothing here can check {format}: only {listed(known)} can be checked.")
     if format in _LIBRARIES:
         _library(format)
 
 
-def agreement(
-    model: Model,
-    format: str,
-    content: str | bytes,
-    queries: Queries,
-    engine_version: str | None = None,
-    absent: str | None = None,
-) -> Agreement:
-    """Return how far content, the export of model in that format, ranks queries as the model does.
+def agreement(model: Model, format: str, content: str | bytes, queries: Queries) -> Agreement:
+    """Return how far content, the export of model in a format of EVALUATORS, ranks queries as the model does.
 
-    engine_version and absent are those of `ranktune.solvers.export.export`. Raises ParameterError as that and
-    check_evaluator do, and DataError where queries lack the model's features.
+    Raises ParameterError as check_evaluator does, and DataError where queries lack the model's features.
     """
     check_evaluator(format)
     evaluator, evaluate = EVALUATORS[format]
-    if format in READERS:
-        arrives = arrival(source_of(model, format, "checked", "checked"), engine_version, absent)
-        evaluate = _by_reader(format, arrives.absent)
     scores = model.predict(replace(queries, rows=None, features_checked=True))
     exported = np.concatenate([np.zeros(0), *evaluate(content, _blocks(model, queries))])
     largest = float(np.abs(scores).max(initial=0.0)) or 1.0
@@ -150,18 +138,6 @@ def _by_lightgbm(content: str | bytes, parts: Iterator[Block]) -> Iterator[Float
         yield booster.predict(whole)
 
 
-def _by_reader(format: str, absent: str) -> Evaluate:
-    """Return the evaluator of an engine's format, where a feature that a document lacks arrives as absent."""
-
-    def evaluate(content: str | bytes, parts: Iterator[Block]) -> Iterator[Floats]:
-        score = READERS[format](str(content), absent)
-        for names, columns, values, _ in parts:
-            keys = map(str, (columns + 1).tolist()) if format == "ranklib" else names
-            yield score(dict(zip(keys, values.T.astype(np.float64), strict=True)), len(values))
-
-    return evaluate
-
-
 _LIBRARIES: Mapping[str, str] = {"onnx": "onnxruntime", "lightgbm": "lightgbm"}
 """Format -> the library that scores it."""
 
@@ -178,6 +154,5 @@ EVALUATORS: Mapping[str, tuple[str, Evaluate]] = {
     "onnx": ("onnxruntime", _by_onnxruntime),
     "lightgbm": ("LightGBM", _by_lightgbm),
     "python": ("the Python function", _by_function),
-    **{format: (f"a reader of the format of {format}", _by_reader(format, NAN)) for format in READERS},
 }
 """Format -> name of the evaluator, and the evaluator."""

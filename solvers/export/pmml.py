@@ -7,12 +7,13 @@ characters that XML cannot hold are replaced by codes (see escaped).
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 import numpy as np
 
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.export.source import Source, check_distinct, escaped
 from ranktune.solvers.models.trees import Trees
 
@@ -20,8 +21,19 @@ LEGAL = "[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 """Characters that XML 1.0 can hold."""
 
 
+FIELDS = 1000
+"""The most input fields of JPMML-Evaluator."""
+
+
 def pmml(source: Source) -> str:
     """Return a document with one regression table, or with a segment for each tree and, in a blend, for the table."""
+    if len(source.names) > FIELDS:
+        warnings.warn(
+            f"the model has {len(source.names)} features, and JPMML-Evaluator loads at most {FIELDS} fields: use "
+            "another evaluator of PMML, or train with fewer features.",
+            RankTuneWarning,
+            stacklevel=3,
+        )
     root, fields = _document(source)
     trees, algorithm = source.trees, _legal(source.model.solver)
     kind = "RegressionModel" if trees is None else "MiningModel"

@@ -12,10 +12,9 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.export.absent import NAN
 from ranktune.solvers.export.check import agreement
 from ranktune.solvers.export.formats import export
-from ranktune.solvers.export.readers import READERS
+from tests.support.export_readers import READERS
 
 
 def frame(seed: int, queries: int = 60, holes: bool = True) -> pd.DataFrame:
@@ -76,6 +75,6 @@ def test_solr_gets_trees_that_know_missing_values(tmp_path: Path) -> None:
     assert json.loads(content)["params"]["isNullSameAsZero"] is False
     features = test[["price", "age", "length"]].astype(float)
     columns = {name: features[name].to_numpy() for name in features}
-    actual = READERS["solr"](content, NAN)(columns, len(features))
+    actual = READERS["solr"](content, "nan")(columns, len(features))
     expected = model.predict(features.astype(np.float32))
     assert np.abs(actual - expected).max() <= 1e-5 * np.abs(expected).max()

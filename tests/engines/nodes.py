@@ -12,20 +12,25 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
 
+import numpy as np
 import pytest
+
+from ranktune.solvers.core.arrays import Floats
 
 JAVA = Path(__file__).with_name("java")
 CACHE = Path(os.environ.get("RANKTUNE_ENGINES") or Path.home() / ".cache" / "ranktune-engines")
 STARTS = 120.0
 """Seconds that an engine may take to start."""
+Score: TypeAlias = "Callable[[str, Sequence[str], Floats], Floats]"
+"""Function(model, names of features, values with NaN for absent) that returns the scores of rows."""
 
 
 def class_path(coordinates: Sequence[str]) -> str:
@@ -56,13 +61,13 @@ def class_path(coordinates: Sequence[str]) -> str:
 
 
 def compiled(source: str, jars: str) -> str:
-    """The folder of the classes of a file in java/."""
-    text = (JAVA / f"{source}.java").read_bytes()
+    """The folder of the classes of a file in java/, and of those that it uses."""
+    text = b"".join(path.read_bytes() for path in sorted(JAVA.glob("*.java"))) + source.encode()
     folder = CACHE / hashlib.sha256(text + jars.encode()).hexdigest()[:16]
     if not folder.is_dir():
         with tempfile.TemporaryDirectory(dir=CACHE) as made:
-            options = ["-nowarn", "-proc:none", "-d", f"{made}/classes", "-cp", jars]
-            subprocess.run(["javac", *options, JAVA / f"{source}.java"], check=True)
+            where = ["-d", f"{made}/classes", "-cp", jars, "-sourcepath", str(JAVA)]
+            subprocess.run(["javac", "-nowarn", "-proc:none", *where, JAVA / f"{source}.java"], check=True)
             Path(made, "classes").rename(folder)
     return str(folder)
 
@@ -88,6 +93,34 @@ def running(source: str, jars: str, *arguments: str, module: str = "") -> Iterat
                 yield f"http://127.0.0.1:{int(port)}"
             finally:
                 process.kill()
+
+
+@contextmanager
+def scoring(source: str, jars: str) -> Iterator[Score]:
+    """Start a class of java/ that serves Scores, and yield what scores documents; raises Refused."""
+    path = os.pathsep.join((compiled(source, jars), jars))
+    command = ["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", path, source]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with tempfile.TemporaryDirectory() as folder, subprocess.Popen(command, text=True, **pipes) as process:
+        files = Path(folder, "model"), Path(folder, "documents")
+
+        def score(model: str, names: Sequence[str], rows: Floats) -> Floats:
+            lines = ["\t".join(quote(name, safe="") for name in names)]
+            lines += ["\t".join("" if x != x else repr(x) for x in row) for row in rows.tolist()]
+            for file, text in zip(files, (model, "\n".join(lines)), strict=True):
+                file.write_text(text)
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write("\t".join(map(str, files)) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            if answer.startswith("REFUSED"):
+                raise Refused(answer)
+            return np.array(answer.split(), dtype=np.float64)
+
+        try:
+            yield score
+        finally:
+            process.kill()
 
 
 class Refused(Exception):

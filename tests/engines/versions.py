@@ -13,6 +13,9 @@ ENGINES = {
         "com.o19s:RankyMcRankFace:0.1.1",
         "com.github.spullara.mustache.java:compiler:0.9.3",
     ),
+    "ranklib": ("com.o19s:RankyMcRankFace:0.2.0",),
+    "pmml": ("org.jpmml:pmml-evaluator:1.6.5", "org.jpmml:pmml-evaluator-metro:1.6.5"),
+    "vespa": ("com.yahoo.vespa:application:8.500.20",),
 }
 """Engine -> what is in its class path, with what that depends on."""
 

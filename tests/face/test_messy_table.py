@@ -16,10 +16,10 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.columns.decisions import Undecided, answered
 from ranktune.solvers.export.absent import NAN
 from ranktune.solvers.export.formats import export
-from ranktune.solvers.export.readers import READERS
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called
+from tests.support.export_readers import READERS
 
 N_QUERIES, LENGTH = 5_000, 8
 UNWANTED = (

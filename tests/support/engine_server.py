@@ -6,13 +6,19 @@ It evaluates definitions of features on the documents of an index as the guides 
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, TypeAlias
+
+import numpy as np
+
+from ranktune.solvers.export.absent import NAN
+from tests.support.export_readers import READERS, Score
 
 Document: TypeAlias = Mapping[str, Any]
 """Fields; the score of a text field for any query is a number, 0 where no word matches; None is no value."""
@@ -105,9 +111,19 @@ def of_plugin(server: EngineServer, method: str, path: str, body: Any) -> Any:
                     assert set(feature["params"]) <= named["params"].keys()
                     value = plugin_score(feature["template"], server.documents[name])
                     entries.append({"name": feature["name"]} | ({} if value is None else {"value": value}))
-                hits.append({"_id": name, "fields": {"_ltrlog": [{specs["name"]: entries}]}})
+                model = body["rescore"]["query"]["rescore_query"]["sltr"]["model"]
+                content = json.dumps({"model": server.models[model]})
+                score = scored(
+                    READERS["opensearch"](content, NAN), [(e["name"], e.get("value", math.nan)) for e in entries]
+                )
+                hits.append({"_id": name, "_score": score, "fields": {"_ltrlog": [{specs["name"]: entries}]}})
         return {"hits": {"hits": hits}}
     return {}
+
+
+def scored(score: Score, values: Iterable[tuple[str, float]]) -> float:
+    """The score of a document by a model."""
+    return float(score({name: np.array([value], dtype=np.float64) for name, value in values}, 1)[0])
 
 
 def plugin_score(query: Any, document: Document) -> float | None:
@@ -170,13 +186,15 @@ def of_solr(server: EngineServer, method: str, path: str, body: Any) -> Any:
         assert {feature["name"] for feature in body["features"]} <= known
         server.models[body["name"]] = body
     else:
-        store = re.search(r"\[features store=(\S+) format=dense efi\.keywords='.*'\]", body["fields"][1])
+        store = re.search(r"\[features store=(\S+) format=dense efi\.keywords='.*'\]", body["fields"][2])
         assert store is not None and "v=$wanted" in body["filter"][0]
         documents = []
         for name in body["params"]["wanted"].split("\u001f"):
             if name in server.documents:
                 values = [(f["name"], solr_value(f, server.documents[name])) for f in server.features[store[1]]]
-                documents.append({"id": name, "values": ",".join(f"{key}={value}" for key, value in values)})
+                score = scored(READERS["solr"](json.dumps(server.models[body["params"]["model"]]), NAN), values)
+                shown = ",".join(f"{key}={value}" for key, value in values)
+                documents.append({"id": name, "score": score, "values": shown})
         return {"response": {"docs": documents[: body["limit"]]}}
     return {}
 

@@ -19,7 +19,8 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.export.absent import NAN
-from ranktune.solvers.export.readers import READERS
+from tests.support.engine_grammars import load_vespa
+from tests.support.export_readers import READERS
 
 Documents: TypeAlias = list[dict[str, float]]
 Scores: TypeAlias = Callable[[Documents], Floats]
@@ -29,12 +30,20 @@ def rows(documents: Documents, names: Sequence[str], absent: float = np.nan) -> 
     return np.array([[document.get(name, absent) for name in names] for document in documents]).reshape(-1, len(names))
 
 
+def documents(X: Floats, names: Sequence[str], *, left_out: bool = False) -> Documents:
+    """Documents, in which what is missing is left out or NaN."""
+    result = [dict(zip(names, row, strict=True)) for row in X.tolist()]
+    return [{name: x for name, x in document.items() if x == x} for document in result] if left_out else result
+
+
 def each(score: Callable[[Mapping[str, float]], Any]) -> Scores:
     return lambda documents: np.array([score(document) for document in documents], dtype=np.float64)
 
 
 def by_reader(format: str, content: str, names: Sequence[str], absent: str = NAN) -> Scores:
     """The reader of an engine's format, to which a feature that a document lacks arrives as absent."""
+    if format == "vespa":
+        return each(load_vespa(content))
     score = READERS[format](content, absent)
     keys = [str(number) for number in range(1, len(names) + 1)] if format == "ranklib" else names
     return lambda documents: score(dict(zip(keys, rows(documents, names).T, strict=True)), len(documents))
@@ -114,7 +123,7 @@ def by_python(content: str, _: Sequence[str]) -> Scores:
 
 
 EVALUATORS: dict[str, Callable[[Any, Sequence[str]], Scores]] = {
-    **{format: partial(by_reader, format) for format in READERS},
+    **{format: partial(by_reader, format) for format in (*READERS, "vespa")},
     "onnx": by_onnxruntime,
     "pmml": by_pmml4s,
     "lightgbm": by_lightgbm,

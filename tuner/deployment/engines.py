@@ -30,8 +30,8 @@ MOST = 3.4e38
 LARGEST = 2**28
 """Bytes of an answer."""
 T = TypeVar("T")
-Values: TypeAlias = dict[str, dict[str, float]]
-"""Document -> feature -> value, without features that the document does not have."""
+Values: TypeAlias = dict[str, tuple[float, dict[str, float]]]
+"""Document -> its score by the model, and feature -> value, without features that the document does not have."""
 
 
 class Engine(Protocol):
@@ -41,7 +41,7 @@ class Engine(Protocol):
         """Create the definitions of features and the model."""
 
     def values(self, given: Mapping[str, str], documents: Sequence[str], features: Sequence[str]) -> Values:
-        """Return the values of the features of those of the documents that are in the index.
+        """Return the scores, and the values of the features, of those of the documents that are in the index.
 
         given: the parameters of the request, empty for what has no value.
         """
@@ -80,15 +80,22 @@ class _Plugin:
             "size": len(documents),
             "_source": False,
             "query": {"bool": {"filter": [{"terms": {"_id": list(documents)}}, {"sltr": logged}]}},
+            "rescore": {
+                "window_size": len(documents),
+                "query": {"rescore_query": {"sltr": {"model": self.name, "params": given}}, "query_weight": 0.0},
+            },
             "ext": {"ltr_log": {"log_specs": {"name": "values", "named_query": "logged"}}},
         }
         hits = _at(_send("POST", f"{self.index}/_search", json.dumps(request)), list, "hits", "hits")
         return {
-            _at(hit, str, "_id"): {
-                _at(entry, str, "name"): _number(_at(entry, Real, "value"))  # type: ignore[type-abstract]
-                for entry in _at(hit, list, "fields", "_ltrlog", 0, "values")
-                if "value" in _at(entry, dict)
-            }
+            _at(hit, str, "_id"): (
+                _number_at(hit, "_score"),
+                {
+                    _at(entry, str, "name"): _number_at(entry, "value")
+                    for entry in _at(hit, list, "fields", "_ltrlog", 0, "values")
+                    if "value" in _at(entry, dict)
+                },
+            )
             for hit in hits
         }
 
@@ -112,14 +119,21 @@ class _Solr:
         request = {
             "query": "*:*",
             "filter": ["{!terms f=id separator='\u001f' v=$wanted}"],
-            "fields": ["id", f"values:[features store={self.store} format=dense {efi}]"],
+            "fields": ["id", "score", f"values:[features store={self.store} format=dense {efi}]"],
             "limit": len(documents),
             # "ids" would be Solr's own parameter, of a list with commas
-            "params": {"wanted": "\u001f".join(documents)},
+            "params": {
+                "wanted": "\u001f".join(documents),
+                "rq": f"{{!ltr model=$model reRankDocs={len(documents)} {efi}}}",
+                "model": self.name,
+            },
         }
         answer = _send("POST", f"{self.url}/query", json.dumps(request))
         documents = _at(answer, list, "response", "docs")
-        return {_at(found, str, "id"): _parsed(_at(found, str, "values"), features) for found in documents}
+        return {
+            _at(found, str, "id"): (_number_at(found, "score"), _parsed(_at(found, str, "values"), features))
+            for found in documents
+        }
 
     def delete(self) -> None:
         _send("DELETE", f"{self.url}/schema/model-store/{quote(self.name, safe='')}", "")
@@ -142,6 +156,10 @@ def _at(answer: object, kind: type[T], *path: str | int) -> T:
     if isinstance(answer, kind) and not isinstance(answer, bool):
         return answer
     raise _wrong(".".join(map(str, path)) or "it", answer, kind.__name__)
+
+
+def _number_at(answer: object, name: str) -> float:
+    return _number(_at(answer, Real, name))  # type: ignore[type-abstract]
 
 
 def _number(value: str | Real) -> float:

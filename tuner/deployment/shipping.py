@@ -1,7 +1,7 @@
 """A model and the definitions of its features for an engine in one step, after a replay of logged queries.
 
-The documents of the replay are scored by a reader of what was exported. In a running engine they are also looked up,
-and the model scores the values of features that the engine has for them. Scores that differ refuse the model.
+The documents of the replay are scored by what reads the format, if that is here. A running engine scores those that it
+has, and the model scores the values of features that the engine has for them. Scores that differ refuse the model.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from ranktune.solvers.core.arrays import Mask, Matrix, dense
+from ranktune.solvers.core.arrays import Floats, Matrix, dense
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.export.absent import arrival, warn_of_absent
-from ranktune.solvers.export.check import agreement, check_evaluator
+from ranktune.solvers.export.absent import arrival, unlike_training, warn_of_absent
+from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
 from ranktune.solvers.export.definitions.files import KEYWORDS, WRITERS, definition_files
 from ranktune.solvers.export.definitions.meanings import (
     Meaning,
@@ -29,13 +29,14 @@ from ranktune.solvers.export.definitions.meanings import (
 )
 from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.export.source import Source, source_of
+from ranktune.solvers.export.syntax import check_written
 from ranktune.solvers.models.base import Model
 from ranktune.tuner.deployment.engines import Engine, engine_of
 
 REPLAYED = 100
 """Queries of a replay."""
 PRECISION = 1e-5
-"""The largest difference of the scores of a reader and of the model, as a part of the largest score."""
+"""The largest difference of the scores of an export and of the model, as a part of the largest score."""
 DRIFT = 1e-3
 """That of scores by the values of an index, where texts and dates may have changed since they were logged."""
 MODEL_FILES: Mapping[str, str] = {
@@ -85,7 +86,7 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
     Raises
     ------
     ParameterError
-        The format has no reader or cannot express the model, a definition is to be filled in, or the engine refused.
+        The format cannot be checked or hold the model, a definition is to be filled in, or the engine refused.
     DataError
         The scores of the replay differ from those of the model.
     """
@@ -102,7 +103,11 @@ def ship(model: Model, target: Target, queries: Queries, *, folder: Path | None 
     definitions = definition_files(source, meanings)
     warn_of_absent(source, target.engine_version, arrives.absent, defined=bool(definitions))
     part = _as_in_engine(source, part, bool(definitions))
-    lines = [_replayed(model, target, content, part)]
+    if target.format in EVALUATORS:
+        lines = [_replayed(model, target.format, content, part)]
+    else:
+        lines = [check_written(target.format, content)]
+        _check_absent(source, unlike_training(source, arrives.absent), part)
     files = {MODEL_FILES.get(target.format, "model.json"): content, **definitions}
     if definitions or target.format == "vespa":
         lines += summary(meanings)
@@ -157,19 +162,28 @@ def _as_in_engine(source: Source, queries: Queries, defined: bool) -> Queries:
     return queries.with_features(X)
 
 
-def _replayed(model: Model, target: Target, content: str | bytes, queries: Queries) -> str:
-    """Return what a reader of the export makes of queries. Raises DataError where scores differ."""
-    checked = agreement(model, target.format, content, queries, target.engine_version, target.absent)
+def _replayed(model: Model, format: str, content: str | bytes, queries: Queries) -> str:
+    """Return what queries score by an export. Raises DataError where scores differ."""
+    checked = agreement(model, format, content, queries)
     said = (
         f"Replayed {queries.n_documents} documents of {queries.n_queries} queries by {checked.evaluator}:\n"
         f"scores differ by at most {checked.difference:.1g} of the largest."
     )
     if not checked.difference <= PRECISION:
-        raise DataError(
-            f"{said} That is more than {PRECISION:g}, so nothing was shipped. A feature that a document lacks is "
-            "something else to the engine than it was in training: see the warning, and engine_version=."
-        )
+        raise DataError(f"{said} That is more than {PRECISION:g}, so nothing was shipped.")
     return said
+
+
+def _check_absent(source: Source, names: Sequence[str], queries: Queries) -> None:
+    """Raise DataError where documents lack features whose absence is something else in the engine than in training."""
+    X = dense(queries.features)[:, source.columns]
+    lacking = {name: int(np.isnan(X[:, source.names.index(name)]).sum()) for name in names}
+    said = listed(f"{count} documents lack {name}" for name, count in lacking.items() if count)
+    if said:
+        raise DataError(
+            f"{said}, which is something else to the engine than it was in training, so nothing was shipped: see the "
+            "warning, and engine_version=."
+        )
 
 
 def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries) -> str:
@@ -178,9 +192,11 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
     Deletes the model in the engine where that fails; raises DataError where scores differ.
     """
     try:
-        found, theirs, ours = _values(engine, source, meanings, queries)
+        scores, theirs, ours = _values(engine, source, meanings, queries)
+        found = ~np.isnan(scores)
         before, after = (source.model.predict(queries.with_features(X))[found] for X in (ours, theirs))
-        difference = float(np.abs(after - before).max() / (np.abs(before).max() or 1.0))
+        largest = np.abs(before).max() or 1.0
+        difference = float(np.abs(after - before).max() / largest)
         if not difference <= DRIFT:
             used = source.columns
             alike = np.isclose(theirs[found][:, used], ours[found][:, used], DRIFT, 1e-6, equal_nan=True)
@@ -189,6 +205,12 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
             raise DataError(
                 f"by the values of the index the scores of the replay differ by {difference:.2g} of the largest, more "
                 f"than {DRIFT:g}, so that it is refused. See the definitions of what differs: {names}."
+            )
+        apart = float(np.abs(scores[found] - after).max() / largest)
+        if not apart <= PRECISION:
+            raise DataError(
+                f"by {source.format} the scores of the replay differ by {apart:.2g} of the largest from those of the "
+                f"model for the same values, more than {PRECISION:g}. Is it the version that --engine-version gives?"
             )
     except BaseException as error:
         try:
@@ -204,32 +226,33 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
         raise
     return (
         f"Replayed {found.sum()} of {len(found)} documents by the values of the index:\n"
-        f"scores differ by at most {difference:.1g} of the largest."
+        f"scores differ by at most {difference:.1g} of the largest, and those\n"
+        f"of {source.format} itself by {apart:.1g} from those of the model."
     )
 
 
 def _values(
     engine: Engine, source: Source, meanings: Sequence[Meaning], queries: Queries
-) -> tuple[Mask, Matrix, Matrix]:
-    """Return which documents the index has, (n,), and their features in it and in queries, in single precision.
+) -> tuple[Floats, Matrix, Matrix]:
+    """Return scores in the engine, (n,), NaN where it has no document, and features there and in queries, as singles.
 
     Raises DataError where documents have no ids, or the index has none of them.
     """
     if queries.document_ids is None:
         raise DataError("documents are looked up by their ids, and these have none. Name the column by document=.")
     ours = dense(queries.features).astype(np.float32)
-    theirs, found = ours.copy(), np.zeros(len(ours), dtype=np.bool_)
+    theirs, scores = ours.copy(), np.full(len(ours), np.nan)
     ids = [str(document) for document in queries.document_ids.tolist()]
     for query, first, last in zip(queries.query_ids.tolist(), queries.starts[:-1], queries.starts[1:], strict=True):
         given = {KEYWORDS: str(query)} | parameters(meanings, ours[first, source.columns].tolist(), source.format)
         known = engine.values(given, ids[first:last], source.names)
         for row in range(first, last):
             if ids[row] in known:
-                found[row] = True
-                theirs[row, source.columns] = [known[ids[row]].get(name, np.nan) for name in source.names]
-    if not found.any():
+                scores[row], values = known[ids[row]]
+                theirs[row, source.columns] = [values.get(name, np.nan) for name in source.names]
+    if np.isnan(scores).all():
         raise DataError("the index has none of the documents of the replay. Their ids must be those of the index.")
-    return found, theirs, ours
+    return scores, theirs, ours
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:

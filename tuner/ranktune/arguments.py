@@ -360,7 +360,10 @@ class ExportArguments(EngineArguments):
     ] = None
     check: Annotated[
         str | None,
-        Setting("Data on which to compare the export's ranking with the model's (engines, onnx, lightgbm, python)."),
+        Setting(
+            "Data on which to compare the export's ranking with the model's (onnx, lightgbm, python). Of formats of "
+            "engines the syntax is checked, and nothing is scored."
+        ),
     ] = None
     distil: Annotated[
         str | None,

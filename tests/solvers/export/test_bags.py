@@ -17,9 +17,9 @@ from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.registry import make
 from tests.solvers.export.test_scores import assert_close, names_of, scored
-from tests.solvers.export.test_scores import documents as as_documents
 from tests.support.commands import succeeded
 from tests.support.export_evaluators import EVALUATORS
+from tests.support.export_evaluators import documents as as_documents
 from tests.support.missing_samples import is_there
 
 N_FEATURES = 50

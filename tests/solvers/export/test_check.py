@@ -13,6 +13,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator, ranks_alike
 from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.export.syntax import SYNTAX
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import parts_of
 from ranktune.solvers.models.linear import LinearModel
@@ -71,9 +72,9 @@ def test_orders_alike() -> None:
     assert ranks_alike(a([1.0]), a([-1.0])) and ranks_alike(np.zeros(0), np.zeros(0))
 
 
-@pytest.mark.parametrize("format", sorted(FORMATS.keys() - EVALUATORS.keys()))
-def test_formats_that_nothing_here_can_score(format: str) -> None:
-    with pytest.raises(ParameterError, match=f"nothing here can score {format}: only onnx, .* can be checked"):
+@pytest.mark.parametrize("format", sorted(FORMATS.keys() - EVALUATORS.keys() - SYNTAX.keys()))
+def test_formats_that_nothing_here_can_check(format: str) -> None:
+    with pytest.raises(ParameterError, match=f"nothing here can check {format}: only onnx, .* can be checked"):
         check_evaluator(format)
 
 

@@ -15,7 +15,7 @@ from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
-from tests.support.export_evaluators import EVALUATORS, Documents
+from tests.support.export_evaluators import EVALUATORS, documents
 from tests.support.export_samples import SAMPLES, random_blend, random_rows, random_trees, trained
 from tests.support.missing_samples import is_there, lacking, model_of, some_lacking, without
 
@@ -31,12 +31,6 @@ formats = pytest.mark.parametrize("format", FORMATS)
 
 def names_of(model: Model) -> tuple[str, ...]:
     return model.feature_names or tuple(f"f{k + 1}" for k in range(model.n_features))
-
-
-def documents(X: Floats, names: tuple[str, ...], *, left_out: bool = False) -> Documents:
-    """Documents, in which what is missing is left out or NaN."""
-    result = [dict(zip(names, row, strict=True)) for row in X.tolist()]
-    return [{name: x for name, x in document.items() if x == x} for document in result] if left_out else result
 
 
 def scored(model: Model, format: str, X: Floats, *, left_out: bool = False) -> Floats:

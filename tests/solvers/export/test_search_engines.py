@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.export.absent import ERAS
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.search_engines import SLACK, without_slack
 from ranktune.solvers.models.linear import LinearModel
@@ -73,7 +74,7 @@ def test_names_of_the_model_and_of_the_store() -> None:
     assert json.loads(export(linear(), "elasticsearch", name="mine"))["model"]["name"] == "mine"
 
 
-@pytest.mark.parametrize("engine", ["solr 8.11.4", "solr 9.10.0", "opensearch 2.19.3"])
+@pytest.mark.parametrize("engine", json.loads(GOLDEN.read_text()))
 @pytest.mark.filterwarnings("ignore:in opensearch")
 def test_what_engines_were_given_is_what_is_written_and_they_scored_it_alike(engine: str) -> None:
     """The scores are those of the engines themselves; RANKTUNE_WRITE_GOLDEN has tests/engines note them again."""
@@ -82,6 +83,7 @@ def test_what_engines_were_given_is_what_is_written_and_they_scored_it_alike(eng
     assert len(known) >= len(MADE) - 1
     for name, entry in known.items():
         cell = CELLS[name]()
-        assert digest(str(export(cell.model, format, engine_version=version))) == entry["export"], name
+        content = str(export(cell.model, format, engine_version=version if format in ERAS else None))
+        assert digest(content) == entry["export"], name
         absent_is_zero = format == "opensearch" or not cell.model.takes_missing
         (cell._replace(X=np.nan_to_num(cell.X)) if absent_is_zero else cell).check(np.array(entry["scores"]))

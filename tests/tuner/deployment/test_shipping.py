@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -64,9 +65,9 @@ def test_an_engine_computes_the_features_of_the_table_by_the_definitions(format:
     with running(known) as server:
         url = server.url.replace("//", "//me:se%40cret@") + ENGINES[format]
         said = ship(model, Target(format, "mine"), queries, to=url)
-        assert (
-            list(server.models) == ["mine"] and "Replayed 370 of 400 documents by the values of the index" in said[-1]
-        )
+        assert list(server.models) == ["mine"]
+        assert "Replayed 370 of 400 documents by the values of the index" in said[-1]
+        assert re.search(rf"and those\nof {format} itself by [\de-]+ from those of the model\.$", said[-1])
         assert {authorization for _, _, authorization in server.asked} == {"Basic bWU6c2VAY3JldA=="}
         by_column = sum(any(sign in name for sign in "=:") for name in source_of(model, format, "x", "x").names)
         assert by_column >= 3 and f"features: {by_column} by the columns of the table" in said[1]
@@ -97,29 +98,49 @@ def test_an_index_with_other_values_is_refused_and_the_model_deleted(format: str
         ship(model, Target(format), queries, to=server.url + ENGINES[format])
 
 
-def spoiled(content: str) -> str:
-    """The content with another value in a leaf."""
-    at = max(content.rfind('"value"'), content.rfind("leaf"), content.rfind("threshold"))
-    return content[:at] + content[at:].replace("0.", "7.", 1)
-
-
 @engines
-def test_scores_that_differ_are_refused_before_anything_is_written(
-    format: str, shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("old", ["0.0", "0.1", "-0."])
+def test_an_engine_that_scores_otherwise_than_the_model_is_refused(
+    format: str, old: str, shop: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The engine has another value in the leaves that begin so."""
+    _, model, queries, documents = shop
+    leaf = re.compile(rf"""((?:"value":"|leaf\\\\?":)){old}""")
+    monkeypatch.setattr(
+        shipping, "export", lambda *args, **options: leaf.sub(r"\g<1>7.", str(export(*args, **options)))
+    )
+    with running(documents) as server:
+        with pytest.raises(
+            DataError, match=rf"by {format} the scores of the replay differ by .* model for the same values"
+        ):
+            ship(model, Target(format), queries, to=server.url + ENGINES[format])
+        assert server.models == {} and server.features
+
+
+@pytest.mark.parametrize(
+    ("format", "old", "new", "said"),
+    [
+        ("solr", '"threshold":"', '"threshold":"f', "solr does not load the model: threshold cannot be 'f"),
+        ("elasticsearch", '\\"leaf\\":', '\\"leaf\\":0,\\"x\\":', "elasticsearch does not load .* has other"),
+        ("vespa", "isNan", "isnan(", "vespa does not load the model"),
+        ("python", "0.", "7.", "more than 1e-05, so nothing was shipped"),
+    ],
+)  # fmt: skip
+def test_what_is_damaged_is_refused_before_anything_is_written(
+    format: str, old: str, new: str, said: str, shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, model, queries, _ = shop
-    monkeypatch.setattr(shipping, "export", lambda *args, **options: spoiled(str(export(*args, **options))))
-    with running({}) as server:
-        with pytest.raises(DataError, match=r"more than 1e-05, so nothing was shipped"):
-            ship(model, Target(format), queries, folder=tmp_path / "shipped", to=server.url + ENGINES[format])
-        assert server.asked == [] and not (tmp_path / "shipped").exists()
+    monkeypatch.setattr(shipping, "export", lambda *args, **options: str(export(*args, **options)).replace(old, new))
+    with pytest.raises(DataError, match=said):
+        ship(model, Target(format), queries, folder=tmp_path / "shipped")
+    assert not (tmp_path / "shipped").exists()
 
 
 def test_definitions_mend_what_a_version_does_with_absent_features(shop: Any) -> None:
     """OpenSearch 3.5 sends NaN right: that harms only what training documents lacked, since the others have a value."""
     _, model, queries, documents = shop
     with pytest.warns(RankTuneWarning, match=r"opensearch 3\.5 .* the model does not for rating\. "), running({}):
-        with pytest.raises(DataError, match="nothing was shipped"):
+        with pytest.raises(DataError, match=r"documents lack rating, which is something else .* nothing was shipped"):
             ship(model, Target("opensearch", engine_version="3.5"), queries, to="http://127.0.0.1:1/products")
     whole = queries.with_features(np.nan_to_num(queries.features))
     complete = replace(whole, has_missing=False)
@@ -191,7 +212,7 @@ def test_what_all_documents_of_a_search_share_is_a_parameter_of_the_request(
         assert not (asked and ('"field"' in text or "f=" in text))
 
 
-def test_every_format_that_can_be_scored_goes_into_a_folder(tmp_path: Path) -> None:
+def test_every_format_that_can_be_checked_goes_into_a_folder(tmp_path: Path) -> None:
     queries = Queries.from_arrays(np.eye(5), np.zeros(5), qid=[1] * 5, feature_names=NAMES)
     model = trees()
     assert isinstance(model, TreeModel)
@@ -202,7 +223,7 @@ def test_every_format_that_can_be_scored_goes_into_a_folder(tmp_path: Path) -> N
     for format, url, message in (
         ("vespa", "http://127.0.0.1:1/x", "has no interface that models are created by"),
         ("solr", "http://127.0.0.1:1", r"to= must be http://HOST:8983/solr/COLLECTION"),
-        ("pmml", "", "nothing here can score pmml"),
+        ("pmml", "", "nothing here can check pmml"),
     ):
         with pytest.raises(ParameterError, match=message):
             ship(model, Target(format), queries, folder=tmp_path, to=url)

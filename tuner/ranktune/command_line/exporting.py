@@ -40,9 +40,10 @@ Examples:
 SHIP_HELP = f"""Give an engine MODEL and the definitions of its features.
 
 The definitions come from the columns of the training table: numbers, values of categories, dates, and scores such as
-bm25(title). What you must define is counted, and marked FILL_IN. Documents of --replay are scored by a reader of what
-was exported. With --to the engine is also asked for the values of their features. If scores differ from those of
-the model, it is not shipped: in a running engine it is deleted, and the definitions stay.
+bm25(title). What you must define is counted, and marked FILL_IN. Documents of --replay are scored by what reads the
+format: onnxruntime, LightGBM or Python. Of formats of engines the syntax is checked. With --to the engine is asked for
+the values of their features. If scores differ from those of the model, it is not shipped: in a running engine it is
+deleted, and the definitions stay.
 
 \b
 {_FORMATS}
@@ -91,9 +92,10 @@ def export_file(wanted: ExportArguments) -> str:
     Nothing is written if the data to distil or check by cannot be read or scored.
     """
     from ranktune.solvers.core.errors import ParameterError, listed
-    from ranktune.solvers.export.check import agreement, check_evaluator
+    from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
     from ranktune.solvers.export.formats import export
     from ranktune.solvers.export.source import OTHER_MODELS
+    from ranktune.solvers.export.syntax import check_written
     from ranktune.solvers.models.base import IN_WORDS, load_model
     from ranktune.solvers.models.blend import needs_of
 
@@ -118,8 +120,10 @@ def export_file(wanted: ExportArguments) -> str:
     content = export(model, name, name=wanted.model_name, store=wanted.store, **engine)
     lines = [f"{model.solver} with {model.nonzeros} of {model.n_features} features, for {format.help}.", distilled]
     queries = None if wanted.check is None else _read(model, wanted.check, wanted, graded=False)
-    if queries is not None:
-        checked = agreement(model, name, content, queries, **engine)
+    if queries is not None and name not in EVALUATORS:
+        lines.append(check_written(name, content))
+    elif queries is not None:
+        checked = agreement(model, name, content, queries)
         lines.append(
             f"Checked: by {checked.evaluator} the order is the same on {checked.same} of {checked.queries} queries; "
             f"scores differ by at most {checked.difference:.1g} of the largest."

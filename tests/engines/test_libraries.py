@@ -1,0 +1,87 @@
+"""Models that RankLib, JPMML-Evaluator and Vespa's own classes load and score, or that are refused before it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from ranktune.solvers.core.errors import DataError, ParameterError
+from ranktune.solvers.export.formats import export
+from ranktune.solvers.export.pmml import FIELDS
+from ranktune.solvers.export.source import Source, source_of
+from ranktune.solvers.export.syntax import check_syntax
+from ranktune.solvers.models.linear import LinearModel
+from tests.engines.cells import GRID, Cell, noted
+from tests.engines.nodes import Refused, Score, class_path, scoring
+from tests.engines.versions import ENGINES
+
+LIBRARIES = {"ranklib": "RankLibScores", "pmml": "PmmlScores", "vespa": "VespaScores"}
+
+
+@pytest.fixture(scope="module", params=LIBRARIES)
+def library(request: pytest.FixtureRequest) -> Iterator[tuple[str, Score]]:
+    """A format, and what scores documents by models in it."""
+    format: str = request.param
+    with scoring(LIBRARIES[format], class_path(ENGINES[format])) as score:
+        yield format, score
+
+
+@pytest.mark.parametrize("made", GRID)
+def test_a_library_loads_it_and_scores_alike_or_it_is_refused(
+    made: Callable[[], Cell], library: tuple[str, Score], request: pytest.FixtureRequest
+) -> None:
+    (format, score), cell = library, made()
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            content = str(export(cell.model, format, name="cell"))
+    except ParameterError as error:
+        assert format in str(error)
+        return
+    source = source_of(cell.model, format, "cell", "")
+    rows = cell.X[:, source.columns]
+    if said:
+        assert format == "pmml" and len(source.names) > FIELDS and "JPMML" in str(said[0].message)
+        with pytest.raises(Refused, match="too many input fields"):
+            score(content, source.names, rows)
+        return
+    scores = score(in_schema(content) if format == "vespa" else content, names_in(source, content), rows)
+    version = ENGINES[format][0].rpartition(":")[2]
+    noted(f"{format} {version}", request.node.callspec.id.partition("-")[2], str(export(cell.model, format)), scores)
+    cell.check(scores)
+
+
+def names_in(source: Source, content: str) -> Sequence[str]:
+    """What an export calls the features."""
+    if source.format == "ranklib":
+        return [str(column + 1) for column in source.columns.tolist()]
+    if source.format == "pmml":
+        fields = ElementTree.fromstring(content).iter("{http://www.dmg.org/PMML-4_4}DataField")
+        return [field.attrib["name"] for field in fields]
+    return source.names
+
+
+def in_schema(profile: str) -> str:
+    """A profile in a schema that has the fields of its attributes."""
+    fields = sorted({*re.findall(r"attribute\((\w+)\)", profile)})
+    lines = "".join(f"    field {field} type double {{\n      indexing: attribute\n    }}\n" for field in fields)
+    return f"schema cell {{\n  document cell {{\n{lines}  }}\n{profile}}}\n"
+
+
+@pytest.mark.engines
+def test_vespa_refuses_what_the_check_of_its_syntax_refuses() -> None:
+    model = LinearModel(np.array([5.15e-8]), "RankSVM", feature_names=("price",))
+    profile, changes = str(export(model, "vespa", name="cell")), {"expression: ": "expression: }", " * ": " * * "}
+    with scoring("VespaScores", class_path(ENGINES["vespa"])) as score:
+        assert score(in_schema(profile), ["price"], np.ones((1, 1))).tolist() == [5.15e-8]
+        for old, new in (changes | {"5.15e-08": "5.15e", "second": "third", "default {": "default default {"}).items():
+            assert old in profile
+            with pytest.raises(DataError, match="vespa does not load the model"):
+                check_syntax("vespa", profile.replace(old, new))
+            with pytest.raises(Refused):
+                score(in_schema(profile.replace(old, new)), ["price"], np.ones((1, 1)))
