@@ -90,6 +90,14 @@ def registrations() -> Iterator[None]:
         table.update(rows)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def as_important_as_others() -> Iterator[None]:
+    """Let no command that is called in this process, such as that of the pages, make it less important for good."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "nice", lambda _: 0, raising=False)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def signals_as_in_a_terminal() -> Iterator[None]:
     """Begin with the handlers of signals that a terminal gives, which children inherit, and put those of before back.

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Set
-from typing import Any, TypeAlias
+from typing import TypeAlias, cast
 from xml.etree import ElementTree
 
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import json_of
 
-Rule: TypeAlias = Any
+Rule: TypeAlias = object
 """A type (float: any number), a pattern of text, the values that there are, a list of at least one, fields (those with
 a question mark may be left out), or a function that returns the rule of a value."""
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?([eE][-+]?\d+)?", re.A)
@@ -46,35 +47,37 @@ def _demand(holds: object, why: str) -> None:
         raise _Refused(why)
 
 
-def _conform(value: Any, rule: Rule, where: str = "the model") -> None:
-    waiting: list[tuple[str, Any, Rule]] = [(where, value, rule)]
+def _conform(value: object, rule: Rule, where: str = "the model") -> None:
+    waiting: list[tuple[str, object, Rule]] = [(where, value, rule)]
     while waiting:
         where, value, rule = waiting.pop()
         if callable(rule) and not isinstance(rule, type):
-            _demand(isinstance(value, dict), f"{where} is no object")
+            if not isinstance(value, dict):
+                raise _Refused(f"{where} is no object")
             rule = rule(value)
         if isinstance(rule, list):
-            _demand(isinstance(value, list) and value, f"{where} is no list, or an empty one")
+            if not isinstance(value, list) or not value:
+                raise _Refused(f"{where} is no list, or an empty one")
             waiting += [(where, item, rule[0]) for item in value]
         elif isinstance(rule, Mapping):
             known = {name.removesuffix("?") for name in rule}
-            _demand(isinstance(value, dict) and value.keys() <= known, f"{where} has other fields than {sorted(known)}")
+            if not isinstance(value, dict) or not value.keys() <= known:
+                raise _Refused(f"{where} has other fields than {sorted(known)}")
             for name, inner in rule.items():
                 field = name.removesuffix("?")
                 _demand(name != field or field in value, f"{where} lacks {field!r}")
                 waiting += [(field, value[field], inner)] if field in value else []
         elif isinstance(rule, type):
-            types = (int, float) if rule is float else (rule,)
-            _demand(
-                type(value) in types and (rule is not float or math.isfinite(value)), f"{where} cannot be {value!r:.40}"
-            )
-        else:
-            holds = isinstance(value, str) and rule.fullmatch(value) if isinstance(rule, re.Pattern) else value in rule
-            _demand(holds, f"{where} cannot be {value!r:.40}")
+            is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+            _demand(is_number if rule is float else type(value) is rule, f"{where} cannot be {value!r:.40}")
+        elif isinstance(rule, re.Pattern):
+            _demand(isinstance(value, str) and rule.fullmatch(value), f"{where} cannot be {value!r:.40}")
+        elif isinstance(rule, Set):
+            _demand(value in rule, f"{where} cannot be {value!r:.40}")
 
 
 def _solr(text: str) -> None:
-    model: Any = json_of(text)
+    model = cast(JsonView, json_of(text))
     kind = "org.apache.solr.ltr.model."
     norm = {"class": _WORDS, "params": {"min": _NUMBER, "max": _NUMBER}}
     rules: dict[str, Rule] = {"class": _WORDS, "store": _WORDS, "name": _WORDS, "params": dict}
@@ -82,7 +85,7 @@ def _solr(text: str) -> None:
     names = frozenset(feature["name"] for feature in model["features"])
     _demand(len(names) == len(model["features"]), "two features have one name")
 
-    def node(value: Any) -> Rule:
+    def node(value: JsonView) -> Rule:
         sides = {"threshold": _NUMBER, "missing?": frozenset({"left", "right"}), "left": node, "right": node}
         return {"feature": names, **sides} if "feature" in value else {"value": _NUMBER}
 
@@ -95,10 +98,10 @@ def _solr(text: str) -> None:
 
 
 def _plugin(text: str) -> None:
-    model: Any = json_of(text)
+    model = cast(JsonView, json_of(text))
     types = frozenset({"model/linear", "model/xgboost+json"})
     _conform(model, {"model": {"name": _WORDS, "model": {"type": types, "definition": str}}})
-    definition: Any = json_of(model["model"]["model"]["definition"])
+    definition = json_of(model["model"]["model"]["definition"])
     if model["model"]["model"]["type"] == "model/linear":
         _conform(definition, lambda weights: dict.fromkeys(weights, float))
     elif isinstance(definition, dict):
@@ -107,7 +110,7 @@ def _plugin(text: str) -> None:
         _conform(definition, [_plugin_node])
 
 
-def _plugin_node(value: Any) -> Rule:
+def _plugin_node(value: JsonView) -> Rule:
     if "leaf" in value:
         return {"nodeid": int, "leaf": float, "depth?": int}
     ends = [child.get("nodeid") for child in value.get("children", ()) if isinstance(child, dict)]

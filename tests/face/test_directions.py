@@ -29,7 +29,7 @@ def shop(n_queries: int = 30, seed: int = 0) -> pd.DataFrame:
         "slot": places.ravel() + 1,
         "odd": 2 * places.ravel() + 1,
         "rank": 3 * places.ravel(),
-        "price": np.exp(-utility.ravel() - 0.3 * generator.normal(size=utility.size)),
+        "price": np.exp(-utility.ravel() - 0.6 * generator.normal(size=utility.size)),
         "bm25": utility.ravel() + generator.normal(size=utility.size),
     }
     return pd.DataFrame(table)

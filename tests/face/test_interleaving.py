@@ -62,7 +62,7 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         (("interleave", "column:x", "column:y", data, "-o", shown, "--method", "draft"), "method='draft' is unknown"),
         (("interleave", "--judge", data), "has no column of the team"),
         (("interleave", "--judge", tmp_path / "none.csv"), "there is no such file"),
-        (("interleave", "--judge", data, "--column", "team"), "'team' is no pair"),
+        (("interleave", "--judge", data, "--column", "team"), "columns=['team']: write pairs of ROLE=NAME"),
         (("interleave", "--plan", "0.05"), "the noise must be known"),
         (("interleave", "column:x", "--plan", "0.05"), "no lists are written. Give A, B, DATA and --output"),
         (("interleave", "column:x", data), "nothing can be written. Give A, B, DATA and --output"),

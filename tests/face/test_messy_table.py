@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import lightgbm
 import numpy as np
@@ -69,7 +70,7 @@ def test_a_table_of_a_warehouse_becomes_models_of_three_systems(tmp_path: Path) 
     with pytest.raises(Undecided) as info:
         ranktune.tune(frame, home=tmp_path)
     print(info.value)
-    answers = answered({}, info.value.decisions)
+    answers: Any = answered({}, info.value.decisions)
     assert answers["document"] == "sku" and {"sku", *answers["drop"]} == set(UNWANTED)
 
     result = ranktune.tune(

@@ -63,14 +63,21 @@ def test_data_are_described_before_questions_and_without_an_error(
     places = [shown.index(word) for word in ("queries", "distinct grades", "Columns", "decisions about columns:\n1. ")]
     command = shown.splitlines()[-1]
     assert places == sorted(places) and " 300" in shown and "0: 1,800, 1: 750, 2: 300, 3: 150" in shown
+    assert ended(monkeypatch, "tune", table) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == command
+
+
+@pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
+def test_the_questions_and_the_command_are_in_json(
+    table: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert ended(monkeypatch, "data", table, "--json") == 0
     described = json.loads(capsys.readouterr().out)
-    assert described["command"] == command and described["parts"][0]["queries"] == 300
+    assert shlex.split(described["command"])[:3] == ["ranktune", "tune", table]
+    assert described["parts"][0]["queries"] == 300
     assert {row["column"] for row in described["columns"]} == set(shop_table(TABLES[table]).columns)
     needed = {name for row in described["decisions"] if row["is_needed"] for _, name in row["answer"]}
     assert needed >= named(table, "clicks", "orders", "query_id", "title") - {"id"}
-    assert ended(monkeypatch, "tune", table) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == command
 
 
 @pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")

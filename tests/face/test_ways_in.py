@@ -192,13 +192,13 @@ def test_errors_about_columns_name_options(tmp_path: Path, monkeypatch: pytest.M
     def refused(*words: str) -> str:
         return command.ranktune(*words, cwd=tmp_path, check=2).stderr
 
-    unnamed = refused("data", "shop.csv", "--qid", "session")
-    assert "Name it: --grade COLUMN. Recognised names are grade, label" in unnamed
+    unnamed = refused("tune", "shop.csv", "--qid", "session")
+    assert "Name it: --grade COLUMN. Perhaps it is 'bought'." in unnamed
     assert "Did you mean 'session'" in refused("tune", "shop.csv", "--grade", "bought", "--qid", "sesion")
     words = ("data", "shop.csv", "--grade", "bought", "--qid", "session", "--json")
     columns = json.loads(command.ranktune(*words, cwd=tmp_path, check=0).stdout)["columns"]
     assert columns[2]["note"].endswith("If it is not known when documents are ranked: --drop sku")
-    assert "--drop x* matches no column" in refused("data", "shop.csv", "--grade", "bought", "--drop", "x*")
+    assert "--drop 'x*' matches no column" in refused("data", "shop.csv", "--grade", "bought", "--drop", "x*")
     Path("train.txt").write_text("1 qid:1 1:1\n")
     assert "--features a names columns of a table, and train.txt has none" in refused(
         "data", "train.txt", "--features", "a"

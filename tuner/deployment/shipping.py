@@ -210,7 +210,7 @@ def _replayed_in(engine: Engine, source: Source, meanings: Sequence[Meaning], qu
         if not apart <= PRECISION:
             raise DataError(
                 f"by {source.format} the scores of the replay differ by {apart:.2g} of the largest from those of the "
-                f"model for the same values, more than {PRECISION:g}. Is it the version that --engine-version gives?"
+                f"model for the same values, more than {PRECISION:g}. Is it the version that engine_version= gives?"
             )
     except BaseException as error:
         try:

@@ -6,7 +6,7 @@ It loads the standard library alone: the command line and the functions of Pytho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from ranktune.solvers.core.errors import DataError
 
@@ -46,12 +46,19 @@ def questions(decisions: Sequence[Decision]) -> str:
     return f"{len(lines)} decisions about columns:{''.join(lines)}"
 
 
-def answered(given: Mapping[str, Any], decisions: Iterable[Decision]) -> dict[str, Any]:
-    """Return options of reading with the answers of decisions."""
-    answers = {**given}
+def by_option(decisions: Iterable[Decision]) -> dict[str, list[str]]:
+    """Return option -> the columns that the answers give it."""
+    columns: dict[str, list[str]] = {}
     for option, name in (pair for decision in decisions for pair in decision.answer):
-        answers[option] = [*as_list(answers.get(option) or ()), name] if option == "drop" else name
-    return answers
+        columns.setdefault(option, []).append(name)
+    return columns
+
+
+def answered(given: Mapping[str, object], decisions: Iterable[Decision]) -> dict[str, object]:
+    """Return options of reading with the answers of decisions."""
+    dropped = as_list(cast(Sequence[str] | str, given.get("drop") or ()))
+    columns = by_option(decisions).items()
+    return {**given, **{option: [*dropped, *names] if option == "drop" else names[-1] for option, names in columns}}
 
 
 class Undecided(DataError):

@@ -208,25 +208,25 @@ def _column(features: Features, number: int) -> Floats:
 class _Power(NamedTuple):
     """How a feature alone orders documents as their grades do, or, if it falls, in the reverse.
 
-    share is that of all pairs, where equal values count half, sure that of the pairs told apart, of which there are
-    `told`. is_function: it is nearly a function of the grade.
+    share is that of all pairs, where equal values count half, sure that of the `apart` pairs whose values differ.
+    is_function: it is nearly a function of the grade.
     """
 
     share: float
     sure: float
-    told: int
+    apart: int
     falls: bool
     is_function: bool
 
 
 def _power(values: Floats, grades: Floats, pairs: _Pairs) -> _Power:
     difference = values[pairs.better] - values[pairs.worse]
-    told = int(np.count_nonzero(difference))
+    apart = int(np.count_nonzero(difference))
     right = np.count_nonzero(difference > 0.0)
-    falls = bool(2 * right < told)
-    right = told - right if falls else right
-    share = (right + 0.5 * (len(difference) - told)) / len(difference)
-    return _Power(share, right / max(told, 1), told, falls, _explained(values, grades) >= NEARLY_ALL)
+    falls = bool(2 * right < apart)
+    right = apart - right if falls else right
+    share = (right + 0.5 * (len(difference) - apart)) / len(difference)
+    return _Power(share, right / max(apart, 1), apart, falls, _explained(values, grades) >= NEARLY_ALL)
 
 
 def _leaks(powers: Mapping[str, _Power]) -> dict[str, tuple[str, bool]]:
@@ -241,11 +241,11 @@ def _leaks(powers: Mapping[str, _Power]) -> dict[str, tuple[str, bool]]:
     few = [n for n in far if n <= max(2, len(powers) // 3)]
     rest = shares[few[-1] if few else 0]
     found: dict[str, tuple[str, bool]] = {}
-    for name, (share, sure, told, falls, is_function) in powers.items():
-        how, after = "in the reverse of" if falls else "as", tells_after(name)
+    for name, (share, sure, apart, falls, is_function) in powers.items():
+        how, after = "against" if falls else "as", tells_after(name)
         best = share * (share >= AFTER)
         reason = f"alone orders {share:.1%} of the pairs of documents {how} their grades do, others {rest:.1%} at most."
-        if after and sure >= SURE and told >= MIN_PAIRS and _errs(best) > BETTER * _errs(rest):
+        if after and sure >= SURE and apart >= MIN_PAIRS and _errs(best) > BETTER * _errs(rest):
             best, reason = sure, f"alone is right in {sure:.1%} of the pairs of documents that it tells apart."
         if after:
             reason += " It is called as what comes after the ranking."

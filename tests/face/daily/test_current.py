@@ -247,12 +247,12 @@ def test_what_an_earlier_release_wrote_is_read(
 ) -> None:
     assert "current model" not in resumed(home, "shop", 5, capsys), "it was never retuned"
     home = decided("replace")
-    kept, told = asdict(current(home, "shop")), json.loads((home / "v2" / DECISION).read_text())
-    for found in (kept, told["incumbent"], told["delivered"]):
+    kept, made = asdict(current(home, "shop")), json.loads((home / "v2" / DECISION).read_text())
+    for found in (kept, made["incumbent"], made["delivered"]):
         for name in ("copy", "since", "version")[: 3 if found is not kept else 2]:
             found.pop(name, None)
     write_sealed(home / "shop" / CURRENT, json.dumps(kept))
-    write_sealed(home / "v2" / DECISION, json.dumps(told))
+    write_sealed(home / "v2" / DECISION, json.dumps(made))
     shutil.rmtree(home / "shop" / "delivered")
     shutil.rmtree(home / "v2" / "delivered")
     assert marked(home) == ["v2"] and current(home, "shop").path(home) == home / "v2" / "model.json"

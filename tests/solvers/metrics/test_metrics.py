@@ -137,7 +137,7 @@ def test_document_ids_break_ties_greatest_first_after_rounding_to_float32() -> N
     assert metric.mean(np.array([0.0, 0.0, 1.0]), queries) == 0.5
     numbered = Queries.from_arrays(np.zeros((2, 1)), [0, 1], document_ids=[10, 9])
     assert metric.mean(np.zeros(2), numbered) == 1.0  # ids are compared as text
-    with pytest.raises(DataError, match="document_ids="):
+    with pytest.raises(DataError, match="these documents have none"):
         metric.mean(np.zeros(2), Queries.from_arrays(np.zeros((2, 1)), [0, 1]))
 
 

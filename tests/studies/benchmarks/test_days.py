@@ -34,6 +34,7 @@ def test_a_day_has_new_documents_whose_grades_keep_their_shares_and_follow_the_t
     assert linear[0] > 0.85 > linear[1] + 0.05, "the truth is linear on the first day, and not at the end"
 
 
+@pytest.mark.thorough
 def test_a_small_stream(tmp_path: Path) -> None:
     def run() -> list[Table]:
         return stream.main(

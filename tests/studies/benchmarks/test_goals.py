@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from ranktune.studies.benchmarks.__main__ import GOALS, app
@@ -46,6 +47,7 @@ def test_without_a_command_all_goals_are_printed_at_80_columns(tmp_path: Path) -
     assert names <= set(re.findall(r"[a-z-]+", shown)) and set(GOALS) <= names
 
 
+@pytest.mark.thorough
 def test_the_declared_goals_of_starting_have_rows(tmp_path: Path) -> None:
     (table,) = starting.main(rounds=1, studies=False)
     assert all(goal.figure([table]) is not None for goal in starting.GOALS[:2])

@@ -75,6 +75,7 @@ def test_verdicts_have_the_planned_power(effect: float, ties: float) -> None:
     assert abs(found_in(logs, "A") - planned.power) < 0.03
 
 
+@pytest.mark.thorough
 def test_plans_of_a_log_so_far_know_that_searches_of_a_user_are_alike() -> None:
     """Users have tastes: with as many searches as independent ones need, the power is far less."""
     generator = np.random.default_rng(3)
@@ -109,6 +110,7 @@ def pool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return method, logs[0], logs[1]
 
 
+@pytest.mark.thorough
 def test_both_methods_have_the_sign_and_the_power_of_an_enumeration(pool: tuple[str, Searches, Searches]) -> None:
     method, log, swapped = pool
     wins, losses = rates(method, A, B, ATTRACTION)

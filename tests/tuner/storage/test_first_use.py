@@ -57,7 +57,7 @@ def made(folder: Path, url: str | None, age: str) -> tuple[Path, str | None]:
 @pytest.mark.parametrize(
     ("kind", "age", "names"),
     [
-        ("sqlite", "empty", ["s", "s", "s"]),
+        pytest.param("sqlite", "empty", ["s", "s", "s"], marks=pytest.mark.thorough),
         pytest.param("sqlite", "old", ["s", "s", "s"], marks=pytest.mark.thorough),
         ("postgresql", "empty", ["s0", "s1", "s2"]),
         pytest.param("postgresql", "empty", ["s", "s", "s"], marks=pytest.mark.thorough),

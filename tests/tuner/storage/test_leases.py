@@ -295,7 +295,7 @@ def test_a_study_has_one_owner(leases: Leases, clock: Clock) -> None:
             leases.confirm(token)
 
     for host, pid in (("there", 2), ("here", 2)):
-        with pytest.raises(StudyError, match=r"study 's' is run by process 1 on here since noon.*ranktune\.work"):
+        with pytest.raises(StudyError, match=r"study 's' is run by process 1 on here since noon.*ranktune\.api\.work"):
             leases.acquire(host, pid, "one", alive=alive, sleep=sleep)
     leases.confirm(token)
     leases.release(token, concluded=True)

@@ -14,7 +14,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ranktune.arguments import ELSEWHERE
 from ranktune.solvers.core.errors import printable, without_secrets
-from ranktune.solvers.data.columns.decisions import Decision, answered
+from ranktune.solvers.data.columns.decisions import Decision, by_option
 
 COMMANDS_ELSEWHERE = {
     "compare": "evaluate A DATA --against B",
@@ -132,7 +132,7 @@ def answering(decisions: Iterable[Decision], root: Any) -> str:
 
     It is empty where the command has no options for them, as one that reads a file.
     """
-    words, answers = sys.argv[1:], answered({}, decisions)
+    words, answers = sys.argv[1:], by_option(decisions)
     at = next((place for place, word in enumerate(words) if word in root.commands), len(words))
     if words[at : at + 1] == ["data"]:
         words[at:] = ["tune", *(word for word in words[at + 1 :] if word not in ("--json", "--wide"))]
@@ -141,8 +141,8 @@ def answering(decisions: Iterable[Decision], root: Any) -> str:
         return ""
     drop = answers.pop("drop", [])
     alone = [name for name in drop if "," in name or name != name.strip()]  # else they would be split
-    values = [*answers.items(), ("drop", ",".join(name for name in drop if name not in alone))]
-    values += [("drop", name) for name in alone]
+    values = [(option, names[-1]) for option, names in answers.items()]
+    values += [("drop", ",".join(name for name in drop if name not in alone)), *(("drop", name) for name in alone)]
     options = [word for name, value in values if value for word in (f"--{name.replace('_', '-')}", value)]
     return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
