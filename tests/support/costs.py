@@ -20,9 +20,9 @@ from tests.support.kernels import KERNELS
 LIMIT = 5.0
 """CPU seconds of an idle machine that a test without the marker thorough or slow may take."""
 DEAREST = 10
-LOOPS = 2_000_000
-LOOP_SECONDS = 0.06
-"""What so many rounds of a loop take on an idle machine. The limit is higher where they take longer."""
+LOOPS, BYTES = 2_000_000, 64 << 20
+WORK_SECONDS = 0.1
+"""What so many rounds of a loop and so many new bytes take on an idle machine. Where they take longer, so may tests."""
 
 
 class Costs:
@@ -124,5 +124,7 @@ def slowness() -> float:
     begun, total = time.process_time(), 0
     for number in range(LOOPS):
         total += number & 3
+    held = bytearray(BYTES)
+    held[::4096] = bytes(len(held) // 4096)
     load = os.getloadavg()[0] / (os.cpu_count() or 1) if hasattr(os, "getloadavg") else 1.0
-    return max((time.process_time() - begun) / LOOP_SECONDS, load)
+    return max((time.process_time() - begun) / WORK_SECONDS, load)
