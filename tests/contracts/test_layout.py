@@ -92,7 +92,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 29468, "tuner": 21649, "studies": 8600, "dashboards": 5745, "tests": 55735}
+BUDGET = {"solvers": 29468, "tuner": 21649, "studies": 8600, "dashboards": 5745, "tests": 55737}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 
@@ -284,6 +284,7 @@ def test_listing_studies_loads_no_solver() -> None:
     assert not {"optuna", "numba", "numpy", "ranktune.solvers.registry"} & set(loaded)
 
 
+@pytest.mark.thorough
 def test_a_study_of_arrays_loads_no_library_that_it_does_not_use(tmp_path: Path) -> None:
     data = "(np.random.default_rng(0).random((90, 3), dtype=np.float32), np.arange(90) % 3, np.arange(90) // 6)"
     study = f'ranktune.tune({data}, solvers="RidgeRanker", trials=4, jobs=1, home="{tmp_path}")'

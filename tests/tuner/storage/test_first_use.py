@@ -54,14 +54,15 @@ def made(folder: Path, url: str | None, age: str) -> tuple[Path, str | None]:
     return folder, url
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("kind", "age", "names"),
     [
-        pytest.param("sqlite", "empty", ["s", "s", "s"], marks=pytest.mark.thorough),
-        pytest.param("sqlite", "old", ["s", "s", "s"], marks=pytest.mark.thorough),
+        ("sqlite", "empty", ["s", "s", "s"]),
+        ("sqlite", "old", ["s", "s", "s"]),
         ("postgresql", "empty", ["s0", "s1", "s2"]),
-        pytest.param("postgresql", "empty", ["s", "s", "s"], marks=pytest.mark.thorough),
-        pytest.param("postgresql", "old", ["s0", "s1", "s"], marks=pytest.mark.thorough),
+        ("postgresql", "empty", ["s", "s", "s"]),
+        ("postgresql", "old", ["s0", "s1", "s"]),
     ],
 )
 def test_all_of_several_first_users_go_on(
