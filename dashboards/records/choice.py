@@ -29,6 +29,19 @@ def chosen_because(result: JsonView) -> str:
     return " ".join([*parts, *filter(None, [result.get("set_aside", "")])])
 
 
+def feature_alone(result: JsonView) -> str:
+    """Return a question about the one feature that validates no worse than every model; "" where a model is better."""
+    rows = [row for row in result["leaderboard"] if row["solver"] != BASELINE and row.get("vali") is not None]
+    models = [row["vali"] for row in rows if not row.get("feature")]
+    best = max((row for row in rows if row.get("feature")), key=lambda row: float(row["vali"]), default=None)
+    if best is None or not models or best["vali"] < max(models):
+        return ""
+    return (
+        f"{best['feature']} alone reaches {best['vali']:.4f} by validation, no less than every model: is it known "
+        "before the ranking? If it is not, leave it out of the data (--drop, of a table)."
+    )
+
+
 def _higher(best: JsonView, others: list[JsonView], column: str) -> list[JsonView]:
     """Return the rows whose number is higher as it is printed, the highest first."""
     if best.get(column) is None:

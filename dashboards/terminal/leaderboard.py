@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ranktune.dashboards.records.choice import chosen_because, tuning_gained
+from ranktune.dashboards.records.choice import chosen_because, feature_alone, tuning_gained
 from ranktune.dashboards.records.study import clicks_and_judgments
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
@@ -92,7 +92,7 @@ def conclusion(result: JsonView) -> str:
     if best.get("needs_queries"):
         lines.append("It compares the documents of a query: it scores whole queries, and no search engine can load it.")
     lines += filter(None, (gain(result), _outside(result), clicks_and_judgments(result), tuning_gained(result)))
-    lines += filter(None, (compositions(result), served(result)))
+    lines += filter(None, (feature_alone(result), compositions(result), served(result)))
     rivals = [row for row in result["leaderboard"][1:] if row["solver"] != BASELINE]
     alike = [row["solver"] for row in rivals if row["verdict"] == ALIKE]
     if alike:

@@ -9,7 +9,7 @@ from ranktune.dashboards.analysis import tuning_value
 from ranktune.dashboards.analysis.verdict import chosen_name, interval, verdict
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
-from ranktune.dashboards.records.choice import chosen_because
+from ranktune.dashboards.records.choice import chosen_because, feature_alone
 from ranktune.dashboards.records.study import StudyData, clicks_and_judgments, duration
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.leaderboard import marks
@@ -113,7 +113,7 @@ def sentences(result: JsonView) -> str:
     text = (
         f"{chosen_name(result)} was chosen by validation among {result['trials']} trials; {values}. {_rivals(result)}"
     )
-    return joined(_gain(result), text, chosen_because(result), clicks_and_judgments(result))
+    return joined(_gain(result), text, chosen_because(result), feature_alone(result), clicks_and_judgments(result))
 
 
 def _gain(result: JsonView) -> str:

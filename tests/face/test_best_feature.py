@@ -30,5 +30,23 @@ def test_best_feature_names_its_feature(names: list[str] | None, tmp_path: Path)
     shown = json.loads(succeeded("show", "s", "--home", str(tmp_path), "--json"))
     assert {row["solver"]: row["feature"] for row in shown["leaderboard"]}["BestFeature"] == expected
     assert f"BestFeature ({expected[:20]})" in succeeded("show", "s", "--home", str(tmp_path))
+    vali = {row.solver: row.vali.mean for row in result.leaderboard if row.vali}
+    is_best = vali["BestFeature"] >= vali["RidgeRanker"]
+    assert (f"{expected} alone reaches" in " ".join(str(result).split())) == is_best
     frame = result.leaderboard_frame()
     assert list(frame[frame["solver"] == "BestFeature"]["feature"]) == [expected]
+
+
+@pytest.mark.parametrize("name", ["seconds_looked_at", "rank [bold]", None])
+def test_a_feature_that_ranks_better_than_models_is_asked_about(name: str | None, tmp_path: Path) -> None:
+    """Its values are of another size in each query, so that no linear model can use it as it is."""
+    generator = np.random.default_rng(2)
+    grade = generator.integers(0, 3, 400)
+    size = np.repeat(10.0 ** generator.uniform(-6, 6, 40), 10)
+    X = np.column_stack([generator.normal(size=400), size * (grade + 0.7 * generator.normal(size=400))])
+    names = None if name is None else ["noise", name]
+    data = ranktune.Queries.from_arrays(X, grade, qid=np.arange(400) // 10, feature_names=names)
+    solvers, executor = ("RidgeRanker", "BestFeature"), InProcess()
+    result = ranktune.tune(data, solvers=solvers, trials=3, name="s", home=tmp_path, executor=executor)
+    sentence = " ".join(str(result).split())
+    assert f"{name or 'f2'} alone reaches 0." in sentence and "is it known before the ranking?" in sentence
