@@ -18,7 +18,7 @@ import pytest
 from tests.support.kernels import KERNELS
 
 LIMIT = 5.0
-"""CPU seconds of an idle machine that a test without the marker thorough or slow may take."""
+"""CPU seconds of an idle machine that a test without the marker thorough, slow or engines may take."""
 DEAREST = 10
 LOOPS, BYTES = 2_000_000, 64 << 20
 WORK_SECONDS = 0.1
@@ -59,7 +59,7 @@ class Costs:
         if call.when == "call":
             costs = {"": self._now() - self._begun - sum(self._apart.values()), **self._apart}
             report.user_properties += [("seconds", f"{cost:.2f} {what}") for what, cost in costs.items() if cost > 0.5]
-            is_free = any(item.get_closest_marker(name) for name in ("thorough", "slow"))
+            is_free = any(item.get_closest_marker(name) for name in ("thorough", "slow", "engines"))
             is_dear = report.passed and not is_free and max(costs.values()) > self._limit > 0.0
             if is_dear and not self._has_compiled():
                 limit = self._limit * max(1.0, slowness())
