@@ -92,7 +92,7 @@ MOST_NAMES = 19
 """Other names at the top, so that a reader sees all that RankTune does on one screen. Solvers do not count: they are
 one kind of name, estimators with the same methods, and the reference shows them under their own heading."""
 
-BUDGET = {"solvers": 29468, "tuner": 21649, "studies": 8600, "dashboards": 5755, "tests": 55752}
+BUDGET = {"solvers": 29468, "tuner": 21649, "studies": 8600, "dashboards": 5755, "tests": 55755}
 """Code lines of each folder, without blank lines, comments and docstrings. More needs a higher number here, in the same
 commit, and the reason in the CHANGELOG."""
 

@@ -151,6 +151,7 @@ def test_small_data_and_studies_without_a_time_limit_are_not_sampled(tmp_path: P
     assert worth_a_look(problem, SOLVERS, 0.005)
 
 
+@pytest.mark.thorough
 def test_a_study_of_large_data_looks_first_and_ends_in_time(tmp_path: Path) -> None:
     train, vali, test = (crossed(count, seed, features=120) for seed, count in enumerate((900, 310, 100)))
     result = run_by(LARGE, tmp_path / "x", Split("", train, vali, test), solvers=SOLVERS, timeout=8.0)
