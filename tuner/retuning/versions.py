@@ -26,7 +26,7 @@ from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.proof import Damaged, file_digest
 from ranktune.tuner.splits.sealing import read_sealed, write_sealed
 from ranktune.tuner.study.home import StudyFolder, all_folders, find_folder, writing
-from ranktune.tuner.study.lock import LOCK, owning
+from ranktune.tuner.study.lock import LOCK, BeingRun, owning
 
 CURRENT, DECISION, DELIVERED = "current.json", "decision.json", "delivered"
 _CHANGING = shutil.ignore_patterns(DELIVERED, LOCK, "record.db*", "events*", "artifacts", "models", "data*", ".*")
@@ -108,12 +108,17 @@ def delivered(folder: StudyFolder) -> Delivery:
 
 
 def kept(home: Path, found: Delivery) -> Delivery:
-    """Return a delivery with a copy of its study, whose files may be replaced. Raises BeingRun where that is likely."""
+    """Return a delivery with a copy of its study, whose files may be replaced. Raises StudyError while it is run."""
     study, found = home / found.study, replace(found, copy=found.copy or _name(found.path(home)))
     if not (copy := found.holder(home).path).exists():
         copy.parent.mkdir(exist_ok=True)
-        with owning(study), atomic_folder(copy) as draft:
-            shutil.copytree(study, draft, ignore=_CHANGING, copy_function=_link, dirs_exist_ok=True)
+        try:
+            with owning(study), atomic_folder(copy) as draft:
+                shutil.copytree(study, draft, ignore=_CHANGING, copy_function=_link, dirs_exist_ok=True)
+        except BeingRun as error:
+            raise StudyError(
+                f"{error.said}, which may replace its model: nothing was changed. Do it again once that has ended."
+            ) from None
     return found
 
 

@@ -25,6 +25,7 @@ from ranktune.tuner.retuning.versions import CURRENT, DECISION, current
 from ranktune.tuner.runner import retuning_stage
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.splits.sealing import write_sealed
+from ranktune.tuner.study.lock import owning
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called, succeeded, write_letor
 
@@ -156,6 +157,17 @@ def test_a_retuning_that_is_given_again_says_what_is_true(
     assert found["current"].startswith("The current model of shop is that of shop: ")
     assert ("since the rollback at 20" in found["current"]) is (decision != "keep")
     assert found["current"] in answer.stderr
+
+
+def test_a_version_that_is_run_is_no_aim_of_a_rollback(decided: Callable[[str], Path]) -> None:
+    home = decided("replace")
+    before = asdict(versions.make_current(home, "shop", "shop"))
+    shutil.rmtree(home / "v2" / versions.DELIVERED)  # as where its model is another one by now
+    with owning(home / "v2"):  # as a process that resumes it does
+        with pytest.raises(StudyError, match=r"'v2' is being run by process .*nothing was changed"):
+            versions.make_current(home, "shop", "v2")
+        assert asdict(current(home, "shop")) == before
+    assert versions.make_current(home, "shop", "v2").version == "v2"
 
 
 def rolled_back(home: Path, days: list[Path]) -> str:
