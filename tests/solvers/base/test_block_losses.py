@@ -60,7 +60,7 @@ def check_alike(ranker: Any, parts: list[Queries], queries: Queries, *, near: fl
         result = fit_blocks(type(ranker)(**ranker.get_params()), parts, workers)
         np.testing.assert_allclose(result.coef_, whole.coef_, rtol=0.0, atol=near * scale)
         if hasattr(whole, "objective_"):
-            assert result.objective_ == pytest.approx(whole.objective_, rel=max(near**2, 1e-8))
+            assert result.objective_ == pytest.approx(whole.objective_, rel=1e-6 if near > 1e-6 else 1e-8)
             assert result.converged_ == whole.converged_
 
 
@@ -76,9 +76,8 @@ def test_other_rankers_find_the_weights_of_all_documents(ranker: Any, kind: str)
     if kind == "weighted" and "query_weights" not in ranker.supports(ranker.get_params()):
         pytest.skip("it cannot weigh queries")
     by_gap = ranker.get_params().get("loss") == "pairwise_hinge"
-    check_alike(
-        ranker, *parts_of(1, kind=kind), near=3e-3 if by_gap else 1e-6
-    )  # a gap of t: scaled weights within its root, 3e-4; of features down to 0.1
+    # A gap of t: the objective within t, weights within some roots of it, by the rounding of the processor too.
+    check_alike(ranker, *parts_of(1, kind=kind), near=1e-2 if by_gap else 1e-6)
 
 
 @pytest.mark.parametrize("ranker", [LogisticRanker(0.1, tol=1e-9), SVRRanker(0.01, tol=1e-9), LambdaRank(iterations=9)])
