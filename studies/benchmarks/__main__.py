@@ -17,10 +17,8 @@ import typer
 from rich.console import Console
 
 from ranktune.solvers.core.errors import RankTuneError
-from ranktune.studies.benchmarks import coordinator, memory, objective, one_pass, parser, serving, solvers
+from ranktune.studies.benchmarks import coordinator, drift, memory, objective, one_pass, parser, serving, solvers
 from ranktune.studies.benchmarks.boosting.command import main as boosting
-from ranktune.studies.benchmarks.days import stream
-from ranktune.studies.benchmarks.days.drift import main as drift
 from ranktune.studies.benchmarks.goals import starting
 from ranktune.studies.benchmarks.goals.lines import Goal, goals_table
 from ranktune.studies.benchmarks.results import Measurement
@@ -98,7 +96,7 @@ def _added(
 
 for name, main in (
     ("boosting", boosting),
-    ("drift", drift),
+    ("drift", drift.main),
     ("memory", memory.of_fits),
     ("objective", objective.main),
     ("one-pass", one_pass.main),
@@ -108,9 +106,7 @@ for name, main in (
     ("serving", serving.main),
     ("solvers", solvers.main),
     ("starting", starting.main),
-    ("stream", stream.main),
     ("study-cost", study_time.main),
-    ("suggestions", samplers.suggestions),
     ("truth", truth.main),
     ("tune-memory", memory.of_studies),
     ("turnkey", turnkey),
