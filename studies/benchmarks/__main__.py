@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -17,14 +17,22 @@ import typer
 from rich.console import Console
 
 from ranktune.solvers.core.errors import RankTuneError
-from ranktune.studies.benchmarks import coordinator, drift, memory, objective, one_pass, parser, serving, solvers
+from ranktune.studies.benchmarks import (
+    coordinator,
+    drift,
+    memory,
+    objective,
+    one_pass,
+    parser,
+    serving,
+    solvers,
+    waiting,
+)
 from ranktune.studies.benchmarks.boosting.command import main as boosting
-from ranktune.studies.benchmarks.goals import starting
-from ranktune.studies.benchmarks.goals.lines import Goal, goals_table
-from ranktune.studies.benchmarks.results import Measurement
+from ranktune.studies.benchmarks.results import Measurement, goals_table
 from ranktune.studies.benchmarks.search import samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
-from ranktune.studies.benchmarks.turnkey import study_time, truth
+from ranktune.studies.benchmarks.turnkey import truth
 from ranktune.studies.benchmarks.turnkey.command import main as turnkey
 
 Benchmark: TypeAlias = Callable[..., list[Table]]
@@ -32,14 +40,6 @@ Benchmark: TypeAlias = Callable[..., list[Table]]
 app = typer.Typer(
     add_completion=False, help=f"{__doc__}\n\nWithout a command: every goal beside the newest stored result."
 )
-
-GOALS: Mapping[str, Sequence[Goal]] = {
-    "one-pass": one_pass.GOALS,
-    "parser": parser.GOALS,
-    "solvers": solvers.GOALS,
-    "starting": starting.GOALS,
-}
-"""The goals that are declared beside a benchmark; some benchmarks say in their rows what is wanted."""
 
 
 @app.callback(invoke_without_command=True)
@@ -51,7 +51,7 @@ def goals(
     if context.invoked_subcommand is None:
         console = Console()
         names = sorted(command.name or "" for command in app.registered_commands)
-        console.print(drawn(goals_table(results, {name: GOALS.get(name, ()) for name in names}), console.width))
+        console.print(drawn(goals_table(results, names), console.width))
 
 
 def command_of(name: str, benchmark: Benchmark) -> Callable[..., None]:
@@ -105,8 +105,8 @@ for name, main in (
     ("scale", coordinator.scale),
     ("serving", serving.main),
     ("solvers", solvers.main),
-    ("starting", starting.main),
-    ("study-cost", study_time.main),
+    ("starting", waiting.starting),
+    ("study-cost", waiting.study_cost),
     ("truth", truth.main),
     ("tune-memory", memory.of_studies),
     ("turnkey", turnkey),

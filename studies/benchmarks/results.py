@@ -21,7 +21,7 @@ import psutil
 
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError
-from ranktune.studies.benchmarks.tables import Table
+from ranktune.studies.benchmarks.tables import Row, Table, text_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -146,3 +146,38 @@ def add_missing(
     for key in planned:
         if key not in known and time.monotonic() - begun <= seconds:
             known[key] = run(key)
+
+
+FIGURES = ("predict", "mean ms", "s", "found", "ratio")
+"""Columns of the figure that a row with the columns "wanted" and "met" is about, the first that it has, where "wanted"
+does not name one, as "cpu s <= 3" does."""
+SAID = ("wanted", "met", "beside", "found")
+
+
+def goals_table(folder: Path, names: Iterable[str]) -> Table:
+    """Return a line for each goal in the stored results of benchmarks in a folder, and for each without a result."""
+    rows: list[Row] = []
+    for name in names:
+        results = [Result.read(path) for path in sorted([*folder.glob(f"{name}.json"), *folder.glob(f"{name}.*.json")])]
+        rows += [line for result in results for line in _goals_of(result)]
+        rows += [] if results else [{"line": name, "figure": "", "goal": "", "is": "missing", "date": ""}]
+    absent = ", ".join(str(row["line"]) for row in rows if row["is"] == "missing")
+    command = "python -m ranktune.studies.benchmarks NAME --store docs/benchmarks/results/NAME.json"
+    note = f"Without a result, where NAME is {absent}: {command}" if absent else ""
+    return Table(f"Goals of the benchmarks: {sum(row['is'] == 'met' for row in rows)} of {len(rows)} met", rows, note)
+
+
+def _goals_of(result: Result) -> Iterator[Row]:
+    """Yield a line for each row that says what is wanted, named by its words and whole numbers."""
+    for row in (row for table in result.tables for row in table.rows if row.get("wanted")):
+        wanted = str(row["wanted"])
+        column = wanted.rpartition("<=")[0].rpartition(", ")[2].strip() or next(name for name in FIGURES if name in row)
+        words = [
+            value if isinstance(value, str) else f"{name} {value:,}"
+            for name, value in row.items()
+            if isinstance(value, str | int) and not isinstance(value, bool) and name not in SAID
+        ]
+        yield {
+            "line": f"{result.benchmark}: {', '.join(words)}", "figure": text_of(row[column]), "goal": wanted,
+            "is": "met" if row["met"] else "not met", "date": result.date[:10],
+        }  # fmt: skip

@@ -337,5 +337,5 @@ def baseline_of(
         scores |= {(split.name, part): values for part, values in scores_of_part if values is not None}
         compared = "train" if split.test is None else "test"
         if (values := scores.get((split.name, compared))) is not None:
-            warn_if_worse([(ranking, lambda values=values: values)], getattr(split, compared), study.metric)
+            warn_if_worse([(ranking, partial(np.asarray, values))], getattr(split, compared), study.metric)
     return Baseline(study.baseline, scores)

@@ -1,4 +1,4 @@
-"""RankTune against other whole tools at equal time, compared on test queries; and where RankTune's time went.
+"""RankTune against other whole tools at equal time, compared on test queries.
 
 Each tool has a new process on each fold, and a number of seconds for all its tuning. Run this on an idle machine, with
 one run before that does not count: RankTune compiles its kernels at first use and caches them.

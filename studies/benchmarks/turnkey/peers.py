@@ -45,8 +45,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import standard
-from ranktune.studies.benchmarks.turnkey.study_time import seconds_by_stage, time_by_solver
-from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ class Delivered:
     estimate  of METRIC on new queries, by its own validation; interval: its limits, where it has any
     reported  its own figure, where that follows another convention
     tried     number of configurations, where it reports one
-    detail    what it did: of RankTune the seconds by stage and solver, of the others the trees of their model
+    detail    what it did: of RankTune the solver of its model, of the others the trees of theirs
     """
 
     score: Callable[[Queries], ArrayLike]
@@ -113,22 +111,16 @@ def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **known: Any) -
 
 def rank_tune(split: Split, budget: Budget, folder: Path, without: Collection[str] = ()) -> Delivered:
     """Tune with RankTune's defaults, but for the solvers named, without holding out test queries."""
-    begun = time.time()
     solvers = [name for name in standard() if name not in without] if without else []
     result = ranktune.tune(
         split.train, vali=split.vali, test="none", metric=METRIC, timeout=budget.seconds, jobs=budget.threads,
         seed=budget.seed, home=folder, solvers=solvers,
     )  # fmt: skip
-    ended = time.time()
-    events, estimate, best = list(read_events(Path(result.folder))), result.estimate, result.best
-    detail = {
-        "stages": seconds_by_stage(events, begun, ended),
-        "solvers": time_by_solver(events),
-        "model": best.solver,
-        "members": dict(best.params or {}) if best.is_blend else {best.solver: 1.0},
-    }
-    limits = estimate.low, estimate.high
-    return Delivered(result.best_model.predict, estimate.mean, limits, tried=result.trials, detail=detail)
+    estimate = result.estimate
+    return Delivered(
+        result.best_model.predict, estimate.mean, (estimate.low, estimate.high), tried=result.trials,
+        detail={"model": result.best.solver},
+    )  # fmt: skip
 
 
 def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:

@@ -22,16 +22,6 @@ from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, OWN, PEERS, Budget
 from tests.support.turnkey_samples import finished, queries, write
 
-DETAIL = {
-    "stages": {"reading": 0.5, "search": 2.0, "reporting": 0.25},
-    "solvers": {
-        "RankSVM": {"trials": 3, "pruned": 1, "failed": 0, "seconds": 1.2, "best": 0.75},
-        "LambdaMART": {"trials": 1, "pruned": 0, "failed": 1, "seconds": 0.6, "best": None},
-    },
-    "model": "Blend",
-    "members": {"RankSVM": 0.7, "ListNet": 0.3},
-}
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -57,7 +47,7 @@ def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         asked.append(f"{rival} {split.name}")
         X = np.asarray(split.test.features)
         report = {"estimate": 0.9, "interval": None, "reported": None, "tried": 3, "detail": {"trees": budget.threads}}
-        ours = {"interval": [0.0, 1.0], "detail": DETAIL} if rival == OURS else {}
+        ours = {"interval": [0.0, 1.0], "detail": {}} if rival == OURS else {}
         return X[:, 0] + weight[rival] * X[:, 1], report | ours | {"seconds": budget.seconds}
 
     monkeypatch.setattr(cells, "compete", compete)
@@ -98,20 +88,6 @@ def test_each_budget_has_a_report(folder: Path, first_feature: list[str]) -> Non
     assert {cell["cell"]["threads"] for cell in report["cells"]} == {2}
     text = invoke(*options).stdout
     assert "wanted of ranktune (3 s)" in text and "wanted of ranktune (5 s)" in text and "2 threads" in text
-
-
-def test_the_report_tells_where_the_time_went(folder: Path, first_feature: list[str]) -> None:
-    options = (folder, "--rival", OURS, "--seconds", 4, "--threads", 2)
-    (times,) = json.loads(invoke(*options, "--json").stdout)["reports"][0]["times"]
-    assert {row["stage"]: row["share"] for row in times["stages"]} == {
-        "reading": 0.125, "search": 0.5, "reporting": 0.0625,
-    }  # fmt: skip
-    svm, trees = times["solvers"]
-    assert (svm["trials"], svm["pruned"], svm["best"], svm["in_model"]) == (3, 1, 0.75, 2)
-    assert svm["share"] == pytest.approx(1.2 / (4 * 2)) and trees["best"] is None and trees["in_model"] == 0
-    text = invoke(*options).stdout
-    assert "where the time of ranktune went" in text and "68.8%" in text  # 2.75 of 4 s
-    assert "model: Blend (2 of 2); mean shares: RankSVM 0.70, ListNet 0.30" in text and "trials by solver" in text
 
 
 def test_generated_tasks_are_compared(first_feature: list[str]) -> None:
