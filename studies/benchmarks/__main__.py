@@ -28,11 +28,10 @@ from ranktune.studies.benchmarks import (
     solvers,
     waiting,
 )
-from ranktune.studies.benchmarks.boosting.command import main as boosting
 from ranktune.studies.benchmarks.results import Measurement, goals_table
 from ranktune.studies.benchmarks.search import samplers
 from ranktune.studies.benchmarks.tables import Table, drawn
-from ranktune.studies.benchmarks.turnkey import truth
+from ranktune.studies.benchmarks.turnkey import boosting, truth
 from ranktune.studies.benchmarks.turnkey.command import main as turnkey
 
 Benchmark: TypeAlias = Callable[..., list[Table]]
@@ -95,7 +94,7 @@ def _added(
 
 
 for name, main in (
-    ("boosting", boosting),
+    ("boosting", boosting.main),
     ("drift", drift.main),
     ("memory", memory.of_fits),
     ("objective", objective.main),

@@ -21,6 +21,7 @@ from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import append_result, stored_results
+from ranktune.studies.benchmarks.tables import Table
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
 from ranktune.tuner.selection.estimate import for_few_queries
@@ -180,3 +181,9 @@ def of_budget(results: Iterable[Finished], seconds: float) -> Results:
         for finished in results
         if finished.cell.seconds == seconds
     }
+
+
+def failed(failures: Sequence[str], total: int) -> list[Table]:
+    """Return a table of why cells failed, if any did."""
+    title = f"{len(failures)} of {total} cells failed"
+    return [Table(title, [{"failure": text} for text in failures], failed=True)] if failures else []

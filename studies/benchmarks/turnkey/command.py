@@ -19,7 +19,7 @@ from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.studies.benchmarks.tables import Table
 from ranktune.studies.benchmarks.tasks import KINDS, task_of
-from ranktune.studies.benchmarks.turnkey.cells import METRICS, Finished, Plan, of_budget, planned, run_all
+from ranktune.studies.benchmarks.turnkey.cells import METRICS, Finished, Plan, failed, of_budget, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
 from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
 from ranktune.studies.benchmarks.turnkey.results import report_of
@@ -102,10 +102,7 @@ def main(
     if failures and as_json:
         typer.echo("\n".join([f"{len(failures)} of {len(cells)} cells failed:", *failures]), err=True)
         raise typer.Exit(1)
-    if failures:
-        title = f"{len(failures)} of {len(cells)} cells failed"
-        printed.append(Table(title, [{"failure": text} for text in failures], failed=True))
-    return printed
+    return [*printed, *failed(failures, len(cells))]
 
 
 def read_options(qid: str | None, drop: Sequence[str] | None) -> ReadOptions:
