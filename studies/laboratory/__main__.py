@@ -13,7 +13,6 @@ import typer
 from rich.console import Console
 
 from ranktune.solvers.core.errors import ParameterError, RankTuneError
-from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
@@ -21,7 +20,7 @@ from ranktune.studies.benchmarks.results import Measurement, append_result, stor
 from ranktune.studies.benchmarks.tables import Row, Table, drawn
 from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
-from ranktune.studies.benchmarks.turnkey.command import Data, cases_of
+from ranktune.studies.benchmarks.turnkey.command import Data, Drop, Qid, cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
 from ranktune.studies.laboratory.analysis import by_task, means, ordered, picked
 from ranktune.studies.laboratory.configurations import configurations, first_with_rows, name_of
@@ -55,8 +54,8 @@ Kept: TypeAlias = Annotated[Path, typer.Option("--keep", help="The file of the r
 def table(
     keep: Kept,
     data: Data = None,
-    qid: Annotated[str | None, typer.Option(help="The column of query ids of a table.")] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column that is left out of a table. Repeatable.")] = None,
+    qid: Qid = None,
+    drop: Drop = None,
     seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
     draws: Annotated[int, typer.Option(help="Configurations drawn from the space of each solver.", min=0)] = 8,
     shares: Annotated[
@@ -67,10 +66,7 @@ def table(
 ) -> None:
     """Measure what configurations reach on tasks, by checkpoints, at shares of the training queries."""
     tasks = {f"{DRAWN}-{seed}": partial(_drawn, seed) for seed in seeds_of(seeds)}
-    options: ReadOptions = {} if qid is None else {"qid": qid}
-    if drop:
-        options["drop"] = drop
-    for case in cases_of(data, None, **options) if data else ():
+    for case in cases_of(data, None, **read_options(qid, drop)) if data else ():
         for split in case.splits:
             tasks[f"{case.name} {split.name}"] = partial(_usable, split, f"{case.name} {split.name}")
     every = configurations(SOLVERS, draws)

@@ -19,11 +19,11 @@ from ranktune.studies.laboratory.__main__ import SOLVERS as EVERY
 from ranktune.studies.laboratory.__main__ import app
 from ranktune.studies.laboratory.analysis import by_task
 from ranktune.studies.laboratory.configurations import configurations, name_of
-from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary
+from ranktune.studies.laboratory.deliveries import Delivered, delivered
 from ranktune.studies.laboratory.known import KnownTask, known_task
 from ranktune.studies.laboratory.rows import METRIC, task_of
 from ranktune.studies.laboratory.rules import Rules, constants
-from ranktune.studies.laboratory.simulating import Plan, simulated
+from ranktune.studies.laboratory.simulating import Plan, figures, simulated
 from ranktune.studies.laboratory.simulation import (
     A_SUGGESTION,
     A_TRIAL,
@@ -256,15 +256,13 @@ def test_a_summary_has_tasks_as_units() -> None:
     def changed(each: Delivered, test: float) -> Delivered:
         return replace(each, test=test, default=0.5, regret=0.9 - test)
 
-    result = summary(
-        [changed(each, 0.4 if each.task == "drawn-3" and each.seed == 0 else 0.6) for each in studies]
-        + [changed(studies[1], 0.6)]
-    )
-    assert (result.studies, result.tasks) == (5, 2)
-    assert result.harmed == pytest.approx(0.25)
-    assert result.gain == pytest.approx((0.0 + 0.1) / 2)
-    assert result.regret == pytest.approx((0.4 + 0.3) / 2)
-    assert result.decile == pytest.approx(0.4)
+    many = [changed(each, 0.4 if each.task == "drawn-3" and each.seed == 0 else 0.6) for each in studies] + [
+        changed(studies[1], 0.6)
+    ]
+    (gains,), (times,) = (table.rows for table in figures({("all", 3.0): many}, "learn"))
+    assert (times["studies"], times["tasks"]) == (5, 2)
+    assert gains["harmed"] == "25.0%" and gains["gain"] == f"{(0.0 + 0.1) / 2:+.4f}"
+    assert gains["regret"] == f"{(0.4 + 0.3) / 2:.4f}" and gains["worst tenth"] == "0.4000"
 
 
 def test_the_commands_print_tables_in_eighty_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
