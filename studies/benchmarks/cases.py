@@ -3,7 +3,6 @@
 a    2,000 queries of about 120 documents, 136 correlated dense features in [0, 1] by query, grades 0 to 4 (like MSLR)
 as   the same with 200 queries
 c    one query, 500,000 documents, 50 dense features, no two grades equal: 1.25e11 pairs
-cs   the same with 50,000 documents
 d    one query, 200,000 documents, 100,000 sparse features (25 a document, few of them common), 1,000 grades
 
 Each is a linear score with noise. Features are float32.
@@ -93,7 +92,6 @@ CASES: Mapping[str, Callable[[], Queries]] = {
     "a": partial(many_queries, 2000, 11),
     "as": partial(many_queries, 200, 12),
     "c": partial(one_query, 500_000),
-    "cs": partial(one_query, 50_000),
     "d": sparse_query,
 }
 

@@ -15,7 +15,6 @@ from sklearn.base import clone
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.blocks import block_of, query_ranges
-from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
 from ranktune.studies.benchmarks.cases import many_queries, many_sparse_queries
@@ -46,9 +45,8 @@ def main(
     features: Annotated[int, typer.Option(help="Features of the sparse case.", min=10)] = 100_000,
     configurations: Annotated[int, typer.Option(help="Configurations.", min=ALONE)] = 64,
     repeats: Annotated[int, typer.Option(help="Turns.", min=1)] = 3,
-    quality: Annotated[bool, typer.Option(help="Whether the race is compared with tuning one after the other.")] = True,
 ) -> list[Table]:
-    """Compare a pass of many configurations with one alone: time, and the result of the race."""
+    """Compare a pass of many configurations with one alone."""
     metric = parse_metric("ndcg@10")
     cases = {
         "136 dense": many_queries(queries, 11),
@@ -69,10 +67,7 @@ def main(
                     "wanted": f"all/alone <= {MOST:g}" * goal, "met": not goal or together <= MOST,
                 }
             )  # fmt: skip
-    tables = [Table("Processor microseconds a document", rows)]
-    if quality:
-        tables.append(_quality(many_queries(queries, 11), many_queries(500, 12), configurations, metric))
-    return tables
+    return [Table("Processor microseconds a document", rows)]
 
 
 def measured(data: Queries, solvers: tuple[str, ...], count: int, repeats: int, metric: Metric) -> Turns:
@@ -98,20 +93,3 @@ def in_full(data: Queries, metric: Metric, solvers: tuple[str, ...], count: int,
     """Return a pass without a race: all of its first configurations learn from all queries."""
     end = Look(data.n_queries, data.n_queries // 2, count, fresh=False)
     return OnePassTuning(data, metric, solvers, count, count, seed, looks=[end])
-
-
-def _quality(data: Queries, test: Queries, count: int, metric: Metric) -> Table:
-    """Return the test metric of what the race chose beside that of the best of the same configurations in full."""
-    rows: list[Row] = []
-    for seed in range(3):
-        raced = OnePassTuning(data, metric, (), count, min(SURVIVORS, count), seed).run()
-        whole = in_full(data, metric, (), count, seed)
-        of_race, of_all = (metric.mean(result.best_model.predict(test), test) for result in (raced, whole.run()))
-        best = max(metric.mean(scores(test.features, weights), test) for weights in whole.learners.weights())
-        rows.append({"seed": seed, "race": of_race, "in full": of_all, "best": best})
-    note = (
-        "in full: of the first configurations, all run to the end, the best before learning on the last half of the "
-        "queries. best: of those that are not significantly worse then, the one with the best test value, which is "
-        "unknown in practice."
-    )
-    return Table(f"{metric} on {test.n_queries} test queries", rows, note)

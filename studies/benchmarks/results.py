@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -29,7 +29,7 @@ V = TypeVar("V")
 LIBRARIES = (
     "ranktune", "numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost-cpu", "xgboost", "catboost", "optuna",
     "cmaes", "polars", "pandas", "pytrec-eval-terrier", "flaml", "scikit-optimize",
-    "torch", "botorch", "optuna-integration", "ax-platform", "HEBO", "smac", "coco-experiment",
+    "torch", "coco-experiment",
 )  # fmt: skip
 """Distributions whose versions are stored where they are installed."""
 
@@ -83,6 +83,7 @@ class Measurement:
         self, benchmark: str, arguments: list[str], tables: list[Table], module: str = "ranktune.studies.benchmarks"
     ) -> Result:
         """Return the result of a benchmark that has ended; arguments are those of the command line of the module."""
+        known = {each.name: each.version for each in distributions()}
         return Result(
             benchmark=benchmark,
             command=shlex.join(["python", "-m", module, *arguments]),
@@ -94,7 +95,7 @@ class Measurement:
             system=f"{platform.system()} {platform.machine()}",
             python=platform.python_version(),
             load=round(self._load, 2),
-            versions=dict(_versions()),
+            versions={name: known[name] for name in LIBRARIES if name in known},
             tables=tables,
         )
 
@@ -107,16 +108,6 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _versions() -> list[tuple[str, str]]:
-    versions = []
-    for name in LIBRARIES:
-        try:
-            versions.append((name, version(name)))
-        except PackageNotFoundError:
-            continue
-    return versions
 
 
 def stored_results(path: Path | None, of_json: Callable[[Json], V]) -> Iterator[V]:
@@ -139,13 +130,21 @@ def append_result(path: Path | None, result: Json) -> None:
 
 
 def add_missing(
-    planned: Iterable[K], known: MutableMapping[K, V], run: Callable[[K], V], seconds: float = float("inf")
+    planned: Iterable[K],
+    known: MutableMapping[K, V],
+    run: Callable[[K], V],
+    path: Path | None,
+    seconds: float = float("inf"),
 ) -> None:
-    """Add the results of the planned runs that are not known, in order; none begins after so many seconds."""
+    """Add the results of the planned runs that are not known, in order, and append them to the file at path.
+
+    None begins after so many seconds. Results are dataclasses of plain values.
+    """
     begun = time.monotonic()
     for key in planned:
         if key not in known and time.monotonic() - begun <= seconds:
             known[key] = run(key)
+            append_result(path, vars(known[key]))
 
 
 FIGURES = ("predict", "mean ms", "s", "found", "ratio")

@@ -73,16 +73,11 @@ def rank_svm_dense() -> Iterator[Comparison]:
     yield Comparison("RankSVM C=1, case a", rank_svm(a), "sklearn Ridge", ridge, ratio=0.9, seconds=0.06)
 
 
-def rank_svm_many_grades() -> Iterator[Comparison]:
-    """Compare half a million distinct grades with 5 grades."""
-    a, c = rank_svm(data("a")), rank_svm(data("c"))
-    yield Comparison("RankSVM C=1, case c", c, "RankSVM C=1, case a", a, ratio=5.5)
-
-
-def rank_svm_sparse() -> Iterator[Comparison]:
-    """Compare 100,000 sparse features with 136 dense ones."""
-    a, d = rank_svm(data("a")), rank_svm(data("d"))
-    yield Comparison("RankSVM C=1, case d", d, "RankSVM C=1, case a", a, ratio=5.0)
+def rank_svm_like(case: str, ratio: float) -> Iterator[Comparison]:
+    """Compare a case of half a million grades (c) or of 100,000 sparse features (d) with one of 5 grades, dense."""
+    yield Comparison(
+        f"RankSVM C=1, case {case}", rank_svm(data(case)), "RankSVM C=1, case a", rank_svm(data("a")), ratio=ratio
+    )
 
 
 CS = tuple(np.logspace(-4, 2, 20).tolist())
@@ -191,8 +186,8 @@ def domination() -> Iterator[Comparison]:
 
 BENCHMARKS: Mapping[str, Callable[[], Iterator[Comparison]]] = {
     "ranksvm-dense": rank_svm_dense,
-    "ranksvm-grades": rank_svm_many_grades,
-    "ranksvm-sparse": rank_svm_sparse,
+    "ranksvm-grades": partial(rank_svm_like, "c", 5.5),
+    "ranksvm-sparse": partial(rank_svm_like, "d", 5.0),
     "ranksvm-wide": rank_svm_wide,
     "ranksvm-path": rank_svm_path,
     "ranksvm-folds": rank_svm_folds,

@@ -30,15 +30,15 @@ class Delivered:
     ----------
     task, budget, seed
         The study.
-    solver, validation, test : str, float, float
-        The chosen configuration: its solver, and its means on validation and on test queries.
+    solver, test : str, float
+        The chosen configuration: its solver, and its mean on test queries.
     regret : float
         By how much the best row of the table tests better; 0 for a cut trial that tests better than all rows.
     default : float
         What the best by validation of the first configurations has on test queries.
     is_first : bool
         Whether the choice is a first configuration.
-    trials, used, ended, exhausted
+    trials, used, exhausted
         See `ranktune.studies.laboratory.simulation.Simulated`.
     estimate : Interval
         The estimate, with limits for the mean over so many test queries.
@@ -48,14 +48,12 @@ class Delivered:
     budget: float
     seed: int
     solver: str
-    validation: float
     test: float
     regret: float
     default: float
     is_first: bool
     trials: int
     used: float
-    ended: float
     exhausted: bool
     estimate: Interval
 
@@ -97,14 +95,12 @@ def delivered(result: Simulated, policy: Policy = POLICY) -> Delivered:
         budget=study.timeout,
         seed=study.seed,
         solver=chosen.solver,
-        validation=chosen.value,
         test=test,
         regret=max(float(result.task.tests.max()) - test, 0.0),
         default=test if default is None else result.tests[default.number],
         is_first=any(alike(first, trials[chosen.number].params) for first in first_configurations(space)),
         trials=len(trials),
         used=result.used,
-        ended=result.ended,
         exhausted=result.exhausted,
         estimate=for_few_queries(promised, chosen.values, result.task.test_queries),
     )

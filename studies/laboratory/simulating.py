@@ -147,8 +147,8 @@ def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str)
             }
         )
     delivered_note = (
-        f"Means over tasks. Gain: over the best by validation of the first configurations; harmed: by {HARM:g}. Changed: the "
-        "choice is no first configuration."
+        f"Means over tasks. Gain: over the best by validation of the first configurations; harmed: by {HARM:g}. "
+        "Changed: the choice is no first configuration."
     )
     time_note = (
         "Used: seconds, with those for the end. All rows: the table had no more. Estimate: less the mean on test "

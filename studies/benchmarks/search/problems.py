@@ -7,14 +7,14 @@ func3c      Func-3C of CoCaBO (Ru et al. 2020): two real numbers, categories of 
 hart6m      Hartmann-6 with four real numbers, one on a log scale, and two categories of 5 shuffled levels; -3.0391
 layers ...  functions with conditions, plateaus or many parameters: ranktune.studies.benchmarks.search.programs
 zdt1 ...    two objectives: ranktune.studies.benchmarks.search.fronts. A run's loss is the area that its front lacks
-mq2008 ...  1 - NDCG@10 of a ranker fitted on a fold's training queries, on its other queries; the solver is one of the
-            parameters, the others depend on it. The minimum is unknown: the best of all runs replaces it
+...-composition  1 - NDCG@10 of Ranker fitted on a fold's training queries, on its other queries. The minimum is
+            unknown: the best of all runs replaces it
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,7 +23,6 @@ import numpy as np
 from optuna.trial import Trial
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.data.sources.catalogue import load
 from ranktune.solvers.metrics.metrics import parse_metric
@@ -32,7 +31,7 @@ from ranktune.studies.benchmarks.search.fronts import FRONTS
 from ranktune.studies.benchmarks.search.programs import Tree, layers, levy20, stairs
 from ranktune.tuner.samplers.space import UnionSpace
 
-METRIC = parse_metric("ndcg@10")
+METRIC, COMPOSED = parse_metric("ndcg@10"), "Ranker"
 
 Params: TypeAlias = Mapping[str, Any]
 """The parameters of a trial by name, of whatever type Optuna suggested."""
@@ -122,48 +121,28 @@ def hart6m(trial: Trial) -> float:
 
 @dataclass(frozen=True)
 class _Ranking:
-    """A space of rankers, the queries on which they are fitted, and those on which they are scored."""
+    """Rankers of one solver, fitted to at most so many training queries of the first fold and scored on the others."""
 
     source: str
-    fold: int
-    solvers: tuple[str, ...]
-    queries: int = 10_000  # at most, for fitting
-    test: str | None = None  # a separate file
+    queries: int = 10_000
 
     @property
     def space(self) -> UnionSpace:
-        return UnionSpace({name: SOLVERS[name].space for name in self.solvers})
+        return UnionSpace({COMPOSED: SOLVERS[COMPOSED].space})
 
     def __call__(self, trial: Trial) -> float:
         solver, parameters = self.space.split(self.space.suggest(trial))
-        train, rest = _queries(self.source, self.fold, self.queries, self.test)
+        train, rest = _queries(self.source, self.queries)
         scores = make(solver, parameters, seed=0).fit(train).predict(rest)
         return 1.0 - float(np.nanmean(METRIC.per_query(scores, rest)))
 
 
 @lru_cache(maxsize=1)
-def _queries(source: str, fold: int, at_most: int, test: str | None) -> tuple[Queries, Queries]:
+def _queries(source: str, at_most: int) -> tuple[Queries, Queries]:
     """Return training queries, and those of the validation and test parts together."""
-    split = load(source, test=test)[fold]
-    rest = [part for part in (split.vali, split.test) if part is not None]
-    if not rest:
-        raise ParameterError(f"{source} has no validation or test queries to compare samplers on.")
-    return split.train.select(np.arange(min(at_most, split.train.n_queries))), concatenate(rest)
-
-
-def _rankings(folder: Path | None) -> dict[str, _Ranking]:
-    rankings = {"api-search": _Ranking("api-search", 0, ("ElasticRank", "DominationRank", "RidgeRanker"), 150)}
-    for name, solvers in (
-        ("MQ2008", ("ElasticRank", "DominationRank", "PairwisePegasos")),
-        ("OHSUMED", ("ElasticRank", "PAMIR", "RidgeRanker")),
-    ):
-        if folder is not None and (folder / name).is_dir():
-            rankings[name.lower()] = _Ranking(str(folder / name), 0, solvers)
-    example = None if folder is None else folder / "lightgbm_example"
-    if example is not None and example.is_dir():  # the example of LightGBM, with group sizes in files beside the rows
-        train, test = (str(example / f"rank.{part}.gz") for part in ("train", "test"))
-        rankings["lightgbm"] = _Ranking(train, 0, ("ElasticRank", "PAMIR", "RidgeRanker"), test=test)
-    return rankings | {f"{name}-composition": replace(each, solvers=("Ranker",)) for name, each in rankings.items()}
+    split = load(source)[0]
+    rest = concatenate([part for part in (split.vali, split.test) if part is not None])
+    return split.train.select(np.arange(min(at_most, split.train.n_queries))), rest
 
 
 PROBLEMS = {
@@ -174,11 +153,14 @@ PROBLEMS = {
     "levy20": Problem(levy20, 0.0, kind=MANY_NUMBERS),
     "tree": Problem(Tree("breast_cancer"), None, kind=LEARNERS),
     "tree-errors": Problem(Tree("digits", errors=True), None, kind=PLATEAUS),
-    **{name: Problem(values, -area(), corner=corner, kind=TWO) for name, (values, corner, area) in FRONTS.items()},
+    **{name: Problem(values, -area, corner=corner, kind=TWO) for name, (values, corner, area) in FRONTS.items()},
 }
 
 
 def problems(folder: Path | None = None) -> dict[str, Problem]:
     """Return the problems by name, with those of the data sets in folder."""
-    rankings = {name: Problem(each, None, each.space, kind=RANKINGS) for name, each in _rankings(folder).items()}
-    return PROBLEMS | rankings
+    losses = {"api-search-composition": _Ranking("api-search", 150)}
+    for name in ("MQ2008", "OHSUMED"):
+        if folder is not None and (folder / name).is_dir():
+            losses[f"{name.lower()}-composition"] = _Ranking(str(folder / name))
+    return PROBLEMS | {name: Problem(loss, None, loss.space, kind=RANKINGS) for name, loss in losses.items()}

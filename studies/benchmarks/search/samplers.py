@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Annotated
@@ -21,11 +20,11 @@ import typer
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.core.files import private_folder
 from ranktune.studies.benchmarks.cases import seeds_of
-from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
+from ranktune.studies.benchmarks.results import add_missing, stored_results
 from ranktune.studies.benchmarks.search import regret
 from ranktune.studies.benchmarks.search.problems import KINDS, Problem, problems
 from ranktune.studies.benchmarks.search.ranks import duel, rank_tables
-from ranktune.studies.benchmarks.search.regret import Key, Run, Selection, Setting
+from ranktune.studies.benchmarks.search.regret import Run, Selection, Setting
 from ranktune.studies.benchmarks.search.runs import NAMES, NEEDS, SINGLE, absent, lacks, run
 from ranktune.studies.benchmarks.search.suite import SUITE
 from ranktune.studies.benchmarks.search.tabulated import tabulated
@@ -71,7 +70,7 @@ def main(
     ] = EVERY,
     data: Annotated[
         Path | None,
-        typer.Option(help="Folder of MQ2008, OHSUMED (each with Fold1 ...) and lightgbm_example, for their problems."),
+        typer.Option(help="Folder of MQ2008 and OHSUMED, each with Fold1 ..., for their problems."),
     ] = None,
     trials: Annotated[int, typer.Option(help="Evaluations a run.", min=1)] = 60,
     seeds: Annotated[
@@ -107,13 +106,7 @@ def main(
         if known[title].corner is None or name not in SINGLE
     )
 
-    def run_and_keep(key: Key) -> Run:
-        title, name, seed, *_ = key
-        finished = run(known[title], title, name, seed, setting)
-        append_result(paths[0], asdict(finished))
-        return finished
-
-    add_missing(planned, runs, run_and_keep, seconds)
+    add_missing(planned, runs, lambda key: run(known[key[0]], *key[:3], setting), paths[0], seconds)
     # the best known value of a ranking problem may come from any run, whatever its setting
     selection = Selection(runs, known, titles, wanted, every, setting)
     if not wanted or not by_class:

@@ -237,7 +237,7 @@ def _together(members: Sequence[Finished], split: Split) -> Finished:
 
 def tables(results: Results, reference: str) -> list[Table]:
     """Return the variants over all tasks, and a table of each by task, less the reference."""
-    tasks, names = (list(dict.fromkeys(key[k] for key in results)) for k in (0, 2))
+    tasks, names = list(dict.fromkeys(key[0] for key in results)), list(dict.fromkeys(key[2] for key in results))
     summary: list[Row] = []
     by_task = []
     for name in names:

@@ -55,7 +55,7 @@ class Finished:
     """The result of a cell.
 
     values    metric -> value of each test query, NaN where the metric skips it
-    used      seconds until its result; estimate, interval, reported, tried, detail: see Delivered
+    used      seconds until its result; estimate, interval, tried, detail: see Delivered
     """
 
     cell: Cell
@@ -63,7 +63,6 @@ class Finished:
     used: float
     estimate: float
     interval: tuple[float, float] | None = None
-    reported: float | None = None
     tried: int | None = None
     detail: Json = field(default_factory=dict)
 
@@ -109,8 +108,8 @@ def run_cell(cell: Cell, split: Split) -> Finished:
     scores, report = compete(cell.rival, split, Budget(cell.seconds, cell.threads, cell.seed))
     values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
     interval = report["interval"] and (report["interval"][0], report["interval"][1])
-    reported = {name: report[name] for name in ("estimate", "reported", "tried", "detail")}
-    return Finished(cell, values, report["seconds"], interval=interval, **reported)
+    others = {name: report[name] for name in ("estimate", "tried", "detail")}
+    return Finished(cell, values, report["seconds"], interval=interval, **others)
 
 
 @dataclass(frozen=True)

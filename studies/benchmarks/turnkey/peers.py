@@ -76,7 +76,6 @@ class Delivered:
 
     score     from queries to the scores of their documents, (n_documents,)
     estimate  of METRIC on new queries, by its own validation; interval: its limits, where it has any
-    reported  its own figure, where that follows another convention
     tried     number of configurations, where it reports one
     detail    what it did: of RankTune the solver of its model, of the others the trees of theirs
     """
@@ -84,7 +83,6 @@ class Delivered:
     score: Callable[[Queries], ArrayLike]
     estimate: float
     interval: tuple[float, float] | None = None
-    reported: float | None = None
     tried: int | None = None
     detail: Json = field(default_factory=dict)
 
@@ -238,7 +236,7 @@ def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
     """Run FLAML's AutoML for the time, groups and validation queries given.
 
     Its NDCG has linear gains and counts queries without a relevant document as 0: the estimate is the model's
-    METRIC on the validation queries, and reported is FLAML's own figure.
+    METRIC on the validation queries.
     """
     train, vali = split.train, given(split, "vali")
     several = vali.select(np.flatnonzero(vali.lengths > 1))  # its NDCG refuses queries of one document
@@ -253,7 +251,7 @@ def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
         raise StudyError(f"FLAML found no model in {budget.seconds:g} s. Give it more.")
     trees = automl.best_config.get("n_estimators")
     detail = {"learner": automl.best_estimator} | ({} if trees is None else {"trees": int(trees)})
-    return _delivered(automl.predict, vali, reported=1.0 - automl.best_loss, detail=detail)
+    return _delivered(automl.predict, vali, detail=detail)
 
 
 def given(split: Split, part: str) -> Queries:

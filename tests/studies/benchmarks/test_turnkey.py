@@ -46,7 +46,7 @@ def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert split.test is not None
         asked.append(f"{rival} {split.name}")
         X = np.asarray(split.test.features)
-        report = {"estimate": 0.9, "interval": None, "reported": None, "tried": 3, "detail": {"trees": budget.threads}}
+        report = {"estimate": 0.9, "interval": None, "tried": 3, "detail": {"trees": budget.threads}}
         ours = {"interval": [0.0, 1.0], "detail": {}} if rival == OURS else {}
         return X[:, 0] + weight[rival] * X[:, 1], report | ours | {"seconds": budget.seconds}
 
@@ -171,7 +171,7 @@ def test_a_tool_that_fails_does_not_stop_the_others(
 
 
 def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
-    cell = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), reported=0.4, tried=7)
+    cell = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), tried=7)
     cell = replace(cell, detail={"trees": 8})
     append_result(tmp_path / "k", cell.as_json())
     (back,) = stored_results(tmp_path / "k", cells.Finished.from_json)
