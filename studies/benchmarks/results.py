@@ -83,7 +83,7 @@ class Measurement:
         self, benchmark: str, arguments: list[str], tables: list[Table], module: str = "ranktune.studies.benchmarks"
     ) -> Result:
         """Return the result of a benchmark that has ended; arguments are those of the command line of the module."""
-        known = {each.name: each.version for each in distributions()}
+        known = {each.name.lower().replace("_", "-"): each.version for each in distributions()}
         return Result(
             benchmark=benchmark,
             command=shlex.join(["python", "-m", module, *arguments]),
