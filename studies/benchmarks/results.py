@@ -5,23 +5,28 @@ The results of the parts of a long comparison are lines of JSON in a file, so th
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import platform
 import shlex
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import wraps
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Annotated, Self, TypeAlias, TypeVar
 
 import psutil
+import typer
+from rich.console import Console
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import DataError
-from ranktune.studies.benchmarks.tables import Row, Table, text_of
+from ranktune.solvers.core.errors import DataError, RankTuneError
+from ranktune.studies.benchmarks.tables import Row, Table, drawn, text_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -145,6 +150,53 @@ def add_missing(
         if key not in known and time.monotonic() - begun <= seconds:
             known[key] = run(key)
             append_result(path, vars(known[key]))
+
+
+Benchmark: TypeAlias = Callable[..., list[Table]]
+
+
+def add_commands(app: typer.Typer, module: str, benchmarks: Mapping[str, Benchmark]) -> None:
+    """Add a command for each benchmark of a module: it prints the tables, and has the option --store."""
+    for name, benchmark in benchmarks.items():
+        app.command(name)(_command(module, name, benchmark))
+
+
+def _command(module: str, name: str, benchmark: Benchmark) -> Callable[..., None]:
+    @wraps(benchmark)
+    def run(*, context: typer.Context, store: Path | None, **options: object) -> None:
+        measurement = Measurement()
+        try:
+            tables = benchmark(**options)
+        except RankTuneError as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise typer.Exit(2) from None
+        console = Console()
+        for table in tables:
+            console.print(drawn(table, console.width))
+        if store is not None:
+            given = list(context.obj or [name, "--store", ""])
+            where = given.index("--store")
+            measurement.result(name, given[:where] + given[where + 2 :], tables, module).write(store)
+        if any(table.failed for table in tables):
+            raise typer.Exit(1)
+
+    signature = inspect.signature(benchmark, eval_str=True)
+    added = inspect.Signature.from_callable(_added, eval_str=True)
+    parameters = [*signature.parameters.values(), *added.parameters.values()]
+    run.__signature__ = signature.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _added(
+    *,
+    context: typer.Context,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Also write the tables to this file as JSON, with machine, versions, date and command."),
+    ] = None,
+) -> None:
+    """Have the parameters that every command has."""
 
 
 FIGURES = ("predict", "mean ms", "s", "found", "ratio")
