@@ -25,28 +25,13 @@ from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.workers.executor import Executor, InProcess
+from ranktune.tuner.workers.executor import InProcess
 from ranktune.tuner.workers.limits import Limits
 
 PER_QUERY = np.random.default_rng(0).random(160)
 OUTCOME = Outcome({"ndcg@10": PER_QUERY}, 1.0, 0.0)
 
 T = TypeVar("T")
-
-
-def run(study: Study, folder: Path, executor: Executor, clock: Clock) -> float:
-    """Run a whole study whose trials return OUTCOME, and return the seconds of clock that it took."""
-    record = Record(folder, "benchmark", study.metric)
-
-    def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
-        return Task("", study.metrics, solver, parameters, study.seed)
-
-    loop = TrialLoop(study, "", record, task_of, executor, Silent(), _nothing, clock=clock)
-    begun = clock.now()
-    loop.run()
-    elapsed = clock.now() - begun
-    record.close()
-    return elapsed
 
 
 def _nothing(task: Task) -> Outcome:
@@ -103,10 +88,18 @@ class SimulatedWorkers(InProcess):
 
 def load(workers: int, seconds: float, trials: int, sampler: str = "random") -> Row:
     """Return the load of a coordinator by a study of trials of so many seconds each on simulated workers."""
-    clock = SimulatedClock()
+    clock, study = SimulatedClock(), Study(sampler=sampler, trials=trials)
+
+    def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
+        return Task("", study.metrics, solver, parameters, study.seed)
+
     with tempfile.TemporaryDirectory() as name:
-        study = Study(sampler=sampler, trials=trials)
-        taken = run(study, Path(name), SimulatedWorkers(workers, seconds, clock), clock)
+        record, executor = Record(Path(name), "benchmark", study.metric), SimulatedWorkers(workers, seconds, clock)
+        loop = TrialLoop(study, "", record, task_of, executor, Silent(), _nothing, clock=clock)
+        begun = clock.now()
+        loop.run()
+        taken = clock.now() - begun
+        record.close()
     return {
         "workers": workers, "s a trial": seconds, "trials": trials, "asks a s": trials / taken,
         "coordinator busy": f"{1.0 - clock.waited / taken:.0%}",

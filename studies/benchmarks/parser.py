@@ -22,7 +22,7 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.data.sources.catalogue import read
-from ranktune.studies.benchmarks.cases import many_queries
+from ranktune.studies.benchmarks.cases import many_queries, write_text
 from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
 
@@ -73,19 +73,10 @@ def main(
     """Compare the time of readers, and check that their arrays are equal."""
     with tempfile.TemporaryDirectory() as name:
         generated, folder = many_queries(queries, 11), Path(name)
-        text = _write_text(generated, folder / "generated.txt")
+        text = write_text(generated, folder / "generated.txt")
         tables = [_table("ranking text", text, compare(text, rounds), THEIRS)]
         csv = compare_csv(generated.select(np.arange(min(CSV_QUERIES, queries))), folder, rounds)
         return [*tables, _table("csv", folder / "table.csv", csv, OURS[0])]
-
-
-def _write_text(queries: Queries, path: Path) -> Path:
-    ids = np.repeat(queries.query_ids, queries.lengths)
-    with path.open("w", encoding="ascii") as file:
-        for grade, query_id, values in zip(queries.grades, ids, np.asarray(queries.features).tolist(), strict=True):
-            pairs = " ".join(f"{k}:{value:.6g}" for k, value in enumerate(values, 1))
-            file.write(f"{grade:g} qid:{query_id} {pairs}\n")
-    return path
 
 
 def _table(what: str, file: Path, compared: tuple[Turns, bool], base: str) -> Table:

@@ -22,7 +22,7 @@ import typer
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState, create_trial
 
-from ranktune.studies.benchmarks.cases import many_queries
+from ranktune.studies.benchmarks.cases import many_queries, write_text
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.searches import Search
@@ -60,7 +60,8 @@ def starting(
     for _ in range(rounds):
         with tempfile.TemporaryDirectory() as name:
             data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
-            _write(data)
+            lines = write_text(many_queries(LINES // 5, 3, 20, 20), data).read_text().splitlines(keepends=True)
+            data.write_text("".join(lines[:LINES]))
             works = [("list", ["list"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
             if studies:
                 works += [(FIRST, ["tune", "--name", "first"], here), (SECOND, ["tune", "--name", "second"], here)]
@@ -76,16 +77,6 @@ def starting(
         met = not wanted or (wall if wanted.startswith("wall") else cpu) <= float(wanted.split()[-1])
         rows.append({"what": what, "cpu s": cpu, "wall s": wall, "wanted": wanted, "met": met})
     return [Table(f"New processes: medians of {rounds}", rows)]
-
-
-def _write(path: Path) -> None:
-    """Write ranking text of LINES lines."""
-    queries = many_queries(LINES // 20, 3, 20, 20)
-    with path.open("w", encoding="ascii") as file:
-        for k in range(LINES):
-            at = k % queries.n_documents
-            pairs = " ".join(f"{j}:{value:g}" for j, value in enumerate(queries.features[at].tolist(), 1))
-            file.write(f"{queries.grades[at]:g} qid:{k // 20} {pairs}\n")
 
 
 REQUESTS = {30: 0.005, 100: 0.005, 300: 0.005, 1000: 0.020}

@@ -77,7 +77,7 @@ class Delivered:
     score     from queries to the scores of their documents, (n_documents,)
     estimate  of METRIC on new queries, by its own validation; interval: its limits, where it has any
     tried     number of configurations, where it reports one
-    detail    what it did: of RankTune the solver of its model, of the others the trees of theirs
+    detail    what it did: of libraries the trees of their model
     """
 
     score: Callable[[Queries], ArrayLike]
@@ -115,10 +115,8 @@ def rank_tune(split: Split, budget: Budget, folder: Path, without: Collection[st
         seed=budget.seed, home=folder, solvers=solvers,
     )  # fmt: skip
     estimate = result.estimate
-    return Delivered(
-        result.best_model.predict, estimate.mean, (estimate.low, estimate.high), tried=result.trials,
-        detail={"model": result.best.solver},
-    )  # fmt: skip
+    limits = estimate.low, estimate.high
+    return Delivered(result.best_model.predict, estimate.mean, limits, tried=result.trials)
 
 
 def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:

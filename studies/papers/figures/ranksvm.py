@@ -193,8 +193,7 @@ def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFig
     for name, methods in curves.items():
         _draw_convergence(figure, f"{name}: distance to the optimum", methods)
         for label, of in (("mean NDCG", "ndcg"), ("pairwise accuracy", "accuracy")):
-            lines = {system: (curve.seconds, getattr(curve, of)) for system, curve in methods.items()}
-            figure.draw(f"{name}: {label}, test", "CPU seconds", label, lines, log_x=True)
+            _draw_over_time(figure, f"{name}: {label}, test", label, methods, of)
         change = max(float(np.abs(curve.ndcg[curve.stopped :] - curve.ndcg[-1]).max()) for curve in methods.values())
         figure.say("stable", change <= STABLE, f"After it NDCG changes by at most {change:.4f}.", name=name)
         gaps = [
@@ -205,6 +204,12 @@ def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFig
         _say_which_is_faster(figure, name, methods)
     figure.say("others", None)
     return figure
+
+
+def _draw_over_time(figure: PrintedFigure, title: str, label: str, methods: Methods, of: str) -> None:
+    """Draw a field of the curves over time."""
+    lines = {system: (curve.seconds, getattr(curve, of)) for system, curve in methods.items()}
+    figure.draw(title, "CPU seconds", label, lines, log_x=True)
 
 
 def _draw_convergence(figure: PrintedFigure, title: str, methods: Methods) -> None:
@@ -233,9 +238,8 @@ def _say_which_is_faster(figure: PrintedFigure, name: str, methods: Methods) -> 
 def _many_grades(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFigure:
     for name, methods in curves.items():
         _draw_convergence(figure, f"{name}, grades by rank: distance to the optimum", methods)
-        lines = {system: (curve.seconds, curve.accuracy) for system, curve in methods.items()}
         title = f"{name}, grades by rank: pairwise accuracy"
-        figure.draw(title, "CPU seconds", "pairwise accuracy, test", lines, log_x=True)
+        _draw_over_time(figure, title, "pairwise accuracy, test", methods, "accuracy")
         _say_which_is_faster(figure, name, methods)
     figure.say("others", None)
     return figure
