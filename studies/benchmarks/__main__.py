@@ -7,6 +7,7 @@ in which the alternatives take turns. Absolute times depend on the machine.
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from ranktune.studies.benchmarks import (
     solvers,
     waiting,
 )
-from ranktune.studies.benchmarks.results import add_commands, goals_table
+from ranktune.studies.benchmarks.results import Benchmark, add_commands, goals_table
 from ranktune.studies.benchmarks.search import samplers
 from ranktune.studies.benchmarks.tables import drawn
 from ranktune.studies.benchmarks.turnkey import boosting, truth
@@ -46,7 +47,7 @@ def goals(
         console.print(drawn(goals_table(results, COMMANDS), console.width))
 
 
-COMMANDS = {
+COMMANDS: Mapping[str, Benchmark] = {
     "boosting": boosting.main,
     "drift": drift.main,
     "memory": memory.of_fits,

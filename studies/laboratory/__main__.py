@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
-from ranktune.studies.benchmarks.results import add_commands, append_result, stored_results
+from ranktune.studies.benchmarks.results import Benchmark, add_commands, append_result, stored_results
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
@@ -196,7 +196,7 @@ def _usable(split: Split, name: str) -> Split:
     return replace(with_validation(split.allowing_missing()), name=name)
 
 
-COMMANDS = {
+COMMANDS: Mapping[str, Benchmark] = {
     "table": table, "pack": packed, "portfolio": portfolio, "order": order, "simulate": simulate, "compare": compare,
 }  # fmt: skip
 add_commands(app, "ranktune.studies.laboratory", COMMANDS)

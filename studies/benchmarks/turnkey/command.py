@@ -19,7 +19,6 @@ from ranktune.studies.benchmarks.tasks import KINDS, task_of
 from ranktune.studies.benchmarks.turnkey.cells import Plan, failed, of_budget, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
 from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
-from ranktune.studies.benchmarks.turnkey.results import report_of
 from ranktune.studies.benchmarks.turnkey.tables import tables
 
 Data: TypeAlias = Annotated[
@@ -88,8 +87,8 @@ def main(
     results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
     printed: list[Table] = []
     for budget in budgets:
-        report = report_of(of_budget(results, budget), cases, rivals, budget)
-        printed += tables(report, _how(budget, threads, seeds, cases))
+        how = _how(budget, threads, seeds, cases)
+        printed += tables(of_budget(results, budget), cases, rivals, budget, how)
     return [*printed, *failed(failures, len(cells))]
 
 

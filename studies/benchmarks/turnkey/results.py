@@ -11,7 +11,6 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.studies.benchmarks.tables import Row
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
 from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
-from ranktune.studies.benchmarks.turnkey.overall import Overall, overall
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
 from ranktune.tuner.statistics.intervals import randomisation_test
 
@@ -45,35 +44,14 @@ class Comparison:
     letor: bool = True
 
 
-@dataclass(frozen=True)
-class Report:
-    """The results of one budget.
-
-    rows     each rival on each data set (summary)
-    overall  all data sets together, None for fewer than two of them, or of the tools
-    """
-
-    seconds: float
-    rows: Sequence[Json]
-    comparisons: Sequence[Comparison]
-    verdicts: Sequence[Row] = ()
-    overall: Overall | None = None
-
-
-def report_of(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float) -> Report:
-    """Return the report of the results of one budget."""
-    ran = {(key[0], key[2]) for key in results}
-    rows = [summary(results, case.name, name) for case in cases for name in rivals if (case.name, name) in ran]
+def of_rivals(results: Results, cases: Sequence[Case], rivals: Sequence[str]) -> list[Comparison]:
+    """Return the comparisons with our rivals, on all LETOR folders together and on each other data set."""
     letor = [case.name for case in cases if case.letor]
     groups = ([letor] if letor else []) + [[case.name] for case in cases if not case.letor]
-    comparisons = [
-        comparison
-        for group in groups
-        for name in rivals
-        if name != OURS and (comparison := compared(results, name, group, letor=group == letor)) is not None
-    ]
-    published = [case.name for case in cases if case.letor and case.split_seed is None]
-    return Report(seconds, rows, comparisons, list(verdicts(rows, comparisons, published)), overall(rows))
+    every = (
+        compared(results, name, group, letor=group == letor) for group in groups for name in rivals if name != OURS
+    )
+    return [comparison for comparison in every if comparison is not None]
 
 
 def summary(results: Results, data: str, rival: str) -> Json:

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.studies.benchmarks.turnkey.cells import METRICS
-from ranktune.studies.benchmarks.turnkey.overall import FAR, Overall
+from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
+from ranktune.studies.benchmarks.turnkey.data import Case
+from ranktune.studies.benchmarks.turnkey.overall import FAR, Overall, overall
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
-from ranktune.studies.benchmarks.turnkey.results import Comparison, Report
+from ranktune.studies.benchmarks.turnkey.results import Comparison, of_rivals, summary, verdicts
 from ranktune.tuner.statistics.comparisons import ALPHA
 
 
-def tables(report: Report, how: str) -> Iterator[Table]:
-    """Yield the tables of a report; how is part of the titles: the budget, the seeds and the partition."""
-    for data in dict.fromkeys(row["data"] for row in report.rows):
-        rows = [row for row in report.rows if row["data"] == data]
+def tables(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float, how: str) -> Iterator[Table]:
+    """Yield the tables of one budget; how is part of the titles: the budget, the seeds and the partition."""
+    ran = {(key[0], key[2]) for key in results}
+    every = [summary(results, case.name, name) for case in cases for name in rivals if (case.name, name) in ran]
+    for data in dict.fromkeys(row["data"] for row in every):
+        rows = [row for row in every if row["data"] == data]
         yield Table(f"{data}: test queries, means over folds and seeds ({how})", [_quality(row) for row in rows])
-        yield Table(f"{data}: what the tools did in {report.seconds:g} s", [_effort(row) for row in rows])
-    if report.comparisons:
+        yield Table(f"{data}: what the tools did in {seconds:g} s", [_effort(row) for row in rows])
+    if comparisons := of_rivals(results, cases, rivals):
         title = f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost"
-        yield Table(title, [_comparison(comparison) for comparison in report.comparisons])
-    if report.overall is not None:
-        yield from _overall(report.overall, how)
-    if report.verdicts:
-        yield Table(f"wanted of {OURS} ({report.seconds:g} s)", report.verdicts)
+        yield Table(title, [_comparison(comparison) for comparison in comparisons])
+    if together := overall(every):
+        yield from _overall(together, how)
+    published = [case.name for case in cases if case.letor and case.split_seed is None]
+    if wanted := list(verdicts(every, comparisons, published)):
+        yield Table(f"wanted of {OURS} ({seconds:g} s)", wanted)
 
 
 def _quality(row: JsonView) -> Row:
