@@ -8,7 +8,6 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from ranktune.studies.benchmarks.search.regret import BELIEVED
 from ranktune.studies.benchmarks.tables import Cell, Row, Table
 
 COLOURS = ("#1b6ca8", "#d1495b", "#6c757d", "#2e933c", "#8f5db7", "#c98b0b", "#0f8b8d")
@@ -82,19 +81,6 @@ def lines(
     axes.legend(frameon=False, fontsize=8)
 
 
-def growth(figure: Any, tables: Sequence[Table]) -> None:
-    """Draw the time of a suggestion over the number of trials before it, a line for each row."""
-    axes = figure.add_subplot()
-    for row, colour in zip(tables[0].rows, COLOURS, strict=False):
-        points = [(int(name.removeprefix("n=")), number(value)) for name, value in row.items() if name != "sampler"]
-        axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=colour, label=str(row["sampler"]))
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("trials before")
-    axes.set_ylabel("milliseconds")
-    axes.legend(frameon=False, fontsize=8)
-
-
 def ranks(figure: Any, tables: Sequence[Table]) -> None:
     """Draw the mean rank of each sampler among all problems over the number of trials."""
     axes = figure.add_subplot()
@@ -112,7 +98,7 @@ def curves(figure: Any, tables: Sequence[Table]) -> None:
     """Draw the median regret of each sampler over the number of trials, a panel for each problem."""
     rows = tables[0].rows
     problems = list(dict.fromkeys(str(row["problem"]) for row in rows))
-    samplers = list(dict.fromkeys(str(row["sampler"]) for row in rows if BELIEVED not in str(row["sampler"])))
+    samplers = list(dict.fromkeys(str(row["sampler"]) for row in rows))
     for axes, problem in zip(figure.subplots(1, len(problems), squeeze=False)[0], problems, strict=True):
         for sampler, colour in zip(samplers, cycle(COLOURS)):
             some = [row for row in rows if (row["problem"], row["sampler"]) == (problem, sampler)]
@@ -123,21 +109,6 @@ def curves(figure: Any, tables: Sequence[Table]) -> None:
         axes.tick_params(labelsize=8)
     figure.axes[0].set_ylabel("regret")
     figure.axes[0].legend(frameon=False, fontsize=7)
-
-
-def days(figure: Any, tables: Sequence[Table]) -> None:
-    """Draw what each way is worth over the days, a panel for each movement of the truth."""
-    rows = tables[1].rows
-    moves = list(dict.fromkeys(str(row["truth"]) for row in rows))
-    for axes, move in zip(figure.subplots(1, len(moves), squeeze=False, sharey=True)[0], moves, strict=True):
-        some = [row for row in rows if row["truth"] == move]
-        for way, colour in zip(("retuned", "full", "refit", "once"), COLOURS, strict=False):
-            points = [(number(row["day"]), number(row[way])) for row in some]
-            axes.plot(*zip(*points, strict=True), marker="o", markersize=3, color=colour, label=way)
-        axes.set_title(move, fontsize=9)
-        axes.set_xlabel("day")
-    figure.axes[0].set_ylabel("ndcg@10")
-    figure.axes[0].legend(frameon=False, fontsize=7, loc="lower left")
 
 
 FIGURES: Mapping[str, Callable[[Any, Sequence[Table]], None]] = {
@@ -151,7 +122,5 @@ FIGURES: Mapping[str, Callable[[Any, Sequence[Table]], None]] = {
         only=lambda row: row["model"] == "trees",
     ),
     "solvers": partial(bars, of="what", column="ratio", label="processor time, ours / theirs", ours=("",)),
-    "stream": days,
-    "suggestions": growth,
 }  # fmt: skip
 """The figures by the file of the result, without its suffix."""

@@ -3,7 +3,6 @@
 a    2,000 queries of about 120 documents, 136 correlated dense features in [0, 1] by query, grades 0 to 4 (like MSLR)
 as   the same with 200 queries
 c    one query, 500,000 documents, 50 dense features, no two grades equal: 1.25e11 pairs
-cs   the same with 50,000 documents
 d    one query, 200,000 documents, 100,000 sparse features (25 a document, few of them common), 1,000 grades
 
 Each is a linear score with noise. Features are float32.
@@ -13,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -93,7 +93,6 @@ CASES: Mapping[str, Callable[[], Queries]] = {
     "a": partial(many_queries, 2000, 11),
     "as": partial(many_queries, 200, 12),
     "c": partial(one_query, 500_000),
-    "cs": partial(one_query, 50_000),
     "d": sparse_query,
 }
 
@@ -111,3 +110,13 @@ def seeds_of(text: str) -> range:
     if not ((first or "0").isdecimal() and last.isdecimal()):
         raise ParameterError(f"'{text}' are no seeds: give the first and the last, such as 0:72.")
     return range(int(first or 0), int(last))
+
+
+def write_text(queries: Queries, path: Path) -> Path:
+    """Write queries as ranking text, and return its path."""
+    ids = np.repeat(queries.query_ids, queries.lengths)
+    with path.open("w", encoding="ascii") as file:
+        for grade, query_id, values in zip(queries.grades, ids, np.asarray(queries.features).tolist(), strict=True):
+            pairs = " ".join(f"{k}:{value:.6g}" for k, value in enumerate(values, 1))
+            file.write(f"{grade:g} qid:{query_id} {pairs}\n")
+    return path

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar, cast
 
@@ -26,28 +25,13 @@ from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.workers.executor import Executor, InProcess
+from ranktune.tuner.workers.executor import InProcess
 from ranktune.tuner.workers.limits import Limits
 
 PER_QUERY = np.random.default_rng(0).random(160)
 OUTCOME = Outcome({"ndcg@10": PER_QUERY}, 1.0, 0.0)
 
 T = TypeVar("T")
-
-
-def run(study: Study, folder: Path, executor: Executor, clock: Clock) -> float:
-    """Run a whole study whose trials return OUTCOME, and return the seconds of clock that it took."""
-    record = Record(folder, "benchmark", study.metric)
-
-    def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
-        return Task("", study.metrics, solver, parameters, study.seed)
-
-    loop = TrialLoop(study, "", record, task_of, executor, Silent(), _nothing, clock=clock)
-    begun = clock.now()
-    loop.run()
-    elapsed = clock.now() - begun
-    record.close()
-    return elapsed
 
 
 def _nothing(task: Task) -> Outcome:
@@ -102,29 +86,25 @@ class SimulatedWorkers(InProcess):
         return future
 
 
-@dataclass(frozen=True)
-class Load:
-    """The load of a coordinator by a number of workers with trials of so many seconds.
+def load(workers: int, seconds: float, trials: int, sampler: str = "random") -> Row:
+    """Return the load of a coordinator by a study of trials of so many seconds each on simulated workers."""
+    clock, study = SimulatedClock(), Study(sampler=sampler, trials=trials)
 
-    asks  trials a second; busy: share of the time in which the coordinator worked; used: share of the workers' time
-    """
+    def task_of(solver: str, parameters: Mapping[str, Value]) -> Task:
+        return Task("", study.metrics, solver, parameters, study.seed)
 
-    workers: int
-    seconds: float
-    trials: int
-    asks: float
-    busy: float
-    used: float
-
-
-def load(workers: int, seconds: float, trials: int, sampler: str = "random") -> Load:
-    """Return the load of a study of trials of so many seconds each on simulated workers."""
-    clock = SimulatedClock()
     with tempfile.TemporaryDirectory() as name:
-        study = Study(sampler=sampler, trials=trials)
-        taken = run(study, Path(name), SimulatedWorkers(workers, seconds, clock), clock)
-    used = trials * seconds / workers / taken
-    return Load(workers, seconds, trials, trials / taken, 1.0 - clock.waited / taken, used)
+        record, executor = Record(Path(name), "benchmark", study.metric), SimulatedWorkers(workers, seconds, clock)
+        loop = TrialLoop(study, "", record, task_of, executor, Silent(), _nothing, clock=clock)
+        begun = clock.now()
+        loop.run()
+        taken = clock.now() - begun
+        record.close()
+    return {
+        "workers": workers, "s a trial": seconds, "trials": trials, "asks a s": trials / taken,
+        "coordinator busy": f"{1.0 - clock.waited / taken:.0%}",
+        "workers used": f"{trials * seconds / workers / taken:.0%}",
+    }  # fmt: skip
 
 
 def scale(
@@ -133,14 +113,6 @@ def scale(
     rounds: Annotated[int, typer.Option(help="Trials of each worker.", min=1)] = 3,
 ) -> list[Table]:
     """Print how busy a coordinator is with so many workers, for trials of 1 and of 60 seconds."""
-    rows: list[Row] = []
-    for seconds in (1.0, 60.0):
-        for count in workers or [10, 100, 1000]:
-            run = load(count, seconds, max(rounds * count, 100), sampler)
-            rows.append(
-                {
-                    "workers": run.workers, "s a trial": run.seconds, "trials": run.trials, "asks a s": run.asks,
-                    "coordinator busy": f"{run.busy:.0%}", "workers used": f"{run.used:.0%}",
-                }
-            )  # fmt: skip
+    counts = workers or [10, 100, 1000]
+    rows = [load(n, seconds, max(rounds * n, 100), sampler) for seconds in (1.0, 60.0) for n in counts]
     return [Table(f"The load of a coordinator, sampler {sampler}, simulated workers", rows)]

@@ -92,33 +92,28 @@ def of_fits(
 
 @dataclass(frozen=True)
 class Peak:
-    """The most bytes of all processes of a command: anonymous, and with mapped features of so many bytes counted once.
-
-    proportional is what the kernel attributes to the processes, shared pages divided among them.
-    """
+    """The most bytes of all processes of a command: anonymous, and with mapped features, counted once."""
 
     anonymous: int
     with_features: int
-    proportional: int
 
 
 def peak_of(command: Sequence[str], features: int, interval: float = 0.05) -> Peak:
     """Run a command and return its peak. Raises RuntimeError where it fails."""
     with tempfile.TemporaryFile() as output:
         started = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-        anonymous = with_features = proportional = 0
+        anonymous = with_features = 0
         while started.poll() is None:
             processes = [_sizes(pid) for pid in _family(started.pid)]
             total = sum(sizes["RssAnon"] for sizes in processes)
             mapped = max((sizes["RssFile"] for sizes in processes), default=0)
             anonymous = max(anonymous, total)
             with_features = max(with_features, total + min(mapped, features))
-            proportional = max(proportional, sum(sizes["Pss"] for sizes in processes))
             time.sleep(interval)
         if started.returncode != 0:
             output.seek(0)
             raise RuntimeError(f"{' '.join(command)} failed:\n{output.read().decode(errors='replace')[-2000:]}")
-    return Peak(anonymous, with_features, proportional)
+    return Peak(anonymous, with_features)
 
 
 def _family(pid: int) -> list[int]:
@@ -131,17 +126,13 @@ def _family(pid: int) -> list[int]:
 
 def _sizes(pid: int) -> dict[str, int]:
     """Return the bytes of a process by kind; 0 once it has ended."""
-    sizes = {"RssAnon": 0, "RssFile": 0, "Pss": 0}
-    for file in ("status", "smaps_rollup"):
-        try:
-            lines = Path(f"/proc/{pid}/{file}").read_text().splitlines()
-        except OSError:
-            continue
-        for line in lines:
-            name, _, value = line.partition(":")
-            if name in sizes:
-                sizes[name] = 1024 * int(value.split()[0])
-    return sizes
+    sizes = {"RssAnon": 0, "RssFile": 0}
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return sizes
+    known = (line.partition(":") for line in lines)
+    return sizes | {name: 1024 * int(value.split()[0]) for name, _, value in known if name in sizes}
 
 
 def write_data(path: Path, n_documents: int, n_features: int = FEATURES) -> int:
@@ -181,7 +172,7 @@ def of_studies(
             {
                 "documents": count, "features": format_size(features), "anonymous": format_size(peak.anonymous),
                 "with features": format_size(peak.with_features), "allowed": format_size(allowed),
-                "proportional": format_size(peak.proportional), "within": peak.with_features <= allowed,
+                "within": peak.with_features <= allowed,
             }
         )  # fmt: skip
     limit = f", --memory {memory}" if memory else ""

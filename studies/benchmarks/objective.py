@@ -1,9 +1,9 @@
 """Time to an equal objective: RankSVM beside general solvers of the same problem.
 
-The problem is 1/2 w'w + C sum over pairs max(0, 1 - (s_i - s_j))^2. liblinear and L-BFGS solve it on the differences of
-all pairs, as without a solver for ranking; the time to compute the differences counts. liblinear is that of
-scikit-learn's LinearSVC. Each method runs with tolerances from wide to narrow; a line is the shortest run whose
-objective is above the lowest of all runs by at most so large a share.
+The problem is 1/2 w'w + C sum over pairs max(0, 1 - (s_i - s_j))^2. liblinear, that of scikit-learn's LinearSVC, solves
+it on the differences of all pairs, as without a solver for ranking; the time to compute the differences counts. Each
+method runs with tolerances from wide to narrow; a line is the shortest run whose objective is above the lowest of all
+runs by at most so large a share.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from scipy.optimize import minimize
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
 from ranktune.solvers import RankSVM
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.studies.benchmarks.cases import many_queries
 from ranktune.studies.benchmarks.comparing import take_turns
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.studies.papers.figures.ranksvm import listed_pairs, two_classes
+from ranktune.studies.papers.figures.ranksvm import objective, two_classes
 
 TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """Tolerances of the stopping rule of each method."""
@@ -44,12 +44,6 @@ class Reached:
     objective: float
 
 
-def objective(D: Floats, C: float, w: Floats) -> tuple[float, Floats]:
-    """Return the objective and its gradient, from the differences of pairs."""
-    slack = np.maximum(0.0, 1.0 - D @ w)
-    return float(0.5 * w @ w + C * slack @ slack), w - 2.0 * C * (slack @ D)
-
-
 def by_ranksvm(queries: Queries, C: float, tolerance: float) -> Floats:
     """Return the weights of RankSVM, which makes no differences."""
     ranker = RankSVM(C=C, scaling="none", average="none", tol=tolerance, max_iterations=1000).fit(queries)
@@ -63,34 +57,25 @@ def by_liblinear(queries: Queries, C: float, tolerance: float, *, dual: bool = F
     return np.asarray(model.coef_[0])
 
 
-def by_lbfgs(queries: Queries, C: float, tolerance: float) -> Floats:
-    """Return the weights of SciPy's L-BFGS on the differences."""
-    D = listed_pairs(queries)
-    start = np.zeros(queries.n_features)
-    limit = tolerance * float(np.abs(objective(D, C, start)[1]).max())
-    options = {"gtol": limit, "ftol": 0.0, "maxiter": 5000, "maxfun": 10_000}
-    result = minimize(lambda w: objective(D, C, w), start, jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(result.x)
-
-
 METHODS: Mapping[str, Callable[[Queries, float, float], Floats]] = {
     OURS: by_ranksvm,
     "liblinear, Newton, all pairs": by_liblinear,
     "liblinear, dual, all pairs": partial(by_liblinear, dual=True),
-    "L-BFGS, all pairs": by_lbfgs,
 }
 
 
 def measure(queries: Queries, C: float, tolerances: Sequence[float], repeats: int) -> list[Reached]:
     """Return what each method reached with each tolerance; the methods take turns."""
-    D, reached = listed_pairs(queries), []
+    reached = []
     for tolerance in tolerances:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             turns = take_turns(
                 {name: partial(method, queries, C, tolerance) for name, method in METHODS.items()}, repeats
             )
-        reached += [Reached(name, turns.median(name), objective(D, C, w)[0]) for name, w in turns.values.items()]
+        reached += [
+            Reached(name, turns.median(name), objective(queries, w, C, power=2)) for name, w in turns.values.items()
+        ]
     return reached
 
 
@@ -103,7 +88,7 @@ def main(
 ) -> list[Table]:
     """Compare the seconds until solvers of one problem reach an equal objective."""
     data = many_queries(queries, 11)
-    n_pairs = len(listed_pairs(data))
+    n_pairs = round(Judgements.of(data).pairs().sum())
     tables = []
     for C in penalty or (1e-4, 1e-2):
         runs = measure(data, C, TOLERANCES, repeats)

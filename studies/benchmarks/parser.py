@@ -22,13 +22,13 @@ from ranktune.solvers.core.arrays import Floats, Ints
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.text import read_text
 from ranktune.solvers.data.sources.catalogue import read
-from ranktune.studies.benchmarks.cases import many_queries
+from ranktune.studies.benchmarks.cases import many_queries, write_text
 from ranktune.studies.benchmarks.comparing import Turns, Work, take_turns
-from ranktune.studies.benchmarks.goals.lines import Goal
 from ranktune.studies.benchmarks.tables import Row, Table
 
 OURS = ("RankTune, float32", "RankTune, float64")
-GOALS = (Goal("csv, seconds beside polars", "times faster", 1.5, {"reader": "polars read_csv"}, title="csv"),)
+MOST = {"polars read_csv": 1.5}
+"""Times that RankTune may take, of those of another reader, which does not check."""
 THEIRS = "scikit-learn load_svmlight_file"
 CSV_QUERIES = 250
 """Queries of csv at most: of larger files RankTune keeps a binary copy, which would be measured in their place."""
@@ -67,31 +67,16 @@ def compare_csv(queries: Queries, folder: Path, rounds: int = 3) -> tuple[Turns,
 
 
 def main(
-    file: Annotated[
-        Path | None,
-        typer.Argument(help="LETOR or SVMlight text with qid: (default: generated, with a csv of the same numbers)"),
-    ] = None,
     rounds: Annotated[int, typer.Option(help="Turns of each reader.", min=1)] = 3,
     queries: Annotated[int, typer.Option(help="Queries of the generated data, of about 120 documents.", min=1)] = 400,
 ) -> list[Table]:
     """Compare the time of readers, and check that their arrays are equal."""
-    if file is not None:
-        return [_table(file.name, file, compare(file, rounds), THEIRS)]
     with tempfile.TemporaryDirectory() as name:
         generated, folder = many_queries(queries, 11), Path(name)
-        text = _write_text(generated, folder / "generated.txt")
+        text = write_text(generated, folder / "generated.txt")
         tables = [_table("ranking text", text, compare(text, rounds), THEIRS)]
         csv = compare_csv(generated.select(np.arange(min(CSV_QUERIES, queries))), folder, rounds)
         return [*tables, _table("csv", folder / "table.csv", csv, OURS[0])]
-
-
-def _write_text(queries: Queries, path: Path) -> Path:
-    ids = np.repeat(queries.query_ids, queries.lengths)
-    with path.open("w", encoding="ascii") as file:
-        for grade, query_id, values in zip(queries.grades, ids, np.asarray(queries.features).tolist(), strict=True):
-            pairs = " ".join(f"{k}:{value:.6g}" for k, value in enumerate(values, 1))
-            file.write(f"{grade:g} qid:{query_id} {pairs}\n")
-    return path
 
 
 def _table(what: str, file: Path, compared: tuple[Turns, bool], base: str) -> Table:
@@ -100,11 +85,11 @@ def _table(what: str, file: Path, compared: tuple[Turns, bool], base: str) -> Ta
     megabytes, queries = file.stat().st_size / 1e6, turns.values[OURS[0]]
     rows: list[Row] = []
     for name in turns.seconds:
-        ratios, seconds = turns.ratios(base, name), turns.median(name)
+        faster, seconds, most = turns.ratio(base, name), turns.median(name), MOST.get(name)
         rows.append(
             {
-                "reader": name, "s": seconds, "MB/s": megabytes / seconds, "times faster": float(np.median(ratios)),
-                "lowest": float(ratios[0]), "highest": float(ratios[-1]),
+                "reader": name, "s": seconds, "MB/s": megabytes / seconds, "times faster": faster,
+                "wanted": f"times faster <= {most:g}" if most else "", "met": not most or faster <= most,
             }
         )  # fmt: skip
     shape = f"{queries.n_documents:,} x {queries.n_features}"

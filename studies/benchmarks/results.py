@@ -5,23 +5,28 @@ The results of the parts of a long comparison are lines of JSON in a file, so th
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import platform
 import shlex
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from functools import wraps
+from importlib.metadata import distributions
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Annotated, Self, TypeAlias, TypeVar
 
 import psutil
+import typer
+from rich.console import Console
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import DataError
-from ranktune.studies.benchmarks.tables import Table
+from ranktune.solvers.core.errors import DataError, RankTuneError
+from ranktune.studies.benchmarks.tables import Row, Table, drawn, text_of
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -29,7 +34,7 @@ V = TypeVar("V")
 LIBRARIES = (
     "ranktune", "numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost-cpu", "xgboost", "catboost", "optuna",
     "cmaes", "polars", "pandas", "pytrec-eval-terrier", "flaml", "scikit-optimize",
-    "torch", "botorch", "optuna-integration", "ax-platform", "HEBO", "smac", "coco-experiment",
+    "torch", "coco-experiment",
 )  # fmt: skip
 """Distributions whose versions are stored where they are installed."""
 
@@ -83,6 +88,7 @@ class Measurement:
         self, benchmark: str, arguments: list[str], tables: list[Table], module: str = "ranktune.studies.benchmarks"
     ) -> Result:
         """Return the result of a benchmark that has ended; arguments are those of the command line of the module."""
+        known = {each.name.lower().replace("_", "-"): each.version for each in distributions()}
         return Result(
             benchmark=benchmark,
             command=shlex.join(["python", "-m", module, *arguments]),
@@ -94,7 +100,7 @@ class Measurement:
             system=f"{platform.system()} {platform.machine()}",
             python=platform.python_version(),
             load=round(self._load, 2),
-            versions=dict(_versions()),
+            versions={name: known[name] for name in LIBRARIES if name in known},
             tables=tables,
         )
 
@@ -107,16 +113,6 @@ def _processor() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _versions() -> list[tuple[str, str]]:
-    versions = []
-    for name in LIBRARIES:
-        try:
-            versions.append((name, version(name)))
-        except PackageNotFoundError:
-            continue
-    return versions
 
 
 def stored_results(path: Path | None, of_json: Callable[[Json], V]) -> Iterator[V]:
@@ -139,10 +135,100 @@ def append_result(path: Path | None, result: Json) -> None:
 
 
 def add_missing(
-    planned: Iterable[K], known: MutableMapping[K, V], run: Callable[[K], V], seconds: float = float("inf")
+    planned: Iterable[K],
+    known: MutableMapping[K, V],
+    run: Callable[[K], V],
+    path: Path | None,
+    seconds: float = float("inf"),
 ) -> None:
-    """Add the results of the planned runs that are not known, in order; none begins after so many seconds."""
+    """Add the results of the planned runs that are not known, in order, and append them to the file at path.
+
+    None begins after so many seconds. Results are dataclasses of plain values.
+    """
     begun = time.monotonic()
     for key in planned:
         if key not in known and time.monotonic() - begun <= seconds:
             known[key] = run(key)
+            append_result(path, vars(known[key]))
+
+
+Benchmark: TypeAlias = Callable[..., list[Table]]
+
+
+def add_commands(app: typer.Typer, module: str, benchmarks: Mapping[str, Benchmark]) -> None:
+    """Add a command for each benchmark of a module: it prints the tables, and has the option --store."""
+    for name, benchmark in benchmarks.items():
+        app.command(name)(_command(module, name, benchmark))
+
+
+def _command(module: str, name: str, benchmark: Benchmark) -> Callable[..., None]:
+    @wraps(benchmark)
+    def run(*, context: typer.Context, store: Path | None, **options: object) -> None:
+        measurement = Measurement()
+        try:
+            tables = benchmark(**options)
+        except RankTuneError as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise typer.Exit(2) from None
+        console = Console()
+        for table in tables:
+            console.print(drawn(table, console.width))
+        if store is not None:
+            given = list(context.obj or [name, "--store", ""])
+            where = given.index("--store")
+            measurement.result(name, given[:where] + given[where + 2 :], tables, module).write(store)
+        if any(table.failed for table in tables):
+            raise typer.Exit(1)
+
+    signature = inspect.signature(benchmark, eval_str=True)
+    added = inspect.Signature.from_callable(_added, eval_str=True)
+    parameters = [*signature.parameters.values(), *added.parameters.values()]
+    run.__signature__ = signature.replace(parameters=parameters, return_annotation=None)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
+def _added(
+    *,
+    context: typer.Context,
+    store: Annotated[
+        Path | None,
+        typer.Option(help="Also write the tables to this file as JSON, with machine, versions, date and command."),
+    ] = None,
+) -> None:
+    """Have the parameters that every command has."""
+
+
+FIGURES = ("predict", "mean ms", "s", "found", "ratio")
+"""Columns of the figure that a row with the columns "wanted" and "met" is about, the first that it has, where "wanted"
+does not name one, as "cpu s <= 3" does."""
+SAID = ("wanted", "met", "beside", "found")
+
+
+def goals_table(folder: Path, names: Iterable[str]) -> Table:
+    """Return a line for each goal in the stored results of benchmarks in a folder, and for each without a result."""
+    rows: list[Row] = []
+    for name in names:
+        results = [Result.read(path) for path in sorted([*folder.glob(f"{name}.json"), *folder.glob(f"{name}.*.json")])]
+        rows += [line for result in results for line in _goals_of(result)]
+        rows += [] if results else [{"line": name, "figure": "", "goal": "", "is": "missing", "date": ""}]
+    absent = ", ".join(str(row["line"]) for row in rows if row["is"] == "missing")
+    command = "python -m ranktune.studies.benchmarks NAME --store docs/benchmarks/results/NAME.json"
+    note = f"Without a result, where NAME is {absent}: {command}" if absent else ""
+    return Table(f"Goals of the benchmarks: {sum(row['is'] == 'met' for row in rows)} of {len(rows)} met", rows, note)
+
+
+def _goals_of(result: Result) -> Iterator[Row]:
+    """Yield a line for each row that says what is wanted, named by its words and whole numbers."""
+    for row in (row for table in result.tables for row in table.rows if row.get("wanted")):
+        wanted = str(row["wanted"])
+        column = wanted.rpartition("<=")[0].rpartition(", ")[2].strip() or next(name for name in FIGURES if name in row)
+        words = [
+            value if isinstance(value, str) else f"{name} {value:,}"
+            for name, value in row.items()
+            if isinstance(value, str | int) and not isinstance(value, bool) and name not in SAID
+        ]
+        yield {
+            "line": f"{result.benchmark}: {', '.join(words)}", "figure": text_of(row[column]), "goal": wanted,
+            "is": "met" if row["met"] else "not met", "date": result.date[:10],
+        }  # fmt: skip

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
-from rich.console import Console
 
-from ranktune.solvers.core.errors import ParameterError, RankTuneError
-from ranktune.solvers.data.readers.parsing.options import ReadOptions
+from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.names import STANDARD
 from ranktune.studies.benchmarks.cases import seeds_of
-from ranktune.studies.benchmarks.results import Measurement, append_result, stored_results
-from ranktune.studies.benchmarks.tables import Row, Table, drawn
+from ranktune.studies.benchmarks.results import Benchmark, add_commands, append_result, stored_results
+from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.task_table.packing import pack
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms, task_of
-from ranktune.studies.benchmarks.turnkey.command import Data, cases_of
+from ranktune.studies.benchmarks.turnkey.command import Data, Drop, Qid, cases_of, read_options
 from ranktune.studies.benchmarks.turnkey.peers import with_validation
 from ranktune.studies.laboratory.analysis import by_task, means, ordered, picked
 from ranktune.studies.laboratory.configurations import configurations, first_with_rows, name_of
@@ -51,12 +49,11 @@ DEFAULT_SECONDS = (10.0, 60.0)
 Kept: TypeAlias = Annotated[Path, typer.Option("--keep", help="The file of the rows. What is in it is not repeated.")]
 
 
-@app.command()
 def table(
     keep: Kept,
     data: Data = None,
-    qid: Annotated[str | None, typer.Option(help="The column of query ids of a table.")] = None,
-    drop: Annotated[list[str] | None, typer.Option(help="A column that is left out of a table. Repeatable.")] = None,
+    qid: Qid = None,
+    drop: Drop = None,
     seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
     draws: Annotated[int, typer.Option(help="Configurations drawn from the space of each solver.", min=0)] = 8,
     shares: Annotated[
@@ -64,32 +61,29 @@ def table(
     ] = 14,
     seconds: Annotated[float, typer.Option(help="No row begins after so many seconds.", min=0.0)] = 10_800.0,
     jobs: Annotated[int, typer.Option(help="Processes.", min=1)] = 1,
-) -> None:
+) -> list[Table]:
     """Measure what configurations reach on tasks, by checkpoints, at shares of the training queries."""
     tasks = {f"{DRAWN}-{seed}": partial(_drawn, seed) for seed in seeds_of(seeds)}
-    options: ReadOptions = {} if qid is None else {"qid": qid}
-    if drop:
-        options["drop"] = drop
-    for case in cases_of(data, None, **options) if data else ():
+    for case in cases_of(data, None, **read_options(qid, drop)) if data else ():
         for split in case.splits:
             tasks[f"{case.name} {split.name}"] = partial(_usable, split, f"{case.name} {split.name}")
     every = configurations(SOLVERS, draws)
     wanted: list[Wanted] = [(params, SHARES[0]) for params in every]
     wanted += [(params, share) for params in every[:shares] for share in SHARES[1:]]
     make_table(tasks, wanted, keep, seconds, jobs, typer.echo)
+    return []
 
 
-@app.command("pack")
-def packed(keep: Kept, output: Annotated[Path, typer.Argument(help="The file, .npz.")]) -> None:
+def packed(keep: Kept, output: Annotated[Path, typer.Argument(help="The file, .npz.")]) -> list[Table]:
     """Write the rows as one small file, which the other commands read too, without the values of test queries."""
     pack(read_rows(keep), output)
+    return []
 
 
-@app.command()
 def portfolio(
     keep: Annotated[Path, typer.Option("--keep", help="The file of the gains. What is in it is not repeated.")],
     seeds: Annotated[str, typer.Option(help="Seeds of drawn tasks, first:last, the last without.")] = "0:72",
-) -> None:
+) -> list[Table]:
     """Show what the solvers' defaults with one choice changed add to the blend, and which are to be tried first."""
     known = {row["task"]: row["gains"] for row in stored_results(keep, dict)}
     for seed in seeds_of(seeds):
@@ -111,11 +105,10 @@ def portfolio(
         for each in every
     ]
     note = f"Gains of the blend on test queries of {len(known)} tasks. Seconds of a fit."
-    _print(Table("what is added to the portfolios", rows, note))
+    return [Table("what is added to the portfolios", rows, note)]
 
 
-@app.command()
-def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> None:
+def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configurations.", min=1)] = 8) -> list[Table]:
     """Order first configurations by what each adds, on the tasks to learn from, and show it on the others."""
     table = by_task(read_rows(keep))
     first = first_with_rows(SOLVERS, table)
@@ -132,7 +125,7 @@ def order(keep: Kept, count: Annotated[int, typer.Option(help="So many configura
         for k, place in enumerate(places)
     ]
     note = f"the best of all in hindsight: {learn[1].max(axis=1).mean():.4f}, {confirm[1].max(axis=1).mean():.4f}"
-    _print(Table("test NDCG@10 of the best by validation of the configurations so far", rows, note))
+    return [Table("test NDCG@10 of the best by validation of the configurations so far", rows, note)]
 
 
 _RULES = "Constants of the policy, such as choice.ahead=1 choice.ahead=0,search.startup_apart=3: with the first."
@@ -145,7 +138,6 @@ Half: TypeAlias = Annotated[str, typer.Option(help="The tasks: learn, or confirm
 Most: TypeAlias = Annotated[int | None, typer.Option("--studies", help="The most studies of each time.", min=1)]
 
 
-@app.command()
 def simulate(
     keep: Kept,
     seconds: Seconds = None,
@@ -154,26 +146,19 @@ def simulate(
     studies: Most = None,
     rules: Annotated[str, typer.Option(help="Such as choice.ahead=0.5,sampler=random.")] = "sampler=thompson",
     composition: Annotated[bool, typer.Option(help="Also simulate studies of the solver Ranker alone.")] = True,
-    figures_in: Annotated[Path | None, typer.Option("--figures", help="Write the figures to this file, JSON.")] = None,
-) -> None:
-    """Simulate studies on the table, and show what they deliver."""
+) -> list[Table]:
+    """Simulate studies on the table, and show what they deliver, and the regret of those of all solvers by task."""
     by_kind: dict[tuple[str, float], list[Delivered]] = {}
-    measurement, plan = Measurement(), Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
+    plan = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies)
     for name, solvers in (("all", SOLVERS), *([(COMPOSITION, (COMPOSITION,))] if composition else [])):
         tasks = known_tasks(keep, half, solvers)
         (known,) = simulated(tasks, plan, [Rules.parse(rules)], lambda line: typer.echo(line, err=True))
         for each in known:
             by_kind.setdefault((name, each.budget), []).append(each)
-    tables = figures(by_kind, half)
-    for table in tables:
-        _print(table)
-    if figures_in is not None:
-        known = [each for (name, _), studies_of in by_kind.items() if name == "all" for each in studies_of]
-        tables.append(of_tasks(known))
-        measurement.result("simulate", sys.argv[1:], tables, "ranktune.studies.laboratory").write(figures_in)
+    of_all = [each for (name, _), studies_of in by_kind.items() if name == "all" for each in studies_of]
+    return [*figures(by_kind, half), of_tasks(of_all)]
 
 
-@app.command()
 def compare(
     rules: Annotated[list[str], typer.Argument(help=_RULES)],
     keep: Kept,
@@ -181,11 +166,11 @@ def compare(
     seeds: Seeds = "0:1",
     half: Half = CONFIRM,
     studies: Most = None,
-) -> None:
+) -> list[Table]:
     """Simulate the same studies by several rules, and compare what they deliver with the first of them, in pairs."""
     plan, tasks = Plan(seconds or DEFAULT_SECONDS, seeds_of(seeds), studies), known_tasks(keep, half, SOLVERS)
     known = simulated(tasks, plan, [Rules.parse(each) for each in rules], lambda line: typer.echo(line, err=True))
-    _print(compared(rules, known, half))
+    return [compared(rules, known, half)]
 
 
 def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
@@ -203,11 +188,6 @@ def _halves(tasks: Sequence[str], keep: Path) -> tuple[list[str], list[str]]:
     return learn, others
 
 
-def _print(table: Table) -> None:
-    console = Console()
-    console.print(drawn(table, console.width))
-
-
 def _drawn(seed: int) -> Split:
     return _usable(task_of(f"{DRAWN}-{seed}"), f"{DRAWN}-{seed}")
 
@@ -216,8 +196,10 @@ def _usable(split: Split, name: str) -> Split:
     return replace(with_validation(split.allowing_missing()), name=name)
 
 
+COMMANDS: Mapping[str, Benchmark] = {
+    "table": table, "pack": packed, "portfolio": portfolio, "order": order, "simulate": simulate, "compare": compare,
+}  # fmt: skip
+add_commands(app, "ranktune.studies.laboratory", COMMANDS)
+
 if __name__ == "__main__":
-    try:
-        app()
-    except RankTuneError as error:
-        sys.exit(f"error: {error}")
+    app(sys.argv[1:], obj=sys.argv[1:])

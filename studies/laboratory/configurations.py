@@ -10,6 +10,7 @@ import optuna
 from ranktune.solvers.core.space import Value
 from ranktune.tuner.samplers.first import first_configurations
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace
+from ranktune.tuner.storage.database import quiet
 from ranktune.tuner.study.declaration import Study
 
 Configuration = dict[str, Value]
@@ -34,10 +35,8 @@ def first_with_rows(solvers: Sequence[str], table: Mapping[str, Container[str]])
 
 def _draws(space: UnionSpace, seed: int, count: int) -> list[Configuration]:
     """Return configurations drawn uniformly from the space of a solver."""
-    verbosity = optuna.logging.get_verbosity()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
-    optuna.logging.set_verbosity(verbosity)
+    with quiet():
+        study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=seed))
     return [space.suggest(study.ask()) for _ in range(count)]
 
 

@@ -49,7 +49,7 @@ def make_table(
             for row in rows:
                 append_result(path, row)
             left -= len(turn)
-            on_line(f"{name}: {len(turn)} rows; {left} are left, {_minutes(begun, left, turns)} minutes")
+            on_line(f"{name}: {len(turn)} rows; {left} are left")
 
 
 def read_rows(path: Path) -> list[Row]:
@@ -72,9 +72,3 @@ def _turns(
 def _measure(load: Load, turn: Sequence[Wanted]) -> list[Json]:
     split = load()
     return [row_of(split, params, share).as_json() for params, share in turn]
-
-
-def _minutes(begun: float, left: int, turns: Sequence[tuple[str, Sequence[Wanted]]]) -> str:
-    """Return the minutes that the rows left will take, at the speed so far."""
-    done = sum(len(turn) for _, turn in turns) - left
-    return f"{(time.monotonic() - begun) / done * left / 60.0:.0f}"

@@ -14,7 +14,7 @@ from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.studies.benchmarks.tasks import DRAWN, confirms
 from ranktune.studies.laboratory.analysis import HARM, by_task
 from ranktune.studies.laboratory.configurations import first_with_rows, name_of
-from ranktune.studies.laboratory.deliveries import Delivered, delivered, summary, task_means
+from ranktune.studies.laboratory.deliveries import Delivered, delivered, task_means, worst_decile
 from ranktune.studies.laboratory.known import KnownTask, known_task
 from ranktune.studies.laboratory.making import read_rows
 from ranktune.studies.laboratory.rows import METRIC
@@ -97,8 +97,8 @@ def simulated(
     studies = plan.of(tasks)
     results: list[list[Delivered]] = [[] for _ in rules]
     known: dict[int, Known] = {}
-    progress = _Progress([(seconds, task.name) for seconds, _, task in studies], on_line)
-    for seconds, seed, task in studies:
+    said = time.monotonic()
+    for number, (seconds, seed, task) in enumerate(studies):
         solvers = list(dict.fromkeys(task.solvers))
         runs: dict[Rules, Simulated] = {}
         for place, each in enumerate(rules):
@@ -108,26 +108,10 @@ def simulated(
                 answers = known.setdefault(seed, {})
                 runs[of_trials] = Simulation(task, declared, answers, of_trials.policy).run()
             results[place].append(delivered(runs[of_trials], each.policy))
-        progress.next()
+        if time.monotonic() - said > EVERY:
+            said = time.monotonic()
+            on_line(f"{number + 1} of {len(studies)} studies")
     return results
-
-
-class _Progress:
-    """Says how far the studies are, and how long the others will take: as one of the same kind did, or the mean."""
-
-    def __init__(self, kinds: Sequence[tuple[float, str]], on_line: Callable[[str], None]) -> None:
-        self._left, self._total, self._on_line = list(kinds), len(kinds), on_line
-        self._took: dict[tuple[float, str], float] = {}
-        self._begun = self._said = time.monotonic()
-
-    def next(self) -> None:
-        """Count a study that has ended, the first of those left."""
-        now = time.monotonic()
-        self._took[self._left.pop(0)], self._begun = now - self._begun, now
-        if now - self._said > EVERY:
-            usual, self._said = float(np.mean(list(self._took.values()))), now
-            left = sum(self._took.get(kind, usual) for kind in self._left)
-            self._on_line(f"{self._total - len(self._left)} of {self._total} studies, about {left:.0f} s left")
 
 
 def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str) -> list[Table]:
@@ -135,34 +119,36 @@ def figures(studies: Mapping[tuple[str, float], Sequence[Delivered]], half: str)
     gains: list[Row] = []
     times: list[Row] = []
     for (solvers, seconds), each in studies.items():
-        known, kind = summary(each), {"solvers": solvers, "s": f"{seconds:g}"}
+        kind = {"solvers": solvers, "s": f"{seconds:g}"}
+        names = "regret", "gain", "is_harmed", "is_first", "trials", "used", "exhausted", "error", "is_inside"
+        by_task_of = {name: np.array(list(task_means(each, name).values())) for name in names}
+        mean = {name: float(values.mean()) for name, values in by_task_of.items()}
         gains.append(
             kind
             | {
-                "regret": f"{known.regret:.4f}",
-                "worst tenth": f"{known.decile:.4f}",
-                "gain": f"{known.gain:+.4f}",
-                "p": f"{known.p_value:.3f}",
-                "harmed": f"{known.harmed:.1%}",
-                "changed": f"{known.changed:.0%}",
-                "to leader": f"{known.over_leading:+.4f}",
+                "regret": f"{mean['regret']:.4f}",
+                "worst tenth": f"{worst_decile(by_task_of['regret']):.4f}",
+                "gain": f"{mean['gain']:+.4f}",
+                "p": f"{signed_rank(by_task_of['gain']):.3f}",
+                "harmed": f"{mean['is_harmed']:.1%}",
+                "changed": f"{1.0 - mean['is_first']:.0%}",
             }
         )
         times.append(
             kind
             | {
-                "studies": known.studies,
-                "tasks": known.tasks,
-                "trials": f"{known.trials:.1f}",
-                "used": f"{known.used:.1f}",
-                "all rows": f"{known.exhausted:.0%}",
-                "estimate": f"{known.error:+.4f}",
-                "inside": f"{known.inside:.0%}",
+                "studies": len(each),
+                "tasks": len(by_task_of["regret"]),
+                "trials": f"{mean['trials']:.1f}",
+                "used": f"{mean['used']:.1f}",
+                "all rows": f"{mean['exhausted']:.0%}",
+                "estimate": f"{mean['error']:+.4f}",
+                "inside": f"{mean['is_inside']:.0%}",
             }
         )
     delivered_note = (
-        f"Gain: over the best by validation of the first configurations; harmed: by {HARM:g}. Changed: the choice is "
-        "no first configuration. To leader: gain over the first configuration of the leading solver."
+        f"Means over tasks. Gain: over the best by validation of the first configurations; harmed: by {HARM:g}. "
+        "Changed: the choice is no first configuration."
     )
     time_note = (
         "Used: seconds, with those for the end. All rows: the table had no more. Estimate: less the mean on test "
@@ -197,7 +183,7 @@ def compared(names: Sequence[str], studies: Sequence[Sequence[Delivered]], half:
                 {
                     "rules": name,
                     "s": f"{seconds:g}",
-                    "regret": f"{summary(own).regret:.4f}",
+                    "regret": f"{np.mean(list(task_means(own, 'regret').values())):.4f}",
                     "difference": f"{differences.mean():+.5f}",
                     "p": f"{signed_rank(differences):.3f}",
                     "better": f"{np.mean(change > HARM):.1%}",

@@ -31,7 +31,7 @@ LAYERS = {
         ("base", "losses", "export", "explanation"),
         ("clicks.features", "clicks.judging"),
         ("clicks.reading",),
-        ("clicks",),
+        ("clicks", "rankings"),
         ("data.sources",),
         ("data.conversion",),
         ("data.readers.tables",),
@@ -59,7 +59,7 @@ LAYERS = {
         ("splits",),
         ("policy.policy",),
     ),
-    "studies": (("laboratory",), ("benchmarks",), ("papers",), ("rankings",), ("api_search",)),
+    "studies": (("laboratory",), ("benchmarks",), ("papers",), ("api_search",)),
     "dashboards": (("tracking",), ("web",), ("views",), ("terminal", "analysis"), ("records", "figures")),
 }
 """From top to bottom: a package may import those of the lines below it, and none beside it. A package inside of

@@ -18,8 +18,8 @@ from ranktune.command_line.app import app
 from ranktune.command_line.messages import as_options
 from ranktune.solvers.data.readers.parsing.options import LoadOptions
 
-FOLDERS = ("solvers", "tuner", "studies/rankings", "dashboards")
-SHOWN = ("solvers/data", "solvers/metrics", "studies/rankings", "tuner", "dashboards")
+FOLDERS = ("solvers", "tuner", "dashboards")
+SHOWN = ("solvers/data", "solvers/metrics", "solvers/rankings", "tuner", "dashboards")
 """What commands read and print; the others are asked in Python too."""
 ROOT: Any = typer.main.get_command(app)
 COMMANDS: dict[str, Any] = ROOT.commands

@@ -21,8 +21,8 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Array, Floats
 from ranktune.solvers.core.errors import DataError, ModelFormatError, RankTuneWarning
 from ranktune.solvers.models.base import load_model
-from ranktune.studies.rankings.opening import open_ranking
-from ranktune.studies.rankings.parts import read_for
+from ranktune.solvers.rankings.opening import open_ranking
+from ranktune.solvers.rankings.parts import read_for
 
 LIBRARIES = ("lightgbm", "xgboost", "catboost")
 FORMS = ("csv", "letor", "parquet", "frame", "scipy")

@@ -25,7 +25,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.other_libraries.ubjson import NUMBERS as NUMBERS_OF_UBJSON
-from ranktune.studies.rankings.opening import open_ranking
+from ranktune.solvers.rankings.opening import open_ranking
 
 KINDS = ("txt", "json", "ubj", "catboost.json")
 TOKENS = (

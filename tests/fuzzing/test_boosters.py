@@ -11,7 +11,7 @@ from scipy import sparse
 
 import ranktune
 from ranktune.solvers.data.sources import catalogue
-from ranktune.studies.rankings.opening import open_ranking
+from ranktune.solvers.rankings.opening import open_ranking
 from tests.fuzzing.boosters import LIBRARIES, case
 
 

@@ -283,7 +283,7 @@ def _described(sources: Sources) -> Json:
     names = {name: name_of(option) for name, option in parts if option is not None}
     if baseline is None:
         return names
-    from ranktune.studies.rankings.baselines import baseline_text  # it loads what reads tables
+    from ranktune.comparing import baseline_text  # it loads what reads models of others
 
     return names | {"baseline": baseline_text(baseline, data)}
 

@@ -1,7 +1,9 @@
-"""The mean of a ranking on data, and the paired comparison of two: evaluate and compare."""
+"""A ranking on data: its mean, the comparison of two, and the baseline of a study."""
 
 from __future__ import annotations
 
+import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -15,17 +17,24 @@ from ranktune.solvers.clicks.judging.opening import open_gains
 from ranktune.solvers.clicks.judging.values import values_of
 from ranktune.solvers.clicks.reading.roles import named_columns
 from ranktune.solvers.core.arrays import Floats, Json
-from ranktune.solvers.core.errors import listed
+from ranktune.solvers.core.errors import DataError, RankTuneWarning, listed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
-from ranktune.solvers.metrics.metrics import metric_for
-from ranktune.studies.rankings.base import FeatureRanking, Ranking
-from ranktune.studies.rankings.opening import open_ranking
-from ranktune.studies.rankings.parts import Part, read_for, scores_on, warn_if_worse_than_random
-from ranktune.studies.rankings.pools import Side, measured
+from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.split import Split
+from ranktune.solvers.metrics.metrics import chosen_metric, metric_for
+from ranktune.solvers.metrics.presets import KNOWN
+from ranktune.solvers.models.columns import TEXT_RULES
+from ranktune.solvers.rankings.base import FeatureRanking, Ranking
+from ranktune.solvers.rankings.opening import COLUMN, open_ranking
+from ranktune.solvers.rankings.parts import Part, read_for, scores_of_parts, scores_on
+from ranktune.solvers.rankings.pools import Side, measured
+from ranktune.solvers.rankings.scores import RowScores
 from ranktune.tuner.statistics import comparisons
 from ranktune.tuner.statistics.comparisons import Comparison
 from ranktune.tuner.statistics.intervals import bootstrap_interval
+from ranktune.tuner.study.baseline import PARTS, Baseline, load_baseline
+from ranktune.tuner.study.declaration import Study
 
 
 def compare(
@@ -198,9 +207,25 @@ def side_of(ranking: Ranking, part: Part) -> Side:
 
 
 def warn_if_worse(sides: Sequence[Side], queries: Queries, metric: str) -> None:
-    """Warn of rankings that are worse than a random order."""
+    """Warn (RankTuneWarning) of scores or a column that rank significantly worse than a random order does."""
+    measure = chosen_metric(metric, queries)
+    if "average" not in KNOWN[measure.name].options.get("ties", ("average",)):
+        return
+    of_all_orders = replace(measure, preset=None, ties=None if measure.ties is None else "average")
     for ranking, scores in sides:
-        warn_if_worse_than_random(ranking, scores(), queries, metric)
+        if type(ranking) is FeatureRanking:  # a model
+            continue
+        ours = measure.per_query(scores(), queries)
+        theirs = of_all_orders.per_query(np.zeros(queries.n_documents), queries)
+        found = comparisons.compare(ours, theirs, np.random.default_rng(0), weights=queries.query_weights)
+        if found.difference < 0.0 and found.p_randomisation <= comparisons.ALPHA:
+            warnings.warn(
+                f"{ranking.name} ranks worse than a random order: {measure} is {found.mean_a:.4f}, and "
+                f"{found.mean_b:.4f} in a random order (p = {found.p_randomisation:.2g}). If its lowest values are the "
+                "best, negate them: column:-NAME turns a column round.",
+                RankTuneWarning,
+                stacklevel=3,
+            )
 
 
 def tuned_for(ranking: Ranking) -> str | None:
@@ -244,3 +269,73 @@ def _means(values: Mapping[str, Floats], n_queries: int, weights: Floats | None)
         mean = None if skipped.all() else interval.mean
         means[name] = {"mean": mean, "interval": limits, "skipped": int(skipped[:n_queries].sum())}
     return means
+
+
+def baseline_text(given: object, data: object) -> str | None:
+    """Return how the settings of a study write a baseline: a path, column:NAME, or the kind of an object in memory.
+
+    Raises DataError for text that is neither a file nor a column of the data.
+    """
+    if given is None:
+        return None
+    if not isinstance(given, str | Path):
+        return f"<{type(given).__name__} in memory>"
+    if os.path.exists(given):
+        return str(Path(given).resolve())
+    if str(given).startswith(COLUMN):
+        return str(given)
+    ranking = open_ranking(given, data)
+    assert isinstance(ranking, FeatureRanking)
+    return ranking.name
+
+
+def baseline_of(
+    study: Study, splits: Sequence[Split], sources: tuple[object, ...], options: ReadOptions, home: Path
+) -> Baseline | None:
+    """Return the baseline of a study on splits as they were read from sources: data, vali, test and the baseline.
+
+    Where the baseline is not given, that in the folder of the study is taken; without it, it is read again. A model may
+    have learnt from the training and validation queries, so that it scores test queries alone where they are given; one
+    of an earlier study has not.
+    """
+    if study.baseline is None:
+        return None
+    *read, given = sources
+    if given is None:
+        kept = load_baseline(home, study.baseline)
+        if kept is not None:
+            return kept
+        given = study.baseline
+    ranking = open_ranking(given, read[0], "the scores of the baseline", study.position)
+    whole = len(splits) == 1 and splits[0].test is not None and read[2] is None  # the source holds several parts
+    if isinstance(ranking, RowScores) and (whole or len(splits) > 1):
+        raise DataError(
+            f"{study.baseline} has scores in the order of rows, and {study.data} holds several parts. Give scores with "
+            "query and document ids, a model, or a column."
+        )
+    is_model = isinstance(ranking, FeatureRanking) and not ranking.name.startswith(COLUMN)
+    if is_model and not study.after and any(split.test is None for split in splits):
+        warnings.warn(
+            f"the baseline {study.baseline} is a model: on queries that it learned from it scores too high. Give test "
+            "queries that it has not seen (test=).",
+            RankTuneWarning,
+            stacklevel=2,
+        )
+    rules = TEXT_RULES.get(ranking.wanted.solver, {})
+    if rules and (whole or len(splits) > 1) and catalogue.is_text(read[0]):
+        splits = catalogue.load(read[0], **{**options, **rules})
+    scores: dict[tuple[str, str], Floats] = {}
+    for split in splits:
+        known = read if len(splits) == 1 and not whole else [None] * len(PARTS)
+        parts = [
+            None if queries is None else Part(queries, source, options)
+            for queries, source in zip((split.train, split.vali, split.test), known, strict=True)
+        ]
+        if is_model and split.test is not None and not study.after:
+            parts[:-1] = [None] * (len(PARTS) - 1)
+        scores_of_part = zip(PARTS, scores_of_parts(ranking, parts), strict=True)
+        scores |= {(split.name, part): values for part, values in scores_of_part if values is not None}
+        compared = "train" if split.test is None else "test"
+        if (values := scores.get((split.name, compared))) is not None:
+            warn_if_worse([(ranking, partial(np.asarray, values))], getattr(split, compared), study.metric)
+    return Baseline(study.baseline, scores)

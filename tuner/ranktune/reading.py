@@ -108,7 +108,7 @@ def _loaded(
         about, splits = _with_clicks(study, splits)
     baseline = None
     if study.baseline is not None:
-        from ranktune.studies.rankings.baselines import baseline_of  # it loads what reads tables
+        from ranktune.comparing import baseline_of  # it loads what reads models of others
 
         baseline = baseline_of(study, splits, (data, vali, given, sources[3]), options, home)
     if baseline is not None:

@@ -63,19 +63,17 @@ def dtlz2(trial: Trial) -> tuple[float, float]:
     return radius * float(np.cos(angle)), radius * float(np.sin(angle))
 
 
-zdt1, zdt2, zdt3 = _zdt(_convex), _zdt(_concave), _zdt(_disconnected)
-ZDT_CORNER, DTLZ_CORNER = (1.1, 3.0), (2.0, 2.0)
+ZDT_CORNER = (1.1, 3.0)
 
 
-def _best(shape: Callable[[float, float], float]) -> float:
+def _area(shape: Callable[[float, float], float]) -> float:
     firsts = np.linspace(0.0, 1.0, POINTS).tolist()
     return hypervolume([(first, shape(first, 1.0)) for first in firsts], ZDT_CORNER)
 
 
-FRONTS: dict[str, tuple[Objectives, tuple[float, float], Callable[[], float]]] = {
-    "zdt1": (zdt1, ZDT_CORNER, lambda: _best(_convex)),
-    "zdt2": (zdt2, ZDT_CORNER, lambda: _best(_concave)),
-    "zdt3": (zdt3, ZDT_CORNER, lambda: _best(_disconnected)),
-    "dtlz2": (dtlz2, DTLZ_CORNER, lambda: 4.0 - np.pi / 4.0),
+SHAPES = {"zdt1": _convex, "zdt2": _concave, "zdt3": _disconnected}
+FRONTS: dict[str, tuple[Objectives, tuple[float, float], float]] = {
+    **{name: (_zdt(shape), ZDT_CORNER, _area(shape)) for name, shape in SHAPES.items()},
+    "dtlz2": (dtlz2, (2.0, 2.0), 4.0 - np.pi / 4.0),
 }
 """The objectives of each problem, the corner below which areas count, and the area of the true front."""

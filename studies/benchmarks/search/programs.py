@@ -1,12 +1,9 @@
 """Problems whose parameters depend on more than a category, that have plateaus, or many parameters.
 
 layers      whole numbers decide how many parameters there are: `for i in range(n)`
-switches    flags, thresholds and two parents at once decide which parameters there are
 stairs      five numbers, of which only the stair counts on which each lies: most neighbours are equal
 tree ...    scikit-learn's decision tree on one of its data sets: many configurations give the same tree
 levy20      Levy's function of 20 numbers
-valley10    Rosenbrock's function of 10 numbers: one long curved valley
-waves8      Rastrigin's function of 8 numbers, tilted: many local optima
 """
 
 from __future__ import annotations
@@ -31,22 +28,6 @@ def layers(trial: Trial) -> float:
     return float(loss)
 
 
-def switches(trial: Trial) -> float:
-    """Return a loss with parameters behind flags, a threshold and two parents; 0 at best."""
-    warm, decay = trial.suggest_int("warm", 0, 1), trial.suggest_categorical("decay", ["none", "step", "cosine"])
-    strength = trial.suggest_float("strength", 0.0, 1.0)
-    loss = 0.5 - 0.2 * (decay == "cosine")
-    if warm:
-        loss += (trial.suggest_float("warm_share", 0.0, 0.5) - 0.1) ** 2 - 0.1
-    if decay == "step" or warm:
-        loss += 0.3 * abs(np.log2(trial.suggest_int("period", 1, 64, log=True)) - 3) / 3
-    if strength > 0.5:
-        loss += (trial.suggest_float("mix", 0.0, 1.0) - 0.7) ** 2 + (strength - 0.8) ** 2 - 0.2
-        if warm and decay == "cosine":
-            loss += 2.0 * (trial.suggest_float("end", 0.0, 1.0) - 0.25) ** 2
-    return float(loss)
-
-
 def stairs(trial: Trial) -> float:
     """Return the mean squared height of five stairs, each of six steps; 0 on the lowest step of all."""
     heights = []
@@ -63,18 +44,6 @@ def levy20(trial: Trial) -> float:
     middle = ((w[:-1] - 1.0) ** 2 * (1.0 + 10.0 * np.sin(np.pi * w[:-1] + 1.0) ** 2)).sum()
     last = (w[-1] - 1.0) ** 2 * (1.0 + np.sin(2.0 * np.pi * w[-1]) ** 2)
     return float(np.sin(np.pi * w[0]) ** 2 + middle + last) / 20.0
-
-
-def valley10(trial: Trial) -> float:
-    """Return Rosenbrock's function of 10 numbers; 0 at best."""
-    x = np.array([trial.suggest_float(f"x{j}", -2.0, 2.0) for j in range(10)])
-    return float((100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1.0 - x[:-1]) ** 2).sum())
-
-
-def waves8(trial: Trial) -> float:
-    """Return Rastrigin's function of 8 numbers with waves of half their usual height; 0 at best."""
-    x = np.array([trial.suggest_float(f"x{j}", -2.5, 3.5) for j in range(8)])
-    return float((x * x + 5.0 * (1.0 - np.cos(2.0 * np.pi * x))).sum())
 
 
 @dataclass(frozen=True)

@@ -3,64 +3,64 @@
 from __future__ import annotations
 
 import heapq
-import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import optuna
-from optuna.samplers import BaseSampler
+from optuna.samplers import BaseSampler, CmaEsSampler, GPSampler, TPESampler
 from optuna.trial import Trial
 
 from ranktune.studies.benchmarks.search.fronts import hypervolume
-from ranktune.studies.benchmarks.search.peers import PEERS, absent
 from ranktune.studies.benchmarks.search.problems import Problem
-from ranktune.studies.benchmarks.search.regret import MARKS, Run, Setting
-from ranktune.tuner.samplers.history import PAIRED
+from ranktune.studies.benchmarks.search.regret import Run, Setting
 from ranktune.tuner.samplers.registry import SAMPLERS, make_sampler
 from ranktune.tuner.samplers.thompson import ThompsonSampler
 
-VARIANTS: dict[str, Callable[..., BaseSampler]] = {
+VARIANTS: Mapping[str, Callable[..., BaseSampler]] = {
     "thompson:ei": partial(ThompsonSampler, acquisition="ei"),
     "thompson:draw": partial(ThompsonSampler, acquisition="thompson"),
     "thompson:mixed": partial(ThompsonSampler, acquisition="mixed"),
-    "thompson:costs": partial(ThompsonSampler, costs=True),
-    "thompson:ei:costs": partial(ThompsonSampler, acquisition="ei", costs=True),
-    "thompson:mixed:costs": partial(ThompsonSampler, acquisition="mixed", costs=True),
-    "thompson:again": partial(ThompsonSampler, replicates=True),
 }
 """ThompsonSampler with options to compare with its defaults."""
-SINGLE = ("skopt", "thompson:ei", "thompson:ei:costs", *(name for name, peer in PEERS.items() if not peer.several))
-"""Samplers for one objective."""
-BLIND = ("skopt", *(name for name, peer in PEERS.items() if not peer.limits))
-"""Samplers that see no limits: they get a loss with a penalty."""
+PEERS: Mapping[str, Callable[..., BaseSampler]] = {
+    "cmaes": partial(CmaEsSampler, warn_independent_sampling=False),
+    "optuna-tpe": partial(TPESampler, multivariate=True, group=True),
+    "optuna-gp": partial(GPSampler, warn_independent_sampling=False),
+}
+"""Samplers of Optuna that studies do not offer, each with its defaults and a state for the whole run."""
+NEEDS = {"cmaes": ["cmaes"], "optuna-gp": ["torch"], "gp": ["torch"], "skopt": ["skopt"]}
+"""Modules that samplers need and that need not be installed."""
+SINGLE, BLIND = ("skopt", "thompson:ei", "cmaes"), ("skopt", "cmaes")
+"""Samplers for one objective, and those that see no limits: they get a loss with a penalty."""
 NOISE, DURATIONS = 0x2015E, 0x71ED
 """Streams of random numbers. Noise depends on seed and trial only, so it is the same for every sampler."""
-
-
 NAMES = [*SAMPLERS.names, *VARIANTS, *PEERS]
 
 
-def missing(name: str) -> list[str]:
-    """Return the libraries that a sampler needs and that are not installed."""
-    if name in PEERS:
-        return PEERS[name].missing
-    return absent({"gp": ["torch"], "skopt": ["skopt"]}.get(name, []))
+def absent(libraries: Iterable[str]) -> list[str]:
+    """Return the modules that are not installed; "" is none."""
+    return [library for library in libraries if library and find_spec(library) is None]
 
 
-def is_ours(name: str) -> bool:
-    """Return whether a sampler is ThompsonSampler."""
-    return name.split(":")[0] == "thompson"
+def lacks(problem: Problem) -> list[str]:
+    """Return the module and the file that a problem needs and that are not there."""
+    files = [] if problem.file is None or problem.file.is_file() else [problem.file.name]
+    return absent([problem.library]) + files
 
 
 def sampler_of(name: str, problem: Problem, seed: int, number: int, last: BaseSampler | None = None) -> BaseSampler:
     """Return the sampler called name for a trial: one of SAMPLERS, VARIANTS or PEERS, which keep the last one."""
     if name in VARIANTS:
         return VARIANTS[name](seed=seed, conditions=problem.space, number=number)
-    if name in PEERS:
-        return last or PEERS[name].sampler(problem, int(np.random.SeedSequence([seed]).generate_state(1)[0] >> 1))
-    return make_sampler(name, seed=seed, number=number, space=problem.space)
+    if name not in PEERS:
+        return make_sampler(name, seed=seed, number=number, space=problem.space)
+    with warnings.catch_warnings():  # of what Optuna calls experimental
+        warnings.simplefilter("ignore")
+        return last or PEERS[name](seed=int(np.random.SeedSequence([seed]).generate_state(1)[0] >> 1))
 
 
 def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) -> Run:
@@ -69,43 +69,30 @@ def run(problem: Problem, title: str, name: str, seed: int, setting: Setting) ->
     durations = np.random.default_rng([seed, DURATIONS]).lognormal(0.0, 0.5, setting.trials)
     running: list[tuple[float, int, Trial, Any]] = []
     sampler: BaseSampler | None = None
-    losses: dict[int, Any] = {}
-    costs: dict[int, float | None] = {}
+    losses: list[Any] = []
     picks: list[float] = []
-    spent: list[float] = []
-    believed: dict[int, float] = {}
-    best, clock, asked, begun = float("inf"), 0.0, 0, time.process_time()
+    best, clock, asked = float("inf"), 0.0, 0
     while len(picks) < setting.trials:
         while asked < setting.trials and len(running) < setting.workers:
             study.sampler = sampler = sampler_of(name, problem, seed, asked, sampler)
             trial = study.ask()
-            loss, costs[asked] = problem.evaluate(trial)
-            heapq.heappush(running, (clock + durations[asked], asked, trial, loss))
+            heapq.heappush(running, (clock + durations[asked], asked, trial, problem.loss(trial)))
             asked += 1
-        clock, number, trial, losses[number] = heapq.heappop(running)
-        observed = losses[number]
-        if setting.noisy or problem.is_noisy:
+        clock, number, trial, loss = heapq.heappop(running)
+        losses.append(loss)
+        observed = loss
+        if problem.noise:
             observed += problem.noise * np.random.default_rng([seed, number, NOISE]).standard_normal()
-        if setting.noisy:
-            trial.set_user_attr(PAIRED, problem.noise**2)
         broken = _limit(trial, problem, name)
         study.tell(trial, observed + problem.worst * broken if name in BLIND and broken else observed)
-        seconds = costs[number]
-        if seconds is not None:
-            spent.append(seconds + (spent[-1] if spent else 0.0))
         if problem.corner is not None:
-            picks.append(-hypervolume(list(losses.values()), problem.corner))
-            continue
-        if broken:
+            picks.append(-hypervolume(losses, problem.corner))
+        elif broken:
             picks.append(picks[-1] if picks else problem.worst)
-            continue
-        picks.append(losses[number] if observed < best else picks[-1])
-        best = min(best, observed)
-        if is_ours(name) and problem.limits is None and len(picks) in (*MARKS, setting.trials):
-            believed[len(picks)] = losses[ThompsonSampler(conditions=problem.space).posterior_best(study).number]
-    taken = (time.process_time() - begun) / setting.trials
-    duplicates = setting.trials - len({str(sorted(t.params.items(), key=str)) for t in study.trials})
-    return Run(title, name, seed, setting.noisy, setting.workers, picks, believed, duplicates, taken, spent)
+        else:
+            picks.append(loss if observed < best else picks[-1])
+            best = min(best, observed)
+    return Run(title, name, seed, setting.workers, picks)
 
 
 def _limit(trial: Trial, problem: Problem, name: str) -> float:

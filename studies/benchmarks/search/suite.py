@@ -41,6 +41,8 @@ from ranktune.studies.benchmarks.search.problems import (
 )
 
 FUNCTIONS, DIMENSIONS, OF_INTEGERS = (1, 8, 15, 20, 24), (2, 5, 10, 20), (5, 10)
+NOISES = {"func3c": 0.1, "hart6m": 0.15, "layers": 0.1}
+"""Standard deviations of the noise of some problems."""
 FEW = 5
 """Numbers up to which they are few."""
 
@@ -170,19 +172,19 @@ def beam_limits(params: Params) -> list[float]:
 SUITE: dict[str, Problem] = {
     **{
         f"bbob-{f}-{d}": Problem(
-            Coco("bbob", f, d), 0.0, 1.0, kind=NUMBERS if d <= FEW else MANY_NUMBERS, library="cocoex"
+            Coco("bbob", f, d), 0.0, kind=NUMBERS if d <= FEW else MANY_NUMBERS, library="cocoex"
         )
         for d, f in product(DIMENSIONS, FUNCTIONS)
     },
     **{
-        f"mixint-{f}-{d}": Problem(Coco("bbob-mixint", f, d), None, 1.0, kind=INTEGERS, library="cocoex")
+        f"mixint-{f}-{d}": Problem(Coco("bbob-mixint", f, d), None, kind=INTEGERS, library="cocoex")
         for d, f in product(OF_INTEGERS, FUNCTIONS)
     },
-    "shop20": Problem(shop20, 0.0, 0.1, kind=MIXED),
-    "labels20": Problem(labels20, 0.0, 0.05, kind=CATEGORIES),
-    "stages": Problem(stages, 0.0, 0.1, kind=CONDITIONAL),
-    "vessel": Problem(vessel, 6.0597, 0.1, kind=CONSTRAINED, limits=vessel_limits, worst=1000.0),
-    "beam": Problem(beam, 1.7249, 0.05, kind=CONSTRAINED, limits=beam_limits, worst=100.0),
-    **{f"{name}-noisy": replace(PROBLEMS[name], kind=NOISY, is_noisy=True) for name in ("func3c", "hart6m", "layers")},
-    **{name: Problem(loss, None, 0.01, kind=LEARNERS) for name, loss in LEARNERS_OF.items()},
+    "shop20": Problem(shop20, 0.0, kind=MIXED),
+    "labels20": Problem(labels20, 0.0, kind=CATEGORIES),
+    "stages": Problem(stages, 0.0, kind=CONDITIONAL),
+    "vessel": Problem(vessel, 6.0597, kind=CONSTRAINED, limits=vessel_limits, worst=1000.0),
+    "beam": Problem(beam, 1.7249, kind=CONSTRAINED, limits=beam_limits, worst=100.0),
+    **{f"{name}-noisy": replace(PROBLEMS[name], kind=NOISY, noise=sd) for name, sd in NOISES.items()},
+    **{name: Problem(loss, None, kind=LEARNERS) for name, loss in LEARNERS_OF.items()},
 }  # fmt: skip

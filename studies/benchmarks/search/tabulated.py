@@ -23,7 +23,7 @@ import numpy as np
 from optuna.trial import Trial
 
 from ranktune.solvers.registry import solver_class
-from ranktune.studies.benchmarks.search.problems import RANKING_NOISE, TABLES, Problem
+from ranktune.studies.benchmarks.search.problems import TABLES, Problem
 from ranktune.studies.benchmarks.task_table.packing import unpack
 from ranktune.studies.benchmarks.task_table.rows import mean_value
 from ranktune.studies.benchmarks.tasks import DRAWN
@@ -79,5 +79,5 @@ def tabulated() -> dict[str, Problem]:
     result = {}
     for seed in SEEDS:
         loss = Tabulated(f"{DRAWN}-{seed}", BOOSTED[seed % len(BOOSTED)])
-        result[f"{loss.solver.lower()}-{seed}"] = Problem(loss, 0.0, RANKING_NOISE, loss.space, kind=TABLES, file=FILE)
+        result[f"{loss.solver.lower()}-{seed}"] = Problem(loss, 0.0, loss.space, kind=TABLES, file=FILE)
     return result

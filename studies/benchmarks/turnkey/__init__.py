@@ -1,11 +1,12 @@
 """The comparison of whole tools at equal time.
 
-data        cases of training, validation and test queries, from folders and files
-peers       the tools: each in its own process, with a budget
-study_time  where the time of a study went, by its events
-cells       one tool on one split each, run or read from a file
-results     means, comparisons, verdicts
-overall     all data sets together: mean ranks, our lead
-tables      the report on the terminal
-command     the command
+data      cases of training, validation and test queries, from folders and files
+peers     the tools: each in its own process, with a budget
+cells     one tool on one split each, run or read from a file
+results   means, comparisons, verdicts
+overall   all data sets together: mean ranks, our lead
+tables    the report on the terminal
+command   the command
+boosting  configurations of boosted rankers, compared in the same cells
+truth     what a study promises, and what its model is worth
 """

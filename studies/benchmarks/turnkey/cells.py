@@ -21,6 +21,7 @@ from ranktune.solvers.core.errors import ParameterError, StudyError, nearest
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.results import append_result, stored_results
+from ranktune.studies.benchmarks.tables import Table
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, Budget, compete, given, version_of
 from ranktune.tuner.selection.estimate import for_few_queries
@@ -54,7 +55,7 @@ class Finished:
     """The result of a cell.
 
     values    metric -> value of each test query, NaN where the metric skips it
-    used      seconds until its result; estimate, interval, reported, tried, detail: see Delivered
+    used      seconds until its result; estimate, interval, tried, detail: see Delivered
     """
 
     cell: Cell
@@ -62,7 +63,6 @@ class Finished:
     used: float
     estimate: float
     interval: tuple[float, float] | None = None
-    reported: float | None = None
     tried: int | None = None
     detail: Json = field(default_factory=dict)
 
@@ -108,8 +108,8 @@ def run_cell(cell: Cell, split: Split) -> Finished:
     scores, report = compete(cell.rival, split, Budget(cell.seconds, cell.threads, cell.seed))
     values = {metric: parse_metric(metric).per_query(scores, test) for metric in METRICS}
     interval = report["interval"] and (report["interval"][0], report["interval"][1])
-    reported = {name: report[name] for name in ("estimate", "reported", "tried", "detail")}
-    return Finished(cell, values, report["seconds"], interval=interval, **reported)
+    others = {name: report[name] for name in ("estimate", "tried", "detail")}
+    return Finished(cell, values, report["seconds"], interval=interval, **others)
 
 
 @dataclass(frozen=True)
@@ -180,3 +180,9 @@ def of_budget(results: Iterable[Finished], seconds: float) -> Results:
         for finished in results
         if finished.cell.seconds == seconds
     }
+
+
+def failed(failures: Sequence[str], total: int) -> list[Table]:
+    """Return a table of why cells failed, if any did."""
+    title = f"{len(failures)} of {total} cells failed"
+    return [Table(title, [{"failure": text} for text in failures], failed=True)] if failures else []

@@ -1,4 +1,4 @@
-"""RankTune against other whole tools at equal time, compared on test queries; and where RankTune's time went.
+"""RankTune against other whole tools at equal time, compared on test queries.
 
 Each tool has a new process on each fold, and a number of seconds for all its tuning. Run this on an idle machine, with
 one run before that does not count: RankTune compiles its kernels at first use and caches them.
@@ -6,23 +6,19 @@ one run before that does not count: RankTune compiles its kernels at first use a
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias, Unpack
 
 import typer
 
-from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import ParameterError, nearest
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.studies.benchmarks.tables import Table
 from ranktune.studies.benchmarks.tasks import KINDS, task_of
-from ranktune.studies.benchmarks.turnkey.cells import METRICS, Finished, Plan, of_budget, planned, run_all
+from ranktune.studies.benchmarks.turnkey.cells import Plan, failed, of_budget, planned, run_all
 from ranktune.studies.benchmarks.turnkey.data import Case, load_cases
 from ranktune.studies.benchmarks.turnkey.peers import PEERS, check_installed
-from ranktune.studies.benchmarks.turnkey.results import report_of
 from ranktune.studies.benchmarks.turnkey.tables import tables
 
 Data: TypeAlias = Annotated[
@@ -77,7 +73,6 @@ def main(
     ] = None,
     qid: Qid = None,
     drop: Drop = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON with every run instead.")] = False,
     keep_in: KeptIn = None,
 ) -> list[Table]:
     """Compare whole tools at equal time by their models' values on test queries."""
@@ -90,22 +85,11 @@ def main(
     cases = cases_of(data, task, split_seed, **read_options(qid, drop))
     cells = list(planned(cases, Plan(rivals, budgets, seeds, threads, fold or ())))
     results, failures = run_all(cells, keep_in, lambda line: typer.echo(line, err=True))
-    reports = [report_of(of_budget(results, budget), cases, rivals, budget) for budget in budgets]
     printed: list[Table] = []
-    if as_json:
-        plain: Json = {"threads": threads, "seeds": seeds, "split_seed": split_seed, "failures": failures}
-        plain |= {"reports": [asdict(report) for report in reports], "cells": [_cell(cell) for cell in results]}
-        typer.echo(json.dumps(plain, indent=1))
-    else:
-        for report in reports:
-            printed += tables(report, _how(report.seconds, threads, seeds, cases))
-    if failures and as_json:
-        typer.echo("\n".join([f"{len(failures)} of {len(cells)} cells failed:", *failures]), err=True)
-        raise typer.Exit(1)
-    if failures:
-        title = f"{len(failures)} of {len(cells)} cells failed"
-        printed.append(Table(title, [{"failure": text} for text in failures], failed=True))
-    return printed
+    for budget in budgets:
+        how = _how(budget, threads, seeds, cases)
+        printed += tables(of_budget(results, budget), cases, rivals, budget, how)
+    return [*printed, *failed(failures, len(cells))]
 
 
 def read_options(qid: str | None, drop: Sequence[str] | None) -> ReadOptions:
@@ -138,8 +122,3 @@ def _how(seconds: float, threads: int, seeds: Sequence[int], cases: Sequence[Cas
     dealt = {case.split_seed for case in cases}
     partition = ", ".join("parts as given" if seed is None else f"dealt by seed {seed}" for seed in dealt)
     return f"{seconds:g} s{several}, seed {', '.join(map(str, seeds))}, {partition}"
-
-
-def _cell(finished: Finished) -> Json:
-    """Return a cell with its means in place of the values of queries."""
-    return asdict(replace(finished, values={})) | {"values": {metric: finished.mean(metric) for metric in METRICS}}

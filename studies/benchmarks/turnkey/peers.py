@@ -45,8 +45,6 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.registry import standard
-from ranktune.studies.benchmarks.turnkey.study_time import seconds_by_stage, time_by_solver
-from ranktune.tuner.study.events import read_events
 from ranktune.tuner.workers.worker_process import ONE_THREAD
 
 if TYPE_CHECKING:
@@ -78,15 +76,13 @@ class Delivered:
 
     score     from queries to the scores of their documents, (n_documents,)
     estimate  of METRIC on new queries, by its own validation; interval: its limits, where it has any
-    reported  its own figure, where that follows another convention
     tried     number of configurations, where it reports one
-    detail    what it did: of RankTune the seconds by stage and solver, of the others the trees of their model
+    detail    what it did: of libraries the trees of their model
     """
 
     score: Callable[[Queries], ArrayLike]
     estimate: float
     interval: tuple[float, float] | None = None
-    reported: float | None = None
     tried: int | None = None
     detail: Json = field(default_factory=dict)
 
@@ -113,22 +109,14 @@ def _delivered(predict: Callable[..., ArrayLike], vali: Queries, **known: Any) -
 
 def rank_tune(split: Split, budget: Budget, folder: Path, without: Collection[str] = ()) -> Delivered:
     """Tune with RankTune's defaults, but for the solvers named, without holding out test queries."""
-    begun = time.time()
     solvers = [name for name in standard() if name not in without] if without else []
     result = ranktune.tune(
         split.train, vali=split.vali, test="none", metric=METRIC, timeout=budget.seconds, jobs=budget.threads,
         seed=budget.seed, home=folder, solvers=solvers,
     )  # fmt: skip
-    ended = time.time()
-    events, estimate, best = list(read_events(Path(result.folder))), result.estimate, result.best
-    detail = {
-        "stages": seconds_by_stage(events, begun, ended),
-        "solvers": time_by_solver(events),
-        "model": best.solver,
-        "members": dict(best.params or {}) if best.is_blend else {best.solver: 1.0},
-    }
+    estimate = result.estimate
     limits = estimate.low, estimate.high
-    return Delivered(result.best_model.predict, estimate.mean, limits, tried=result.trials, detail=detail)
+    return Delivered(result.best_model.predict, estimate.mean, limits, tried=result.trials)
 
 
 def lightgbm_optuna(split: Split, budget: Budget, folder: Path) -> Delivered:
@@ -246,7 +234,7 @@ def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
     """Run FLAML's AutoML for the time, groups and validation queries given.
 
     Its NDCG has linear gains and counts queries without a relevant document as 0: the estimate is the model's
-    METRIC on the validation queries, and reported is FLAML's own figure.
+    METRIC on the validation queries.
     """
     train, vali = split.train, given(split, "vali")
     several = vali.select(np.flatnonzero(vali.lengths > 1))  # its NDCG refuses queries of one document
@@ -261,7 +249,7 @@ def flaml_automl(split: Split, budget: Budget, folder: Path) -> Delivered:
         raise StudyError(f"FLAML found no model in {budget.seconds:g} s. Give it more.")
     trees = automl.best_config.get("n_estimators")
     detail = {"learner": automl.best_estimator} | ({} if trees is None else {"trees": int(trees)})
-    return _delivered(automl.predict, vali, reported=1.0 - automl.best_loss, detail=detail)
+    return _delivered(automl.predict, vali, detail=detail)
 
 
 def given(split: Split, part: str) -> Queries:

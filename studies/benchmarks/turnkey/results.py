@@ -1,4 +1,4 @@
-"""The results of the cells of one budget: means of each tool, comparisons with rivals, verdicts, where time went."""
+"""The results of the cells of one budget: means of each tool, comparisons with rivals, verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ranktune.solvers.core.arrays import Floats, Json
 from ranktune.studies.benchmarks.tables import Row
 from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
 from ranktune.studies.benchmarks.turnkey.data import FOLDS, Case
-from ranktune.studies.benchmarks.turnkey.overall import Overall, overall
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
 from ranktune.tuner.statistics.intervals import randomisation_test
 
@@ -45,37 +44,14 @@ class Comparison:
     letor: bool = True
 
 
-@dataclass(frozen=True)
-class Report:
-    """The results of one budget.
-
-    rows     each rival on each data set (summary); times: where our time went on each data set (time_used)
-    overall  all data sets together, None for fewer than two of them, or of the tools
-    """
-
-    seconds: float
-    rows: Sequence[Json]
-    times: Sequence[Json]
-    comparisons: Sequence[Comparison]
-    verdicts: Sequence[Row] = ()
-    overall: Overall | None = None
-
-
-def report_of(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float) -> Report:
-    """Return the report of the results of one budget."""
-    ran = {(key[0], key[2]) for key in results}
-    rows = [summary(results, case.name, name) for case in cases for name in rivals if (case.name, name) in ran]
-    times = [time_used(results, case.name) for case in cases if (case.name, OURS) in ran]
+def of_rivals(results: Results, cases: Sequence[Case], rivals: Sequence[str]) -> list[Comparison]:
+    """Return the comparisons with our rivals, on all LETOR folders together and on each other data set."""
     letor = [case.name for case in cases if case.letor]
     groups = ([letor] if letor else []) + [[case.name] for case in cases if not case.letor]
-    comparisons = [
-        comparison
-        for group in groups
-        for name in rivals
-        if name != OURS and (comparison := compared(results, name, group, letor=group == letor)) is not None
-    ]
-    published = [case.name for case in cases if case.letor and case.split_seed is None]
-    return Report(seconds, rows, times, comparisons, list(verdicts(rows, comparisons, published)), overall(rows))
+    every = (
+        compared(results, name, group, letor=group == letor) for group in groups for name in rivals if name != OURS
+    )
+    return [comparison for comparison in every if comparison is not None]
 
 
 def summary(results: Results, data: str, rival: str) -> Json:
@@ -106,47 +82,6 @@ def summary(results: Results, data: str, rival: str) -> Json:
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else None
-
-
-def time_used(results: Results, data: str) -> Json:
-    """Return where our time went on a data set: means over the runs, by stage and by solver.
-
-    share is of the given time, for a solver of that of all its workers; best the mean over the runs of the highest
-    validation value; in_model the number of runs whose model the solver is, or is a member of; shares the mean share of
-    each solver in the models: 1 of a single model, else its share of the blend.
-    """
-    cells = [finished for key, finished in results.items() if (key[0], key[2]) == (data, OURS)]
-    details = [finished.detail for finished in cells]
-    given = cells[0].cell.seconds
-    members = dict.fromkeys(name for detail in details for name in detail["members"])
-    stages = {
-        name: float(np.mean([detail["stages"].get(name, 0.0) for detail in details]))
-        for name in dict.fromkeys(name for detail in details for name in detail["stages"])
-    }
-    solvers = dict.fromkeys(name for detail in details for name in detail["solvers"])
-    return {
-        "data": data,
-        "budget": given,
-        "runs": len(cells),
-        "stages": [{"stage": name, "seconds": s, "share": s / given} for name, s in stages.items()],
-        "solvers": [_solver(name, details, given * cells[0].cell.threads) for name in solvers],
-        "models": [detail["model"] for detail in details],
-        "shares": {name: float(np.mean([detail["members"].get(name, 0.0) for detail in details])) for name in members},
-    }
-
-
-def _solver(name: str, details: Sequence[Json], available: float) -> Json:
-    runs = [detail["solvers"].get(name, {}) for detail in details]
-    means = {
-        key: float(np.mean([run.get(key, 0) for run in runs])) for key in ("trials", "pruned", "failed", "seconds")
-    }
-    return {
-        "solver": name,
-        **means,
-        "share": means["seconds"] / available,
-        "best": _mean([run.get("best") for run in runs]),
-        "in_model": sum(name in detail["members"] for detail in details),
-    }
 
 
 def compared(

@@ -2,33 +2,34 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ranktune.solvers.core.arrays import Json, JsonView
+from ranktune.solvers.core.arrays import JsonView
 from ranktune.studies.benchmarks.tables import Row, Table
-from ranktune.studies.benchmarks.turnkey.cells import METRICS
-from ranktune.studies.benchmarks.turnkey.overall import FAR, Overall
+from ranktune.studies.benchmarks.turnkey.cells import METRICS, Results
+from ranktune.studies.benchmarks.turnkey.data import Case
+from ranktune.studies.benchmarks.turnkey.overall import FAR, Overall, overall
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS
-from ranktune.studies.benchmarks.turnkey.results import Comparison, Report
+from ranktune.studies.benchmarks.turnkey.results import Comparison, of_rivals, summary, verdicts
 from ranktune.tuner.statistics.comparisons import ALPHA
 
 
-def tables(report: Report, how: str) -> Iterator[Table]:
-    """Yield the tables of a report; how is part of the titles: the budget, the seeds and the partition."""
-    for data in dict.fromkeys(row["data"] for row in report.rows):
-        rows = [row for row in report.rows if row["data"] == data]
+def tables(results: Results, cases: Sequence[Case], rivals: Sequence[str], seconds: float, how: str) -> Iterator[Table]:
+    """Yield the tables of one budget; how is part of the titles: the budget, the seeds and the partition."""
+    ran = {(key[0], key[2]) for key in results}
+    every = [summary(results, case.name, name) for case in cases for name in rivals if (case.name, name) in ran]
+    for data in dict.fromkeys(row["data"] for row in every):
+        rows = [row for row in every if row["data"] == data]
         yield Table(f"{data}: test queries, means over folds and seeds ({how})", [_quality(row) for row in rows])
-        yield Table(f"{data}: what the tools did in {report.seconds:g} s", [_effort(row) for row in rows])
-    for times in report.times:
-        yield from _times(times)
-    if report.comparisons:
+        yield Table(f"{data}: what the tools did in {seconds:g} s", [_effort(row) for row in rows])
+    if comparisons := of_rivals(results, cases, rivals):
         title = f"{OURS} less a rival, {METRIC}, paired by query; folds won and lost"
-        yield Table(title, [_comparison(comparison) for comparison in report.comparisons])
-    if report.overall is not None:
-        yield from _overall(report.overall, how)
-    if report.verdicts:
-        yield Table(f"wanted of {OURS} ({report.seconds:g} s)", report.verdicts)
+        yield Table(title, [_comparison(comparison) for comparison in comparisons])
+    if together := overall(every):
+        yield from _overall(together, how)
+    published = [case.name for case in cases if case.letor and case.split_seed is None]
+    if wanted := list(verdicts(every, comparisons, published)):
+        yield Table(f"wanted of {OURS} ({seconds:g} s)", wanted)
 
 
 def _quality(row: JsonView) -> Row:
@@ -41,37 +42,6 @@ def _effort(row: JsonView) -> Row:
     tried, trees = ("-" if count is None else f"{count:.0f}" for count in (row["tried"], row["trees"]))
     seconds = {name: f"{row[name]:.1f}" for name in ("seconds", "longest")}
     return {"rival": row["rival"], "runs": row["runs"], "configurations": tried, "trees": trees, **seconds}
-
-
-def _times(times: Json) -> Iterator[Table]:
-    """Yield where our time went: by stage, and by solver."""
-    if times["stages"]:
-        used = sum(row["seconds"] for row in times["stages"])
-        every = [*times["stages"], {"stage": "all", "seconds": used, "share": used / times["budget"]}]
-        rows: list[Row] = [
-            {"stage": row["stage"], "seconds": f"{row['seconds']:.2f}", "share": f"{row['share']:.1%}"} for row in every
-        ]
-        yield Table(f"{times['data']}: where the time of {OURS} went", rows)
-    if times["solvers"]:
-        counts = Counter[str](times["models"])
-        chosen = ", ".join(f"{name} ({count} of {times['runs']})" for name, count in counts.items())
-        shares = ", ".join(f"{name} {share:.2f}" for name, share in times["shares"].items())
-        total: Json = {name: sum(row[name] for row in times["solvers"]) for name in _COUNTS}
-        yield Table(
-            f"{times['data']}: trials by solver, means over runs",
-            [_of_solver(row) for row in (*times["solvers"], {"solver": "all", **total})],
-            f"model: {chosen}; mean shares: {shares}",
-        )
-
-
-_COUNTS = ("trials", "pruned", "failed", "seconds", "share")
-
-
-def _of_solver(row: JsonView) -> Row:
-    counts = {name: f"{row[name]:.3g}" for name in _COUNTS[:3]}
-    effort = {"seconds": f"{row['seconds']:.1f}", "share": f"{row['share']:.1%}"}
-    best = {"best": "-" if row["best"] is None else f"{row['best']:.4f}"} if "best" in row else {}
-    return {"solver": row["solver"], **counts, **effort, **best, "in model": row.get("in_model")}
 
 
 def _comparison(comparison: Comparison) -> Row:

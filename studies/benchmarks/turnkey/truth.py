@@ -12,7 +12,7 @@ from __future__ import annotations
 import tempfile
 import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -25,7 +25,7 @@ from ranktune.solvers.core.errors import ParameterError, RankTuneWarning, neares
 from ranktune.solvers.core.files import private_folder
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from ranktune.studies.benchmarks.results import add_missing, append_result, stored_results
+from ranktune.studies.benchmarks.results import add_missing, stored_results
 from ranktune.studies.benchmarks.tables import Row, Table
 
 KINDS = {"noise": 0.0, "small gain": 0.15, "large gain": 0.5}
@@ -148,13 +148,8 @@ def main(
         if (each.queries, each.trials, each.timeout) == (queries, trials, timeout)
     }
 
-    def run(key: tuple[str, int]) -> Promise:
-        promise = promised(*key[:1], queries, key[1], trials, timeout, test)
-        append_result(path, asdict(promise))
-        return promise
-
     planned = [(kind, seed) for seed in range(first, first + studies) for kind in wanted]
-    add_missing(planned, known, run, seconds)
+    add_missing(planned, known, lambda key: promised(key[0], queries, key[1], trials, timeout, test), path, seconds)
     limit = f", {timeout:g} s" if timeout else ""
     title = f"Promise and truth: {queries} queries, {trials} trials{limit}, {METRIC}"
     return [table([known[key] for key in planned if key in known], title)]

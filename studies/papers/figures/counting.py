@@ -1,7 +1,7 @@
 """Sums over all active pairs by several data structures: what Figure 4 of the RankSVM paper compares.
 
 Direct counting (a number a grade, summed over the active grades), a Fenwick tree (as balanced trees, log k steps an
-insertion and a query, without pointers), the tree of 32 children a node, and the table of prefix sums where k <= 7.
+insertion and a query, without pointers), and the tree of 32 children a node.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ import numpy as np
 from ranktune.solvers.core.arrays import Codes, Floats
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.grade_tree import offsets
-from ranktune.solvers.data.grades import MAX_TABLE_GRADES as FEW
-from ranktune.solvers.losses.order_statistics_kernels import STEP
 from ranktune.solvers.losses.window_sums import sum_many
 
 DIRECT_AT_MOST = 1000
@@ -82,20 +80,6 @@ def fenwick(v: Floats, codes: Codes, k: int, low: Codes, high: Codes, tree: Floa
         out[r] += total
 
 
-@compiled
-def table(v: Floats, codes: Codes, low: Codes, high: Codes, rows: Floats, out: Floats) -> None:
-    """Overwrite out with the sums of v, by rows of prefix sums, as multiply_few computes them."""
-    n = len(v)
-    for g in range(8):
-        rows[0, g] = 0.0
-    for r in range(n):
-        for g in range(8):
-            rows[r + 1, g] = rows[r, g] + v[r] * STEP[codes[r], g]
-    for r in range(n):
-        g = codes[r]
-        out[r] = (rows[n, g] - rows[low[r], g]) + (rows[high[r], 7] - rows[high[r], g + 1])
-
-
 def problem(length: int, n_grades: int) -> tuple[Floats, Codes, Codes, Codes]:
     """Return v, codes, low, high of documents with correlated scores and grades; about half of the pairs are active."""
     generator = np.random.default_rng(length + n_grades)
@@ -124,12 +108,10 @@ def measure(length: int, n_grades: int, repeats: int) -> dict[str, float]:
     """Return nanoseconds a document of each structure, nan where it does not apply."""
     v, codes, low, high = problem(length, n_grades)
     room, out = np.empty(max(offsets(n_grades)[-1], n_grades + 1)), np.empty(length)
-    rows = np.empty((length + 1, 8))
     works: dict[str, tuple[bool, Callable[[], None]]] = {
         "direct": (n_grades <= DIRECT_AT_MOST, lambda: direct(v, codes, n_grades, low, high, room, out)),
         "Fenwick": (True, lambda: fenwick(v, codes, n_grades, low, high, room, out)),
         "tree of 32": (True, lambda: sum_many(v, codes, n_grades, low, high, room, out)),
-        "table": (n_grades <= FEW, lambda: table(v, codes, low, high, rows, out)),
     }
     return {
         name: nanoseconds(work, length, repeats) if applies else float("nan") for name, (applies, work) in works.items()

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import numpy as np
-from sklearn.datasets import dump_svmlight_file
 from sklearn.svm import LinearSVC
 
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.linear.rank_svm import RankSVM
-from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.papers.figures.charts import PrintedFigure
 from ranktune.studies.papers.figures.counting import measure
@@ -30,13 +23,11 @@ from ranktune.studies.papers.figures.work import Material
 from ranktune.studies.papers.protocols import present
 
 NEWTON, HINGE = "Newton, L2 loss", "Newton, L1 loss"
-LISTED, PROGRAM = "liblinear on listed pairs, L2 loss", "the program liblinear-train on listed pairs"
-PAIR = (NEWTON, LISTED)
-"""What Figures 6 and 7 compare."""
-LOSS_OF = {NEWTON: 2, LISTED: 2, HINGE: 1, PROGRAM: 2}
+LISTED = "liblinear on listed pairs, L2 loss"
+METHODS, PAIR = (NEWTON, LISTED, HINGE), (NEWTON, LISTED)
+"""What Figure 5 compares, and what Figures 6 and 7 do."""
+LOSS_OF = {NEWTON: 2, LISTED: 2, HINGE: 1}
 """The power of the hinge that a system minimises. LISTED is the liblinear that scikit-learn carries."""
-MAX_PAIRS = 100_000
-"""Pairs up to which liblinear's program is run: it reads them as text."""
 BEST_C = {"MQ2007": 2.0**-15, "MQ2008": 2.0**7}
 """Table 3: the best C for NDCG under the L2 loss; 1 elsewhere."""
 TOLERANCES = (1.0, 0.1, 1e-2, 1e-3)
@@ -73,14 +64,11 @@ def figures(material: Material) -> Iterator[PrintedFigure]:
     """Yield Figures 4 to 7."""
     yield _structures(material)
     folds = {dataset.name: scaled(dataset.splits[0]) for dataset in material.datasets}
-    systems = {name: methods_for(fold.train) for name, fold in folds.items()}
-    best = [(folds[name], system, BEST_C.get(name, 1.0)) for name in folds for system in systems[name]]
+    best = [(folds[name], system, BEST_C.get(name, 1.0)) for name in folds for system in METHODS]
     ranked = [(by_rank(fold), system, 1.0) for fold in folds.values() for system in PAIR]
     fixed = [(fold, system, C) for fold in folds.values() for C in FIXED_C for system in PAIR]
     curves = iter(material.all_of(curve_of, [*best, *ranked, *fixed]))
-    yield _methods(
-        material.figure("Figure 5"), {name: {system: next(curves) for system in systems[name]} for name in folds}
-    )
+    yield _methods(material.figure("Figure 5"), {name: {system: next(curves) for system in METHODS} for name in folds})
     yield _many_grades(material.figure("Figure 6"), {name: {system: next(curves) for system in PAIR} for name in folds})
     by_penalty = {name: {C: {system: next(curves) for system in PAIR} for C in FIXED_C} for name in folds}
     yield _fixed_penalties(material.figure("Figure 7"), by_penalty)
@@ -96,12 +84,6 @@ def scaled(split: Split) -> Split:
 
     train = split.train.with_features((split.train.features - low) / width)
     return replace(split, train=train, vali=part(split.vali), test=part(split.test))
-
-
-def methods_for(queries: Queries) -> tuple[str, ...]:
-    """Return the systems to compare on queries; liblinear's program where it is installed and the pairs are few."""
-    few = Judgements.of(queries).pairs().sum() <= MAX_PAIRS
-    return (NEWTON, LISTED, HINGE, *((PROGRAM,) if few and shutil.which("liblinear-train") else ()))
 
 
 def by_rank(split: Split) -> Split:
@@ -127,12 +109,10 @@ def curve_of(split: Split, system: str, C: float) -> Curve:
         NEWTON: partial(_newton, "l2"),
         HINGE: partial(_newton, "l1"),
         LISTED: _liblinear,
-        PROGRAM: _liblinear_program,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if system != PROGRAM:
-            next(steps[system](split.train, C))  # compiles
+        next(steps[system](split.train, C))  # compiles
         rounds = list(steps[system](split.train, C))
     ndcg, accuracy = parse_metric("mean-ndcg:letor" if test.grades.max() <= 30 else "kendall"), parse_metric("pairwise")
     scores = [test.features @ weights for _, weights, _ in rounds]
@@ -158,12 +138,10 @@ def objective(queries: Queries, weights: Floats, C: float, power: int) -> float:
 def _newton(loss: str, queries: Queries, C: float) -> Steps:
     ranker = RankSVM(C=C, loss=loss, scaling="none", average="none", tol=1e-7)
     spent, begun = 0.0, time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RankTuneWarning)
-        for step in ranker.fit_steps(queries):
-            spent += time.process_time() - begun
-            yield spent, ranker.coef_.copy(), step.violation <= DEFAULT_TOLERANCE
-            begun = time.process_time()
+    for step in ranker.fit_steps(queries):
+        spent += time.process_time() - begun
+        yield spent, ranker.coef_.copy(), step.violation <= DEFAULT_TOLERANCE
+        begun = time.process_time()
 
 
 def _liblinear(queries: Queries, C: float) -> Steps:
@@ -176,23 +154,6 @@ def _liblinear(queries: Queries, C: float) -> Steps:
         machine = LinearSVC(C=C, dual=False, fit_intercept=False, tol=tolerance, max_iter=10_000)
         weights = machine.fit(differences, labels).coef_[0]
         yield listing + time.process_time() - begun, weights, tolerance <= DEFAULT_TOLERANCE
-
-
-def _liblinear_program(queries: Queries, C: float) -> Steps:
-    """Yield what the installed program finds at falling tolerances; its time holds the reading of its file."""
-    import resource  # not on Windows
-
-    differences, labels = two_classes(queries)
-    with TemporaryDirectory() as folder:
-        data, model = Path(folder) / "pairs.txt", Path(folder) / "model.txt"
-        dump_svmlight_file(differences, labels, str(data), zero_based=False)
-        for tolerance in TOLERANCES:
-            command = ["liblinear-train", "-q", "-s", "2", "-c", repr(C), "-e", repr(tolerance), str(data), str(model)]
-            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-            subprocess.run(command, check=True, capture_output=True)
-            spent = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-            weights = np.array(model.read_text().split("\nw\n")[1].split(), dtype=np.float64)
-            yield spent, weights, tolerance <= DEFAULT_TOLERANCE
 
 
 def two_classes(queries: Queries) -> tuple[Floats, Floats]:
@@ -232,8 +193,7 @@ def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFig
     for name, methods in curves.items():
         _draw_convergence(figure, f"{name}: distance to the optimum", methods)
         for label, of in (("mean NDCG", "ndcg"), ("pairwise accuracy", "accuracy")):
-            lines = {system: (curve.seconds, getattr(curve, of)) for system, curve in methods.items()}
-            figure.draw(f"{name}: {label}, test", "CPU seconds", label, lines, log_x=True)
+            _draw_over_time(figure, f"{name}: {label}, test", label, methods, of)
         change = max(float(np.abs(curve.ndcg[curve.stopped :] - curve.ndcg[-1]).max()) for curve in methods.values())
         figure.say("stable", change <= STABLE, f"After it NDCG changes by at most {change:.4f}.", name=name)
         gaps = [
@@ -244,6 +204,12 @@ def _methods(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFig
         _say_which_is_faster(figure, name, methods)
     figure.say("others", None)
     return figure
+
+
+def _draw_over_time(figure: PrintedFigure, title: str, label: str, methods: Methods, of: str) -> None:
+    """Draw a field of the curves over time."""
+    lines = {system: (curve.seconds, getattr(curve, of)) for system, curve in methods.items()}
+    figure.draw(title, "CPU seconds", label, lines, log_x=True)
 
 
 def _draw_convergence(figure: PrintedFigure, title: str, methods: Methods) -> None:
@@ -272,9 +238,8 @@ def _say_which_is_faster(figure: PrintedFigure, name: str, methods: Methods) -> 
 def _many_grades(figure: PrintedFigure, curves: Mapping[str, Methods]) -> PrintedFigure:
     for name, methods in curves.items():
         _draw_convergence(figure, f"{name}, grades by rank: distance to the optimum", methods)
-        lines = {system: (curve.seconds, curve.accuracy) for system, curve in methods.items()}
         title = f"{name}, grades by rank: pairwise accuracy"
-        figure.draw(title, "CPU seconds", "pairwise accuracy, test", lines, log_x=True)
+        _draw_over_time(figure, title, "pairwise accuracy, test", methods, "accuracy")
         _say_which_is_faster(figure, name, methods)
     figure.say("others", None)
     return figure

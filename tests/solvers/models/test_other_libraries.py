@@ -21,7 +21,7 @@ from ranktune.solvers.models.other_libraries.catboost import read_catboost
 from ranktune.solvers.models.other_libraries.lightgbm import read_lightgbm
 from ranktune.solvers.models.other_libraries.ubjson import decoded
 from ranktune.solvers.models.other_libraries.xgboost import read_xgboost
-from ranktune.studies.rankings.opening import open_ranking
+from ranktune.solvers.rankings.opening import open_ranking
 
 generator = np.random.default_rng(0)
 X: Floats = np.round(generator.normal(size=(1000, 4)), 1)

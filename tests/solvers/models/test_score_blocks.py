@@ -11,8 +11,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.rankings.base import FeatureRanking, Wanted
 from ranktune.solvers.registry import make
-from ranktune.studies.rankings.base import FeatureRanking, Wanted
 
 
 def some(*, missing: bool = False) -> Queries:

@@ -14,9 +14,9 @@ from ranktune.solvers import LambdaMART
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.boosting import command
-from ranktune.studies.benchmarks.boosting.variants import averaged, chosen, fitted
 from ranktune.studies.benchmarks.results import Result
+from ranktune.studies.benchmarks.turnkey import boosting
+from ranktune.studies.benchmarks.turnkey.boosting import averaged, chosen, fitted
 from ranktune.tuner.statistics.comparisons import holm
 from tests.support.turnkey_samples import queries, write
 
@@ -74,7 +74,7 @@ def test_cells_are_kept_and_bags_need_no_fit(folder: Path, tmp_path: Path, monke
             fits.append((variant["solver"], seed))
         return fitted(variant, train, vali, rounds, seed)
 
-    monkeypatch.setattr(command, "fitted", counted)
+    monkeypatch.setattr(boosting, "fitted", counted)
     options = ["--rounds", 5, "--keep", tmp_path / "cells.jsonl", "--variant", SMALL, "--variant", FLAT]
     alone, _ = run(folder, *options)
     assert len(fits) == 4
@@ -131,7 +131,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(folder: Path, tmp_path: Path
     wrong = 'wrong={"solver": "LambdaMART", "leaves": 1}'
     order = ["boosting", str(folder), "--rounds", "5", "--variant", SMALL, "--variant", wrong]
     done = CliRunner().invoke(app, order)
-    assert done.exit_code == 1 and "2 cells failed" in done.stdout and "leaves=1" in done.stdout
+    assert done.exit_code == 1 and "2 of 4 cells failed" in done.stdout and "leaves=1" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(folder: Path, tmp_path: Path
         ("gbtd", "Did you mean 'gbdt'"),
         ("a={", "is no JSON"),
         ('a={"leaves": 3}', "has no solver"),
-        ('a={"bag": {"both-x4": 2}}', "has no solver"),
+        ('a={"bag": {"mixed-x3": 2}}', "has no solver"),
     ],
 )
 def test_mistakes_are_explained(given: str, message: str) -> None:

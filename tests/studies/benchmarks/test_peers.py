@@ -182,6 +182,3 @@ def test_every_tool_learns(rival: str) -> None:
     known = metric.mean(np.asarray(split.test.features)[:, 0], split.test)
     assert metric.mean(scores, split.test) > 0.5 * (chance + known)
     assert 0.0 < report["estimate"] <= 1.0 and report["seconds"] > 0.0
-    if rival in (OURS, OWN):
-        assert sum(report["detail"]["stages"].values()) == pytest.approx(report["seconds"], abs=0.1)
-        assert report["detail"]["solvers"] and report["detail"]["members"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,21 +15,11 @@ from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.studies.benchmarks.__main__ import app
-from ranktune.studies.benchmarks.results import append_result, stored_results
+from ranktune.studies.benchmarks.results import Result, append_result, stored_results
 from ranktune.studies.benchmarks.turnkey import cells, command, peers
 from ranktune.studies.benchmarks.turnkey.data import Case
 from ranktune.studies.benchmarks.turnkey.peers import METRIC, OURS, OWN, PEERS, Budget
 from tests.support.turnkey_samples import finished, queries, write
-
-DETAIL = {
-    "stages": {"reading": 0.5, "search": 2.0, "reporting": 0.25},
-    "solvers": {
-        "RankSVM": {"trials": 3, "pruned": 1, "failed": 0, "seconds": 1.2, "best": 0.75},
-        "LambdaMART": {"trials": 1, "pruned": 0, "failed": 1, "seconds": 0.6, "best": None},
-    },
-    "model": "Blend",
-    "members": {"RankSVM": 0.7, "ListNet": 0.3},
-}
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +45,8 @@ def first_feature(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         assert split.test is not None
         asked.append(f"{rival} {split.name}")
         X = np.asarray(split.test.features)
-        report = {"estimate": 0.9, "interval": None, "reported": None, "tried": 3, "detail": {"trees": budget.threads}}
-        ours = {"interval": [0.0, 1.0], "detail": DETAIL} if rival == OURS else {}
+        report = {"estimate": 0.9, "interval": None, "tried": 3, "detail": {"trees": budget.threads}}
+        ours = {"interval": [0.0, 1.0], "detail": {}} if rival == OURS else {}
         return X[:, 0] + weight[rival] * X[:, 1], report | ours | {"seconds": budget.seconds}
 
     monkeypatch.setattr(cells, "compete", compete)
@@ -70,54 +59,56 @@ def invoke(*arguments: Any) -> Any:
     return CliRunner().invoke(app, ["turnkey", *map(str, arguments)], catch_exceptions=False)
 
 
-def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[str]) -> None:
-    report = json.loads(invoke(folder, "--seconds", 3, "--json").stdout)
+def rows_of(folder: Path, *arguments: Any) -> dict[str, list[Any]]:
+    """Return the rows that the command stores, by the begin of the titles of their tables."""
+    file = folder / "stored.json"
+    invoke(*arguments, "--store", file)
+    rows: dict[str, list[Any]] = {}
+    for table in Result.read(file).tables:
+        rows.setdefault(table.title.partition(",")[0].partition(" (")[0], []).extend(table.rows)
+    return rows
+
+
+def kept_in(file: Path) -> list[cells.Finished]:
+    return list(stored_results(file, cells.Finished.from_json))
+
+
+def test_the_command_tells_what_was_measured(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, folder, "--seconds", 3, "--keep", tmp_path / "k")
     assert first_feature == [f"{r} Fold{k}" for k in (1, 2) for r in PEERS]
-    for fold, parts in (("Fold1", queries(12, 3)), ("Fold2", queries(12, 2))):
-        cell = next(c for c in report["cells"] if c["cell"]["fold"] == fold and c["cell"]["rival"] == OURS)
+    ours = [cell for cell in kept_in(tmp_path / "k") if cell.cell.rival == OURS]
+    for cell, parts in zip(ours, (queries(12, 3), queries(12, 2)), strict=True):
         for name in ("ndcg@10", "ndcg@10:letor"):
             expected = parse_metric(name).mean(np.round(np.asarray(parts.features)[:, 0], 6), parts)
-            assert cell["values"][name] == pytest.approx(expected, abs=1e-12)
-    (budget,) = report["reports"]
-    ours = next(row for row in budget["rows"] if row["rival"] == OURS)
-    assert ours["optimism"] == pytest.approx(0.9 - ours[METRIC]) and ours["inside_interval"] == 2
-    assert [pair["rival"] for pair in budget["comparisons"]] == [rival for rival in PEERS if rival != OURS]
-    assert not any(">= 0." in verdict["wanted"] for verdict in budget["verdicts"])  # no target for a set without a name
+            assert cell.mean(name) == pytest.approx(expected, abs=1e-12)
+    quality = rows[f"{folder.name}: test queries"][0]
+    mean = np.mean([cell.mean() for cell in ours])
+    assert quality[METRIC] == f"{mean:.4f}" and quality["estimate - test"] == f"{0.9 - mean:+.4f}"
+    assert quality["in interval"] == "2 of 2"
+    assert [pair["rival"] for pair in rows["ranktune less a rival"]] == [rival for rival in PEERS if rival != OURS]
+    wanted = rows["wanted of ranktune"]
+    assert not any(">= 0." in verdict["wanted"] for verdict in wanted)  # no target for a set without a name
     table = invoke(folder, "--seconds", 3, "--fold", "Fold2").stdout
     assert "ndcg@10:letor" in table and "better than flaml" in table and "1 of 1" in table
     assert max(map(len, table.splitlines())) <= 80
 
 
-def test_each_budget_has_a_report(folder: Path, first_feature: list[str]) -> None:
-    options = (folder, "--fold", "Fold1", "--seconds", 3, "--seconds", 5, "--threads", 2)
-    report = json.loads(invoke(*options, "--json").stdout)
-    assert [budget["seconds"] for budget in report["reports"]] == [3.0, 5.0] and report["threads"] == 2
-    for budget in report["reports"]:
-        assert [row["seconds"] for row in budget["rows"]] == [budget["seconds"]] * len(PEERS)
-        assert [row["trees"] for row in budget["rows"]] == [None, *[2.0] * (len(PEERS) - 1)]
-    assert {cell["cell"]["threads"] for cell in report["cells"]} == {2}
+def test_each_budget_has_a_report(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
+    options = (folder, "--fold", "Fold1", "--seconds", 3, "--seconds", 5, "--threads", 2, "--keep", tmp_path / "k")
+    rows = rows_of(tmp_path, *options)
+    for seconds in (3, 5):
+        effort = rows[f"{folder.name}: what the tools did in {seconds} s"]
+        assert [row["seconds"] for row in effort] == [f"{seconds:.1f}"] * len(PEERS)
+        assert [row["trees"] for row in effort] == ["-", *["2"] * (len(PEERS) - 1)]
+    assert {cell.cell.threads for cell in kept_in(tmp_path / "k")} == {2}
     text = invoke(*options).stdout
     assert "wanted of ranktune (3 s)" in text and "wanted of ranktune (5 s)" in text and "2 threads" in text
 
 
-def test_the_report_tells_where_the_time_went(folder: Path, first_feature: list[str]) -> None:
-    options = (folder, "--rival", OURS, "--seconds", 4, "--threads", 2)
-    (times,) = json.loads(invoke(*options, "--json").stdout)["reports"][0]["times"]
-    assert {row["stage"]: row["share"] for row in times["stages"]} == {
-        "reading": 0.125, "search": 0.5, "reporting": 0.0625,
-    }  # fmt: skip
-    svm, trees = times["solvers"]
-    assert (svm["trials"], svm["pruned"], svm["best"], svm["in_model"]) == (3, 1, 0.75, 2)
-    assert svm["share"] == pytest.approx(1.2 / (4 * 2)) and trees["best"] is None and trees["in_model"] == 0
-    text = invoke(*options).stdout
-    assert "where the time of ranktune went" in text and "68.8%" in text  # 2.75 of 4 s
-    assert "model: Blend (2 of 2); mean shares: RankSVM 0.70, ListNet 0.30" in text and "trials by solver" in text
-
-
-def test_generated_tasks_are_compared(first_feature: list[str]) -> None:
-    report = json.loads(invoke("--task", "few-0", "--rival", OURS, "--rival", "catboost", "--json").stdout)
+def test_generated_tasks_are_compared(first_feature: list[str], tmp_path: Path) -> None:
+    rows = rows_of(tmp_path, "--task", "few-0", "--rival", OURS, "--rival", "catboost")
     assert first_feature == ["ranktune few-0", "catboost few-0"]
-    assert [comparison["data"] for comparison in report["reports"][0]["comparisons"]] == ["few-0"]
+    assert [comparison["data"] for comparison in rows["ranktune less a rival"]] == ["few-0"]
     assert "there is nothing to compare on" in CliRunner().invoke(app, ["turnkey"]).stderr
 
 
@@ -125,15 +116,12 @@ def test_any_data_is_compared(tmp_path: Path, first_feature: list[str]) -> None:
     for number, part in enumerate(("train", "vali", "test"), 1):
         write(tmp_path / f"n.{part}.txt", queries(12, number))
     file = write(tmp_path / "whole.txt", queries(20, 4))
-    report = json.loads(invoke(tmp_path / "n", file, "--json").stdout)
+    rows = rows_of(tmp_path, tmp_path / "n", file)
     assert first_feature == [f"{rival} {split}" for split in ("given", "dealt") for rival in PEERS]
-    (budget,) = report["reports"]
-    others = len(PEERS) - 1
-    assert [(pair["data"], pair["letor"]) for pair in budget["comparisons"][::others]] == [
-        ("n", False), ("whole", False),
-    ]  # fmt: skip
-    results = {verdict["what"]: verdict for verdict in budget["verdicts"]}
-    verdict, difference = results["n: not behind flaml"], budget["comparisons"][others - 1]["difference"]
+    compared = {(pair["data"], pair["rival"]): float(pair["difference"]) for pair in rows["ranktune less a rival"]}
+    assert list(dict.fromkeys(data for data, _ in compared)) == ["n", "whole"]
+    results = {verdict["what"]: verdict for verdict in rows["wanted of ranktune"]}
+    verdict, difference = results["n: not behind flaml"], compared["n", "flaml"]
     assert verdict["wanted"] == ">= -0.002" and verdict["met"] == (difference >= -0.002)
     assert results["whole: shortest run, seconds"]["wanted"] == ">= 54.0"
     assert results["whole: longest run, seconds"]["wanted"] == "<= 62.2"
@@ -148,26 +136,25 @@ def test_columns_of_a_table_are_named(tmp_path: Path, first_feature: list[str]) 
     assert first_feature == [f"{rival} dealt" for _ in "ab" for rival in (OURS, OWN, "flaml")]
     assert "2 data sets: ndcg@10" in text and "Critical difference" in text and "beside the peers" in text
     assert max(map(len, text.splitlines())) <= 80
-    report = json.loads(invoke(*options, "--rival", OURS, "--json").stdout)
-    assert report["reports"][0]["overall"] is None  # of one tool
+    assert "data sets: ndcg@10" not in invoke(*options, "--rival", OURS).stdout  # of one tool
 
 
 def test_stored_results_are_not_rerun(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
     file = tmp_path / "kept.jsonl"
-    options = (folder, "--seconds", 3, "--keep", file, "--json")
+    options = (folder, "--seconds", 3, "--keep", file)
     invoke(*options, "--rival", OURS, "--fold", "Fold1")
-    first = json.loads(invoke(*options).stdout)
+    first = invoke(*options).stdout
     every = 2 * len(PEERS)
     assert len(first_feature) == every  # the first, and those that were missing
-    assert json.loads(invoke(*options).stdout) == first and len(first_feature) == every
+    assert invoke(*options).stdout == first and len(first_feature) == every
     invoke(folder, "--seconds", 4, "--keep", file)
     invoke(*options, "--seed", 1)
     invoke(*options, "--threads", 2)
     assert len(first_feature) == 4 * every
     file.write_bytes(file.read_bytes()[:-20])  # an interrupt cut the last line short
-    rerun = json.loads(invoke(*options, "--threads", 2).stdout)
+    invoke(*options, "--threads", 2)
     assert first_feature[4 * every :] == ["flaml Fold2"]
-    assert len(list(stored_results(file, cells.Finished.from_json))) == 4 * every and len(rerun["cells"]) == every
+    assert len(kept_in(file)) == 4 * every
     invoke(*options, "--threads", 2)
     assert len(first_feature) == 4 * every + 1
 
@@ -183,19 +170,20 @@ def test_a_tool_that_fails_does_not_stop_the_others(
         return others(rival, split, budget)
 
     monkeypatch.setattr(cells, "compete", compete)
-    options = (folder, "--keep", tmp_path / "k", "--json")
+    options = (folder, "--keep", tmp_path / "k")
     ended = invoke(*options)
-    report = json.loads(ended.stdout)
-    assert ended.exit_code == 1 and len(report["failures"]) == 3 and "3 of 14 cells failed" in ended.stderr
-    assert report["failures"][0] == f"{folder.name} Fold1 lightgbm 60 s seed 0: lightgbm found no model."
-    runs = {row["rival"]: row["runs"] for row in report["reports"][0]["rows"]}
+    assert ended.exit_code == 1 and "3 of 14 cells failed" in ended.stdout
+    rows = rows_of(tmp_path, *options)
+    (failures,) = (rows[title] for title in rows if "failed" in title)
+    assert failures[0]["failure"] == f"{folder.name} Fold1 lightgbm 60 s seed 0: lightgbm found no model."
+    runs = {row["rival"]: row["runs"] for row in rows[f"{folder.name}: what the tools did in 60 s"]}
     assert runs == {rival: 1 if rival == "flaml" else 2 for rival in PEERS if rival != "lightgbm"}
     monkeypatch.setattr(cells, "compete", others)
     assert invoke(*options).exit_code == 0 and len(first_feature) == 11 + 3
 
 
 def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
-    cell = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), reported=0.4, tried=7)
+    cell = replace(finished("flaml", "Fold1", [0.1, np.nan, 1 / 3]), interval=(0.25, 0.75), tried=7)
     cell = replace(cell, detail={"trees": 8})
     append_result(tmp_path / "k", cell.as_json())
     (back,) = stored_results(tmp_path / "k", cells.Finished.from_json)
@@ -204,10 +192,10 @@ def test_keeping_gives_back_every_value(tmp_path: Path) -> None:
 
 
 def test_new_folds_are_other_cells_without_targets(folder: Path, first_feature: list[str], tmp_path: Path) -> None:
-    options = (folder, "--rival", "ranktune", "--keep", tmp_path / "k", "--json")
-    report = json.loads(invoke(*options, "--split-seed", 7).stdout)
-    assert len(report["cells"]) == 5 and {cell["cell"]["split_seed"] for cell in report["cells"]} == {7}
-    assert report["reports"][0]["rows"][0]["folds"] == 5
+    options = (folder, "--rival", "ranktune", "--keep", tmp_path / "k")
+    invoke(*options, "--split-seed", 7)
+    kept = kept_in(tmp_path / "k")
+    assert len({cell.cell.fold for cell in kept}) == len(kept) == 5 and {cell.cell.split_seed for cell in kept} == {7}
     invoke(*options)
     assert len(first_feature) == 7
 

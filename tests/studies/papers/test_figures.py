@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -142,13 +141,6 @@ def test_liblinear_on_listed_pairs_solves_the_same_problem() -> None:
     assert listed.objective[-1] == pytest.approx(newton.objective[-1], rel=1e-4)
     assert newton.objective[0] > newton.objective[-1] and (np.diff(newton.seconds) >= 0.0).all()
     assert 0 < newton.stopped < len(newton.seconds)
-
-
-@pytest.mark.skipif(shutil.which("liblinear-train") is None, reason="liblinear's program is not installed")
-def test_the_program_of_liblinear_solves_the_same_problem() -> None:
-    assert ranksvm.methods_for(split(1).train)[-1] == ranksvm.PROGRAM
-    newton, program = (ranksvm.curve_of(split(1), system, 0.3) for system in (ranksvm.NEWTON, ranksvm.PROGRAM))
-    assert program.objective[-1] == pytest.approx(newton.objective[-1], rel=1e-4)
 
 
 def test_pairs_are_listed_with_the_better_document_first() -> None:

@@ -109,8 +109,8 @@ def _write(a: Model | str, b: Model | str, data: str, lists: Given, given: Given
     import numpy as np
 
     from ranktune.solvers.clicks.judgments import check_ending
-    from ranktune.studies.rankings.opening import open_ranking
-    from ranktune.studies.rankings.parts import Part, read_for, scores_on
+    from ranktune.solvers.rankings.opening import open_ranking
+    from ranktune.solvers.rankings.parts import Part, read_for, scores_on
     from ranktune.tuner.interleaving.lists import TEAM_DRAFT, interleaved
 
     output, method = lists["output"], lists["method"] or TEAM_DRAFT

@@ -20,10 +20,10 @@ from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.data.sources.inspection import POSITIONS, are_positions
 from ranktune.solvers.models.base import Model, load_model
 from ranktune.solvers.models.other_libraries.opening import HEAD, read_other
-from ranktune.studies.rankings import libraries
-from ranktune.studies.rankings.base import FeatureRanking, Ranking, Wanted
-from ranktune.studies.rankings.ranklib import read_ranklib
-from ranktune.studies.rankings.scores import scores_by_line, scores_of_array, scores_of_run, scores_of_table
+from ranktune.solvers.models.other_libraries.ranklib import read_ranklib
+from ranktune.solvers.rankings import libraries
+from ranktune.solvers.rankings.base import FeatureRanking, Ranking, Wanted
+from ranktune.solvers.rankings.scores import scores_by_line, scores_of_array, scores_of_run, scores_of_table
 
 COLUMN = "column:"
 """Prefix of the name of a column."""

@@ -26,7 +26,7 @@ from ranktune.solvers.models.custom import inputs_of, takes_frame
 from ranktune.solvers.models.other_libraries.base import LibraryModel, UnsupportedModelError
 from ranktune.solvers.models.other_libraries.lightgbm import levels_in
 from ranktune.solvers.models.other_libraries.xgboost import model_of
-from ranktune.studies.rankings.base import FeatureRanking, Wanted
+from ranktune.solvers.rankings.base import FeatureRanking, Wanted
 
 BLOCK_ROWS = 65_536
 """Documents that are made dense at a time."""

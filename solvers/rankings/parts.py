@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import cast
 
-import numpy as np
-
 from ranktune.solvers.core.arrays import Floats
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
-from ranktune.solvers.metrics.metrics import chosen_metric
-from ranktune.solvers.metrics.presets import KNOWN
 from ranktune.solvers.models.columns import TEXT_RULES
-from ranktune.studies.rankings.base import FeatureRanking, Ranking
-from ranktune.studies.rankings.scores import IdScores, RowScores
-from ranktune.tuner.statistics.comparisons import ALPHA, compare
+from ranktune.solvers.rankings.base import Ranking
+from ranktune.solvers.rankings.scores import IdScores, RowScores
 
 
 @dataclass(frozen=True)
@@ -72,25 +66,6 @@ def scores_on(ranking: Ranking, part: Part) -> Floats:
     if reread.query_ids.tolist() != queries.query_ids.tolist() or reread.n_documents != queries.n_documents:
         raise DataError(f"{ranking.name}: the data have other rows when they are read again. Do not change them.")
     return ranking.scores(reread)
-
-
-def warn_if_worse_than_random(ranking: Ranking, scores: Floats, queries: Queries, metric: str) -> None:
-    """Warn (RankTuneWarning) of scores or a column that rank significantly worse than a random order does."""
-    measure = chosen_metric(metric, queries)
-    ties = KNOWN[measure.name].options.get("ties", ("average",))
-    if type(ranking) is FeatureRanking or "average" not in ties:  # a model
-        return
-    of_all_orders = replace(measure, preset=None, ties=None if measure.ties is None else "average")
-    ours, theirs = measure.per_query(scores, queries), of_all_orders.per_query(np.zeros_like(scores), queries)
-    found = compare(ours, theirs, np.random.default_rng(0), weights=queries.query_weights)
-    if found.difference < 0.0 and found.p_randomisation <= ALPHA:
-        warnings.warn(
-            f"{ranking.name} ranks worse than a random order: {measure} is {found.mean_a:.4f}, and {found.mean_b:.4f} "
-            f"in a random order (p = {found.p_randomisation:.2g}). If its lowest values are the best, negate them: "
-            "column:-NAME turns a column round.",
-            RankTuneWarning,
-            stacklevel=3,
-        )
 
 
 def scores_of_parts(ranking: Ranking, parts: Sequence[Part | None]) -> list[Floats | None]:

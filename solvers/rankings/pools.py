@@ -18,8 +18,8 @@ from ranktune.solvers.data.readers.judgments import read_judgments
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.metrics import Metric
-from ranktune.studies.rankings.base import Ranking
-from ranktune.studies.rankings.scores import ByDocument, IdScores
+from ranktune.solvers.rankings.base import Ranking
+from ranktune.solvers.rankings.scores import ByDocument, IdScores
 
 Side = tuple[Ranking, Callable[[], Floats]]
 """A ranking, and what computes its scores of the documents of the data, not called where they do not matter."""

@@ -90,25 +90,15 @@ def missing(X: Floats) -> Floats:
     return X
 
 
-@dataclass(frozen=True, eq=False)
-class Found:
-    """The alarms of a day: of any part, of the features, of the metric; how many features are called moved."""
-
-    any: bool
-    features: bool
-    metric: bool
-    moved: int
-
-
-def watched(study: tuple[Reference, Known], new: Day, generator: np.random.Generator) -> Found:
-    """Return what `watch` finds on a day."""
+def watched(study: tuple[Reference, Known], new: Day, generator: np.random.Generator) -> Floats:
+    """Return whether `watch` raises an alarm on a day, by the features, by the metric; how many have moved, (4,)."""
     before, known = study
     rate = rate_of(ALARM, 2)
     now = Reference.of(model(), new.queries, before)
     features = largest_difference(before, now, generator, rate) <= rate
     ids = [f"new {k}" for k in range(len(new.values))]
     metric = not quality(METRIC, ids, new.values, None, known, Interval(known.mean, known.mean, known.mean), rate).holds
-    return Found(features or metric, features, metric, sum(each.q <= FALSE for each in moved(before, now)))
+    return np.array([features or metric, features, metric, sum(each.q <= FALSE for each in moved(before, now))], float)
 
 
 def model() -> LinearModel:
@@ -135,20 +125,20 @@ def main(
 ) -> list[Table]:
     """Count the alarms of `watch` on simulated days, without and with drift."""
     generator = np.random.default_rng(seed)
-    found: list[list[Found]] = []
-    for _ in range(studies):
-        own = study(generator, training, test)
-        found.append([watched(own, day(generator, queries), generator) for _ in range(days)])
-    by_study = np.array([np.mean([each.any for each in one]) for one in found])
-    quiet = [each for one in found for each in one]
-    spread = np.quantile(by_study, [0.1, 0.9])
+
+    def alarms(make: Callable[[], Day], count: int, days: int) -> Floats:
+        """Return what is found on days of some studies, (count, days, 4)."""
+        own = (study(generator, training, test) for _ in range(count))
+        return np.array([[watched(each, make(), generator) for _ in range(days)] for each in own])
+
+    quiet = alarms(lambda: day(generator, queries), studies, days)
+    by_study, means = quiet[..., 0].mean(axis=1), [f"{mean:.1%}" for mean in quiet.mean(axis=(0, 1))]
+    low, high = np.quantile(by_study, [0.1, 0.9])
     level: Row = {
-        "days": len(quiet), "alarm": f"{np.mean(by_study):.1%}",
+        "days": studies * days, "alarm": means[0],
         "se": f"{by_study.std(ddof=1) / np.sqrt(studies) if studies > 1 else np.nan:.1%}",
-        "features": f"{np.mean([each.features for each in quiet]):.1%}",
-        "metric": f"{np.mean([each.metric for each in quiet]):.1%}",
-        "moved": f"{np.mean([each.moved > 0 for each in quiet]):.1%}", 
-        "by study": f"{spread[0]:.0%} to {spread[1]:.0%}",
+        "features": means[1], "metric": means[2], "moved": f"{(quiet[..., 3] > 0).mean():.1%}",
+        "by study": f"{low:.0%} to {high:.0%}",
     }  # fmt: skip
     noise = noise_of(loss)
     changes: dict[str, Callable[[], Day]] = {
@@ -159,17 +149,11 @@ def main(
     }
     rows: list[Row] = []
     for name, make in changes.items():
-        pairs = []
-        for _ in range(changed):
-            own = study(generator, training, test)
-            pairs.append([watched(own, make(), generator) for _ in range(2)])
-        first = [pair[0] for pair in pairs]
+        pairs = alarms(make, changed, 2)
+        alarm, by_features, by_metric, n_moved = pairs[:, 0].mean(axis=0)
         rows.append({
-            "change": name, "on day 1": f"{np.mean([each.any for each in first]):.1%}",
-            "by day 2": f"{np.mean([any(each.any for each in pair) for pair in pairs]):.1%}",
-            "features": f"{np.mean([each.features for each in first]):.1%}",
-            "metric": f"{np.mean([each.metric for each in first]):.1%}",
-            "moved": f"{np.mean([each.moved for each in first]):.2f}",
+            "change": name, "on day 1": f"{alarm:.1%}", "by day 2": f"{pairs[..., 0].any(axis=1).mean():.1%}",
+            "features": f"{by_features:.1%}", "metric": f"{by_metric:.1%}", "moved": f"{n_moved:.2f}",
         })  # fmt: skip
     sizes = f"{queries} queries a day, {training} training and {test} test queries"
     deviation = np.nanstd(day(generator, 4_000).values)

@@ -1,4 +1,4 @@
-"""Where the time of a study goes: by stage and by solver, by its log of events; and what it takes beside the fits.
+"""What a user waits for beside fits: commands in a new process, the first study, and what a study takes itself.
 
 A request is what happens between the end of a trial and the begin of the next. The fixed cost is all that a study takes
 in a new process, with its imports and its report, beside the fits of its trials. Both are in processor time.
@@ -7,14 +7,13 @@ in a new process, with its imports and its report, beside the fits of its trials
 from __future__ import annotations
 
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
@@ -23,19 +22,61 @@ import typer
 from optuna.samplers import RandomSampler
 from optuna.trial import TrialState, create_trial
 
-from ranktune.solvers.core.arrays import Json, JsonView
+from ranktune.studies.benchmarks.cases import many_queries, write_text
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.samplers.registry import make_sampler
-from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.searches import Search
 from ranktune.tuner.storage.record import SECONDS, VARIANCE
 from ranktune.tuner.study.declaration import Study
-from ranktune.tuner.study.events import Event
 
-READING = "reading"
-"""The stage before the first event of a stage."""
-STAGE = "stage"
-"""The event at the begin of a stage; its field "name" names the stage."""
+FIRST, SECOND = "first study, embedded data", "second study"
+LINES = 200
+COMPILING = "first study less second: compiling"
+WANTED = {
+    "list": "cpu s <= 0.4", f"first data of {LINES} lines": "cpu s <= 1",
+    FIRST: "wall s <= 30", COMPILING: "cpu s <= 3",
+}  # fmt: skip
+
+
+def taken(command: list[str], folder: Path) -> tuple[float, float]:
+    """Return the processor and the wall seconds of a command of ranktune that keeps its files in a folder."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment |= {"RANKTUNE_CACHE": str(folder), "RANKTUNE_HOME": str(folder / "home")}
+    begun, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-m", "ranktune", *command], check=True, capture_output=True, env=environment, cwd=folder
+    )
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return spent, time.perf_counter() - begun
+
+
+def starting(
+    rounds: Annotated[int, typer.Option(help="Rounds, of which the medians count.", min=1)] = 3,
+    studies: Annotated[bool, typer.Option(help="Also run two studies on the embedded data in each round.")] = True,
+) -> list[Table]:
+    """Measure what a new process takes: a list, the first data, the first study and the second."""
+    times: dict[str, list[tuple[float, float]]] = {}
+    for _ in range(rounds):
+        with tempfile.TemporaryDirectory() as name:
+            data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
+            lines = write_text(many_queries(LINES // 5, 3, 20, 20), data).read_text().splitlines(keepends=True)
+            data.write_text("".join(lines[:LINES]))
+            works = [("list", ["list"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
+            if studies:
+                works += [(FIRST, ["tune", "--name", "first"], here), (SECOND, ["tune", "--name", "second"], here)]
+            for what, command, folder in works:
+                folder.mkdir(exist_ok=True)
+                times.setdefault(what, []).append(taken(command, folder))
+    middle = {what: tuple(map(statistics.median, zip(*pairs, strict=True))) for what, pairs in times.items()}
+    if studies:
+        middle[COMPILING] = tuple(one - other for one, other in zip(middle[FIRST], middle[SECOND], strict=True))
+    rows: list[Row] = []
+    for what, (cpu, wall) in middle.items():
+        wanted = WANTED.get(what, "")
+        met = not wanted or (wall if wanted.startswith("wall") else cpu) <= float(wanted.split()[-1])
+        rows.append({"what": what, "cpu s": cpu, "wall s": wall, "wanted": wanted, "met": met})
+    return [Table(f"New processes: medians of {rounds}", rows)]
 
 
 REQUESTS = {30: 0.005, 100: 0.005, 300: 0.005, 1000: 0.020}
@@ -97,7 +138,7 @@ def fixed_seconds(trials: int, compiled: Path) -> float:
     return float(spent) - float(fits)
 
 
-def main(
+def study_cost(
     solvers: Annotated[str, typer.Option(help="Of the requests, separated by commas.")] = "RidgeRanker",
     rounds: Annotated[int, typer.Option(help="Studies of each size, of which the median counts.", min=1)] = 3,
 ) -> list[Table]:
@@ -125,46 +166,3 @@ def main(
         Table(f"Processor time of a request, {solvers}", rows, "What met says is of the mean, with refits."),
         Table("Processor time of a study beside its fits", fixed, note),
     ]
-
-
-def seconds_by_stage(events: Sequence[JsonView], begun: float, ended: float) -> dict[str, float]:
-    """Return the seconds of each stage of a study that ran from begun to ended (seconds since 1970), in order.
-
-    A stage lasts until the next one begins; stages of one name are added.
-    """
-    begins = [(min(max(_at(event), begun), ended), str(event["name"])) for event in events if event["event"] == STAGE]
-    stages: dict[str, float] = {}
-    for (start, name), (end, _) in pairwise([(begun, READING), *begins, (ended, "")]):
-        stages[name] = stages.get(name, 0.0) + end - start
-    return stages
-
-
-def time_by_solver(events: Sequence[JsonView]) -> dict[str, Json]:
-    """Return what the trials of each solver took, in the order in which the solvers were first tried.
-
-    trials counts those that have ended, pruned and failed ones among them; seconds is the sum of their times from begin
-    to end, over all workers; best the highest validation value of a trial in full, None without one.
-    """
-    solver_of: dict[tuple[object, object], str] = {}
-    begun: dict[tuple[object, object], float] = {}
-    times: dict[str, Json] = {}
-    for event in events:
-        kind, trial = event["event"], (event.get("split"), event.get("trial"))
-        if kind == Event.ASKED:
-            solver_of[trial] = event["params"][SOLVER]
-            times.setdefault(solver_of[trial], {"trials": 0, "pruned": 0, "failed": 0, "seconds": 0.0, "best": None})
-        elif kind == Event.STARTED:
-            begun[trial] = _at(event)
-        elif kind in (Event.FINISHED, Event.PRUNED, Event.FAILED) and trial in solver_of:
-            time = times[solver_of[trial]]
-            time["trials"] += 1
-            time["pruned"] += kind == Event.PRUNED
-            time["failed"] += kind == Event.FAILED
-            time["seconds"] += max(_at(event) - begun.pop(trial, _at(event)), 0.0)
-            if kind == Event.FINISHED and event.get("value") is not None:
-                time["best"] = event["value"] if time["best"] is None else max(time["best"], event["value"])
-    return times
-
-
-def _at(event: JsonView) -> float:
-    return datetime.fromisoformat(event["at"]).timestamp()

@@ -16,9 +16,9 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.studies.rankings.base import Wanted
-from ranktune.studies.rankings.opening import open_ranking
-from ranktune.studies.rankings.parts import Part, scores_of_parts, scores_on
+from ranktune.solvers.rankings.base import Wanted
+from ranktune.solvers.rankings.opening import open_ranking
+from ranktune.solvers.rankings.parts import Part, scores_of_parts, scores_on
 
 N = 60
 

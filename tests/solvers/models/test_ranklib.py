@@ -10,7 +10,7 @@ import pytest
 
 from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.models.linear import LinearModel
-from ranktune.studies.rankings.ranklib import read_ranklib
+from ranktune.solvers.models.other_libraries.ranklib import read_ranklib
 
 HEAD = "## LambdaMART\n## No. of trees = 2\n## Learning rate = 0.1\n\n"
 

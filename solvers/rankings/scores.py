@@ -21,7 +21,7 @@ from ranktune.solvers.data.readers.frames import as_eager
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of, words_of
 from ranktune.solvers.data.readers.tables.runs import read_run
 from ranktune.solvers.data.sources.inspection import POSITIONS
-from ranktune.studies.rankings.base import Wanted, checked_scores
+from ranktune.solvers.rankings.base import Wanted, checked_scores
 
 SCORES = ("score", "scores", "prediction", "predictions", "pred", "y_pred")
 """Recognised names of the column of scores, in any mix of capitals."""

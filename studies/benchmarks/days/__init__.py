@@ -1,1 +1,0 @@
-"""Benchmarks over days: what happens to a study whose data go on."""

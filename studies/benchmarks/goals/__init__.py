@@ -1,1 +1,0 @@
-"""What the project promises of its speed, and how to see whether it is kept."""

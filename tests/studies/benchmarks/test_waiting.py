@@ -1,0 +1,30 @@
+"""What a user waits for beside fits."""
+
+from __future__ import annotations
+
+import pytest
+
+from ranktune.studies.benchmarks import waiting
+from ranktune.studies.benchmarks.waiting import request_seconds, starting
+
+
+@pytest.mark.parametrize(("seconds", "met"), [(3.0, [True, True]), (3.05, [False, True]), (3.1, [False, False])])
+def test_the_fixed_cost_is_compared_with_its_limit(
+    seconds: float, met: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "fixed_seconds", lambda trials, compiled: seconds)
+    monkeypatch.setattr(waiting, "REQUESTS", {6: 0.0, 7: 60.0})
+    requests, fixed = waiting.study_cost(rounds=1)
+    assert [row["met"] for row in requests.rows] == [False, True]
+    assert [row["met"] for row in fixed.rows] == met
+
+
+def test_requests_are_timed_one_by_one() -> None:
+    assert min(request_seconds(["RidgeRanker"], 12, repeats=2)) > 0.0
+
+
+@pytest.mark.thorough
+def test_new_processes_are_timed_beside_what_is_wanted() -> None:
+    (table,) = starting(rounds=1, studies=False)
+    assert all(str(row["wanted"]).startswith("cpu s <= ") for row in table.rows)
+    assert all(row["cpu s"] > 0.0 and row["wall s"] > 0.0 for row in table.rows)  # type: ignore[operator]
