@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ranktune.solvers.abilities import LINEAR, TREES
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
 from ranktune.solvers.metrics.means import linearised, mean_or_zero
 from ranktune.solvers.metrics.metrics import metric_for
-from ranktune.solvers.models.base import LINEAR, TREES, Model
+from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.evaluation.models import microseconds_a_document, score_on

@@ -83,7 +83,7 @@ class FinishedTrials:
         if solver not in self.best or self._merit(trial) > self._merit(self.best[solver]):
             before = [earlier for earlier in self._unfinished if is_alike(earlier.params, trial.params)]
             seconds = sum(seconds_of(each) for each in (*before, trial))
-            self.best[solver], self._seconds[solver] = trial, (seconds, repeated(trial) * seconds)
+            self.best[solver], self._seconds[solver] = trial, (seconds, repeated(trial, solver_class(solver)) * seconds)
         if trial.user_attrs.get(UNFINISHED):
             self._unfinished.append(trial)
         if per_query is None:

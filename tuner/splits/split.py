@@ -18,7 +18,8 @@ from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.split import Split
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.splits.digests import NOTHING, query_digests, scale_of, sketches
-from ranktune.tuner.splits.forward import before, forward_folds, gap_of, latest, true_order
+from ranktune.tuner.splits.forward import before, forward_folds, latest, true_order
+from ranktune.tuner.splits.gaps import gap_of
 from ranktune.tuner.splits.plans import Fold, Progressive, StoredPlan, is_large, query_folds, random_orders
 
 IN_MEMORY = Gathering()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import optuna
@@ -26,17 +26,13 @@ from optuna.distributions import BaseDistribution
 from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 
-from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
 from ranktune.solvers.names import former_names
-from ranktune.solvers.registry import solver_class
 from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
-from ranktune.tuner.policy.racing import Estimate
-from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.storage.artifacts import Artifacts
 from ranktune.tuner.storage.database import open_storage
@@ -45,6 +41,10 @@ from ranktune.tuner.storage.leases import Leases, close_lease
 from ranktune.tuner.storage.membership import confirm_owner
 from ranktune.tuner.storage.optuna_internals import TrialRows, begin_writing
 from ranktune.tuner.storage.retrying import OnEvent, retrying
+
+if TYPE_CHECKING:
+    from ranktune.solvers.base.ranker import BaseRanker
+    from ranktune.tuner.policy.racing import Estimate
 
 NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
     "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
@@ -295,17 +295,14 @@ def seconds_of(trial: FrozenTrial) -> float:
     return float(trial.user_attrs.get(SECONDS, 0.0))
 
 
-def repeated(trial: FrozenTrial) -> float:
+def repeated(trial: FrozenTrial, solver: type[BaseRanker]) -> float:
     """Return the share of a trial's seconds that a fit of its configuration repeats.
 
     Boosting that validation queries stop goes on until no round has helped for its patience; a refit ends at the best.
     """
-    solver = str(trial.params[SOLVER])
-    kind, rounds = solver_class(solver), trial.params.get(f"{solver}.{solver_class(solver).path_parameter}")
-    has_grown = kind.path_parameter in trial.user_attrs.get(PATH, {}) and not trial.user_attrs.get(UNFINISHED)
-    if not issubclass(kind, BoostedRanker) or rounds is None or not has_grown:
-        return 1.0
-    return float(rounds / (rounds + kind.patience))
+    rounds = trial.params.get(f"{solver.__name__}.{solver.path_parameter}")
+    has_grown = solver.path_parameter in trial.user_attrs.get(PATH, {}) and not trial.user_attrs.get(UNFINISHED)
+    return float(rounds / (rounds + solver.patience)) if solver.grows and rounds is not None and has_grown else 1.0
 
 
 def _summary(

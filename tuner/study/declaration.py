@@ -32,15 +32,14 @@ from ranktune.solvers.registry import (
     solver_class,
     standard,
 )
-from ranktune.tuner.evaluation.feature_costs import FeatureCosts
-from ranktune.tuner.evaluation.feature_order import FeatureLimits
-from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, FeatureBudget, check_sets, with_feature_sets
+from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureCosts, FeatureLimits
+from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, check_sets, with_feature_sets
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.samplers.registry import SAMPLERS
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, check_first, listed
-from ranktune.tuner.splits.forward import check_gap
+from ranktune.tuner.splits.gaps import check_gap
 from ranktune.tuner.statistics.pareto import parse_limits
 from ranktune.tuner.study.abilities import (
     able_of,
