@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from ranktune.solvers.core.arrays import Json, JsonView
     from ranktune.solvers.custom.ranker import CustomRanker
 
+SOLVER = "solver"
+"""Name of the parameter that chooses among solvers."""
+
 SOLVERS: Table[type[BaseRanker]] = Table(
     "solver",
     {

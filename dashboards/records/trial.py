@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-import numpy as np
+from ranktune.solvers.names import SOLVER, current_names
+from ranktune.tuner.storage import attributes as keys
 
-from ranktune.solvers.core.arrays import Floats, JsonView
-from ranktune.solvers.core.space import Value
-from ranktune.solvers.names import current_names
-from ranktune.tuner.samplers.space import SOLVER
-from ranktune.tuner.storage import record as keys
+if TYPE_CHECKING:
+    from ranktune.solvers.core.arrays import JsonView
+    from ranktune.solvers.core.space import Value
 
 _PART = re.compile(r"(\d+) of (\d+)$")
 
@@ -150,7 +150,7 @@ def _levelled(
 
 
 def _root(variance: float | None) -> float | None:
-    return float(np.sqrt(variance)) if variance is not None and variance >= 0.0 else None
+    return math.sqrt(variance) if variance is not None and variance >= 0.0 else None
 
 
 @dataclass(frozen=True)
@@ -183,9 +183,3 @@ def best_of(trials: Iterable[Trial]) -> Trial | None:
     """Return the best of the trials that were evaluated in full, the first of equals; None where there is none."""
     known = [(trial.full_value, trial) for trial in trials if trial.full_value is not None]
     return max(known, key=lambda scored: scored[0])[1] if known else None
-
-
-def best_so_far(trials: Sequence[Trial]) -> Floats:
-    """Return the highest full value up to each trial, (n,); NaN before the first of them."""
-    values = np.array([np.nan if trial.full_value is None else trial.full_value for trial in trials], dtype=np.float64)
-    return np.asarray(np.fmax.accumulate(values), dtype=np.float64) if len(values) else values

@@ -8,6 +8,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ranktune.dashboards.records.opening import reader_of, trials_of
+from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.splits.proof import Damaged
@@ -86,11 +88,8 @@ def state(path: Path) -> Json:
     It is "running", or "interrupted" if no process runs it. trials, the number to run, is None where it is not known.
     Only trials that were evaluated in full can be the best. damage says what the record lacks.
     """
-    from ranktune.dashboards.records.study import reader_of, trials_of
-    from ranktune.dashboards.records.trial import best_of, counts
-
     folder = StudyFolder(path)
-    study = folder.study()
+    study = folder.settings()
     by_split = {name: trials_of(folder, name, reader_of(folder, name)) for name in folder.split_names()}
     trials = [trial for of_split in by_split.values() for trial in of_split]
     lost = [lost_trials(path, name, (trial.number for trial in of_split)) for name, of_split in by_split.items()]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ranktune.converting import convert as convert
     from ranktune.explaining import explain as explain
     from ranktune.judging import clicks as clicks
-    from ranktune.reading import predict as predict
+    from ranktune.scoring import predict as predict
     from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART as LambdaMART
     from ranktune.solvers.boosting.lightgbm.regression import GBDTRanker as GBDTRanker
     from ranktune.solvers.data.queries import Queries as Queries
@@ -59,7 +59,7 @@ _PUBLIC: Table[Any] = Table(
         "load_model": Entry("solvers.models.base"),
         "one_pass": Entry("streaming"),
         "parse_metric": Entry("solvers.metrics.metrics"),
-        "predict": Entry("reading"),
+        "predict": Entry("scoring"),
         "read": Entry("solvers.data.sources.catalogue"),
         "register_metric": Entry("tuner.study.custom"),
         "register_solver": Entry("tuner.study.custom"),

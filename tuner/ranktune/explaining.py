@@ -8,7 +8,7 @@ from typing import Unpack
 
 import numpy as np
 
-from ranktune.reading import model_of
+from ranktune.scoring import model_of
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, dense
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest

@@ -16,9 +16,9 @@ from optuna import Trial
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution, IntDistribution
 
 from ranktune.solvers.core.errors import ParameterError, nearest
-from ranktune.solvers.core.space import SOLVER as SOLVER
 from ranktune.solvers.core.space import Choice, Float, Int, Parameter, Value, When
 from ranktune.solvers.core.space import conditions as own_conditions
+from ranktune.solvers.names import SOLVER as SOLVER
 from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.samplers.foreign_models import configuration_of
 

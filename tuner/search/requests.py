@@ -36,7 +36,8 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.dispatcher import Dispatcher, Running
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import PARTS, UNFINISHED, repeated, seconds_of
+from ranktune.tuner.storage.attributes import PARTS, UNFINISHED
+from ranktune.tuner.storage.record import repeated, seconds_of
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import without_path

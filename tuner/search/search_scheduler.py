@@ -26,7 +26,8 @@ from ranktune.tuner.policy.turns import significantly_worse
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, widened
 from ranktune.tuner.search.searches import FirstTrials, Search, SearchOptions
-from ranktune.tuner.storage.record import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE, seconds_of
+from ranktune.tuner.storage.attributes import BULK, BYTES, PARTIAL, PATH, SECONDS, VARIANCE
+from ranktune.tuner.storage.record import seconds_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.settings import MIXED
 

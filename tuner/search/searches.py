@@ -20,7 +20,8 @@ from ranktune.tuner.policy.standings import Look
 from ranktune.tuner.policy.turns import Account
 from ranktune.tuner.samplers.first import alike, first_configurations, grows
 from ranktune.tuner.samplers.space import SOLVER, UnionSpace, clipped
-from ranktune.tuner.storage.record import UNFINISHED, quiet
+from ranktune.tuner.storage.attributes import UNFINISHED
+from ranktune.tuner.storage.record import quiet
 
 if TYPE_CHECKING:
     from ranktune.tuner.retuning.earlier import Earlier

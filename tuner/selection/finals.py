@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,6 @@ from ranktune.solvers.core.errors import LeftOut, RankTuneError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric, parse_metric
-from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.names import ONE_COLUMN
 from ranktune.tuner.evaluation.evaluate import evaluate
@@ -43,8 +43,11 @@ from ranktune.tuner.study.baseline import covers
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem
-from ranktune.tuner.workers.executor import Executor
 from ranktune.tuner.workers.limits import load_libraries
+
+if TYPE_CHECKING:
+    from ranktune.solvers.models.base import Model
+    from ranktune.tuner.workers.executor import Executor
 
 
 def load_ending() -> None:

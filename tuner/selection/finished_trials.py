@@ -25,7 +25,8 @@ from ranktune.tuner.samplers.space import SOLVER, UnionSpace
 from ranktune.tuner.selection.candidates import Candidate
 from ranktune.tuner.selection.results import Failure
 from ranktune.tuner.statistics.pareto import within_limits
-from ranktune.tuner.storage.record import ERROR, PATH, UNFINISHED, number_of, repeated, seconds_of
+from ranktune.tuner.storage.attributes import ERROR, PATH, UNFINISHED
+from ranktune.tuner.storage.record import number_of, repeated, seconds_of
 
 
 class Trials(Protocol):

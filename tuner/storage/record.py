@@ -7,7 +7,6 @@ their numbers again. Any Optuna tool can read the record.
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import re
@@ -30,11 +29,34 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.metrics.means import linearised, mean_of
-from ranktune.solvers.names import former_names
 from ranktune.tuner.evaluation.serialization import write_arrays
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.splits.proof import Damaged, read_archive
 from ranktune.tuner.storage.artifacts import Artifacts
+from ranktune.tuner.storage.attributes import (
+    BULK,
+    BYTES,
+    COST,
+    DIGEST,
+    ERROR,
+    LEARNING_CURVE,
+    MEANS,
+    MICROSECONDS,
+    NONZEROS,
+    NUMBER,
+    PARTIAL,
+    PARTS,
+    PATH,
+    RESTARTS,
+    SECONDS,
+    STOPPED,
+    UNFINISHED,
+    VARIANCE,
+    WARNINGS,
+    WORKER,
+    check_trial,
+    trial_digest,
+)
 from ranktune.tuner.storage.database import open_storage
 from ranktune.tuner.storage.database import quiet as quiet
 from ranktune.tuner.storage.leases import Leases, close_lease
@@ -46,12 +68,6 @@ if TYPE_CHECKING:
     from ranktune.solvers.base.ranker import BaseRanker
     from ranktune.tuner.policy.racing import Estimate
 
-NUMBER, SECONDS, NONZEROS, VARIANCE, MEANS, ERROR, WARNINGS = (
-    "number", "seconds", "nonzeros", "variance", "means", "error", "warnings",
-)  # fmt: skip
-MICROSECONDS, BYTES, COST, WORKER, RESTARTS = "microseconds", "bytes", "cost", "worker", "restarts"
-STOPPED, PARTIAL, PARTS, PATH, BULK = "stopped", "partial_variance", "parts", "path", "bulk"
-LEARNING_CURVE, UNFINISHED = "learning_curve", "unfinished"
 ARRAYS = "per_query.npz"
 OWN = "trial"
 """Array of the digest of the trial, beside its arrays: those of another trial do not pass for its own."""
@@ -61,9 +77,6 @@ META = {"artifact_id": "", "filename": ARRAYS, "mimetype": "application/zip", "e
 """What that attribute says, optuna.artifacts.ArtifactMeta: `optuna.artifacts` loads boto3 where that is installed."""
 BURNT = re.compile("its worker was lost twice, the last time: the worker process is lost: the (Dask|Ray|joblib) ")
 """How the error of a trial begins that an earlier release failed because its cluster was away."""
-DIGEST = "sha256"
-"""The attribute that holds the digest of a trial: SQLite has no checksums of its own. Trials of older releases, and
-those that another tool wrote, have none."""
 T = TypeVar("T")
 
 
@@ -347,31 +360,3 @@ def _npz(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         write_arrays(archive, arrays)
     return buffer.getvalue()
-
-
-def trial_digest(
-    state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
-) -> str:
-    """Return the digest of what a trial says: its state, value, parameters and other attributes."""
-    plain = {name: _plain(value) for name, value in parameters.items()}
-    others = {name: value for name, value in attributes.items() if name != DIGEST}
-    text = json.dumps([state, value, plain, others], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(value: Value) -> Value:
-    """Return a number as float: whether it is whole is not stored."""
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def check_trial(
-    state: str, value: float | None, parameters: Mapping[str, Value], attributes: Mapping[str, object]
-) -> None:
-    """Raise Damaged for a trial that is not what was written, by this version or an earlier one with other names."""
-    ways = (parameters, former_names(parameters))
-    written = attributes.get(DIGEST)
-    if DIGEST in attributes and written not in [trial_digest(state, value, way, attributes) for way in ways]:
-        raise Damaged(
-            f"trial {attributes.get('number')} of the record is damaged: it is not what was written there. Restore the "
-            "record from a backup, or begin a study of another name."
-        )

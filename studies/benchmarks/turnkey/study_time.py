@@ -28,7 +28,7 @@ from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.samplers.space import SOLVER
 from ranktune.tuner.search.searches import Search
-from ranktune.tuner.storage.record import SECONDS, VARIANCE
+from ranktune.tuner.storage.attributes import SECONDS, VARIANCE
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.events import Event
 

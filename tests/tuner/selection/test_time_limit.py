@@ -31,7 +31,7 @@ from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import entry_of
 from ranktune.tuner.selection.finished_trials import best_default
 from ranktune.tuner.selection.leaderboard import default_model
-from ranktune.tuner.storage.record import PATH, SECONDS, UNFINISHED
+from ranktune.tuner.storage.attributes import PATH, SECONDS, UNFINISHED
 from ranktune.tuner.study import deadline as limits
 from ranktune.tuner.study.deadline import AFTERWARDS, Deadline, limits_of_command
 from ranktune.tuner.study.declaration import Study
