@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ranktune.dashboards.analysis import early_stopped
+from ranktune.dashboards.analysis.tuning_value import best_so_far
 from ranktune.dashboards.figures import plotly as figures
 from ranktune.dashboards.figures.panels import Cell, Figure, Panel, Table, Trace, joined
 from ranktune.dashboards.records.study import SplitData, StudyData, duration
@@ -85,12 +86,6 @@ def seconds_a_trial(trials: Sequence[Trial]) -> float | None:
     lengths = [_seconds(t) for t in trials[-RECENT_TRIALS:] if t.ended and t.begun]
     longest = max(usual, float(np.median(lengths)) if lengths else 0.0, 1e-3)
     return float(np.minimum(steps, 20 * longest).mean())
-
-
-def best_so_far(trials: Sequence[Trial]) -> Floats:
-    """Return the highest full value up to each trial, (n,); NaN before the first of them."""
-    values = np.array([np.nan if trial.full_value is None else trial.full_value for trial in trials], dtype=np.float64)
-    return np.asarray(np.fmax.accumulate(values), dtype=np.float64) if len(values) else values
 
 
 def _history(data: StudyData, split: SplitData) -> Panel:

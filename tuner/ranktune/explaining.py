@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
@@ -21,7 +22,6 @@ from ranktune.solvers.explanation.effects import grid_of, partial_effects
 from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.solvers.metrics.metrics import Metric, metric_for
 from ranktune.solvers.models.base import Model
-from ranktune.tuner.evaluation.models import score_on
 from ranktune.tuner.selection.explaining import feature_importance, names_of, sampled
 
 MEAN = "mean of the query"
@@ -203,7 +203,7 @@ def _known(model: Model, wanted: str) -> str:
 
 
 def _of_all(model: Model, queries: Queries, metric: Metric, repeats: int, seed: int) -> Json:
-    values = score_on(model, queries, (str(metric),))[str(metric)]
+    values = metric.per_query(model.predict(replace(queries, rows=None)), queries)
     rows = feature_importance(model, queries, metric, repeats=repeats, seed=seed)
     return {
         "metric": str(metric),

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from ranktune.solvers.core.declared import Meaning, declared
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.tuner.evaluation.names import PLANS
-from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.presets import PRESETS
 
 NO_TEST, NO_GAP = "none", "0"
@@ -360,6 +359,8 @@ class Settings(ColumnSettings, ClickSettings):
     @property
     def ends_by_count(self) -> bool:
         """Whether it ends after a number of trials that is known, not at a time or when little gain is expected."""
+        from ranktune.tuner.policy.policy import POLICY  # `ranktune --help` does without
+
         return not self._is_timed or self.n_trials != POLICY.scoring.trials_by_time
 
     @property
