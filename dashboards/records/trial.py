@@ -87,9 +87,7 @@ class Trial:
             error_of_mean=_root(attributes.get(keys.VARIANCE)),
             means=dict(attributes.get(keys.MEANS, {})),
             seconds=float(attributes.get(keys.SECONDS, 0.0)),
-            nonzeros=attributes.get(keys.NONZEROS),
-            microseconds=attributes.get(keys.MICROSECONDS),
-            bytes=attributes.get(keys.BYTES),
+            **{name: attributes.get(name) for name in (keys.NONZEROS, keys.MICROSECONDS, keys.BYTES, keys.COST)},
             begun=begun,
             ended=ended,
             worker=str(attributes.get(keys.WORKER, "")),
@@ -103,7 +101,6 @@ class Trial:
             path=_levelled(path, params.get(path_parameter), value),
             learning_curve=tuple((float(n), float(v)) for n, v in attributes.get(keys.LEARNING_CURVE, ())),
             split=split,
-            cost=attributes.get(keys.COST),
         )
 
     @property

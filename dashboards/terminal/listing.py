@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -12,17 +11,14 @@ from ranktune.dashboards.records.opening import reader_of, trials_of
 from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits
 from ranktune.solvers.core.errors import RankTuneError
+from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.splits.proof import Damaged
-from ranktune.tuner.splits.sealing import check_sealed
 from ranktune.tuner.study.events import lost_trials
 from ranktune.tuner.study.home import StudyFolder, all_folders
 from ranktune.tuner.study.labels import read_labels
 
 if TYPE_CHECKING:  # it loads NumPy, which a list does not need
     from ranktune.solvers.core.arrays import Json, JsonView
-
-_SHOWN = {"data", "metric", "trials", "stopped", "failures", "best", "estimate"}
-"""What a line needs of a result."""
 
 
 def listing(home: Path) -> list[Json]:
@@ -53,7 +49,7 @@ def _labels(folder: StudyFolder) -> Json:
 
 
 def _finished(folder: StudyFolder) -> Json:
-    result = _result(folder.result)
+    result = load_result(folder.result)
     best = result["best"]
     value = next((best[name] for name in ("vali", "again") if best.get(name) is not None), result["estimate"])
     return {
@@ -68,18 +64,6 @@ def _finished(folder: StudyFolder) -> Json:
         "best": None if value is None else float(value),
         "test": None if best["test"] is None else float(best["test"]),
     }
-
-
-def _result(path: Path) -> Json:
-    """Return the JSON of a finished study: of an older one, or where it cannot be read, what `load_result` makes."""
-    with suppress(OSError, ValueError, RecursionError, RankTuneError):
-        check_sealed(path)
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(result, dict) and result.keys() >= _SHOWN:
-            return result
-    from ranktune.tuner.selection.results import load_result  # loads NumPy
-
-    return load_result(path)
 
 
 def state(path: Path) -> Json:

@@ -10,7 +10,6 @@ import re
 
 import numpy as np
 
-from ranktune.solvers.core.compiled import is_worth_loading
 from ranktune.solvers.data.readers.parsing.decimals import Bytes
 from ranktune.solvers.data.readers.parsing.entries import BELOW_SINGLE, MIDWAY
 from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers, ParseResult
@@ -21,32 +20,17 @@ _LINE = re.compile(
 )
 
 
-def parse_small(
-    text: Bytes, into: ParseBuffers, base: int, max_features: int, single: bool, grouped: Grouped
-) -> ParseResult | None:
-    """Parse a small text as `parser.parse` does; None for what the kernels read: all of it once numba is loaded."""
-    if is_worth_loading(len(text)) or grouped == Grouped.NO:
-        return None
-    return parse_common(text, into, base, max_features, single)
-
-
 def parse_common(text: Bytes, into: ParseBuffers, base: int, max_features: int, single: bool) -> ParseResult | None:
     """Parse a text of the commonest form, None for any other."""
-    content, end, lines, runs = text.tobytes(), 0, list[re.Match[bytes]](), list[tuple[int, ...]]()
-    while end < len(content):
-        line = _LINE.match(content, end)
-        if line is None:
-            return None
-        if not lines or line[2] != lines[-1][2]:
-            runs.append((len(lines), *line.span(2), 1, int(line[2])))
-        lines.append(line)
-        end = line.end()
+    lines, end = list(_LINE.finditer(text.tobytes())), len(text)
+    if not lines or sum(len(line[0]) for line in lines) < end:
+        return None
     entries = np.fromstring(b"".join(line[3] for line in lines).replace(b":", b" "), sep=" ").reshape(-1, 2)
     columns, values = entries[:, 0].astype(np.int32) - base, entries[:, 1].copy()
     ends = np.cumsum([line[3].count(b":") for line in lines])
     rises = np.diff(columns, prepend=-1) > 0
     rises[ends[:-1]] = True
-    if not lines or not rises.all() or columns.min() < 0 or columns.max() >= max_features:
+    if not rises.all() or columns.min() < 0 or columns.max() >= max_features:
         return None
     if single and (values.view(np.uint64) & BELOW_SINGLE == MIDWAY).any():
         return None
@@ -54,9 +38,10 @@ def parse_common(text: Bytes, into: ParseBuffers, base: int, max_features: int, 
     into.values[:n_values], into.columns[:n_values], into.ends[:n_rows] = values, columns, ends
     into.grades[:n_rows] = [float(line[1]) for line in lines]
     into.lines[:n_rows] = [line.start() for line in lines]
-    into.runs[: len(runs)] = runs
+    starts = [row for row, line in enumerate(lines) if row == 0 or line[2] != lines[row - 1][2]]
+    into.runs[: len(starts)] = [(row, *lines[row].span(2), 1, int(lines[row][2])) for row in starts]
     into.comments[:n_rows] = [line.span(line.lastindex or 0) if line.lastindex != 3 else (end, end) for line in lines]
     commented = bool(np.diff(into.comments[:n_rows]).any())
     return ParseResult(
-        Fault.NONE, end, n_rows, n_values, len(runs), 0, n_rows, width, False, commented, Grouped.YES, False
+        Fault.NONE, end, n_rows, n_values, len(starts), 0, n_rows, width, False, commented, Grouped.YES, False
     )
