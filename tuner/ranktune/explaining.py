@@ -9,7 +9,6 @@ from typing import Unpack
 
 import numpy as np
 
-from ranktune.scoring import model_of
 from ranktune.solvers.core.arrays import Array, Floats, Ints, Json, dense
 from ranktune.solvers.core.checks import check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, listed, nearest
@@ -17,6 +16,7 @@ from ranktune.solvers.data.blocks import SCORED_ROWS, block_of, query_ranges
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.data.sources.scoring import model_of
 from ranktune.solvers.explanation.contributions import contributions, is_exact
 from ranktune.solvers.explanation.effects import grid_of, partial_effects
 from ranktune.solvers.metrics.means import mean_or_zero
