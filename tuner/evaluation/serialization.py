@@ -108,11 +108,9 @@ def typed(outcome: Outcome) -> Outcome:
         points = getattr(outcome, name)
         about[name] = tuple((float(v), scored) for v, s in points if (scored := _number(s, math.nan)) == scored)
     about["chosen"] = None if outcome.chosen is None else float(outcome.chosen)
-    about["path_parameter"] = str(outcome.path_parameter)[:LONGEST]
-    about["stopped"] = str(outcome.stopped)[:LONGEST]
-    about |= {"worker": str(outcome.worker), "given_up": bool(outcome.given_up), "restarts": 0}
-    about["unfinished"] = bool(outcome.unfinished)
-    return replace(outcome, **about)
+    about |= {name: str(getattr(outcome, name))[:LONGEST] for name in ("path_parameter", "stopped", "worker")}
+    about |= {name: bool(getattr(outcome, name)) for name in ("given_up", "unfinished")}
+    return replace(outcome, **about, restarts=0)
 
 
 def _number(value: object, otherwise: float) -> float:
