@@ -9,8 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ranktune.dashboards.records.choice import chosen_because, feature_alone, tuning_gained
-from ranktune.dashboards.records.study import clicks_and_judgments
+from ranktune.dashboards.records.choice import chosen_because, clicks_and_judgments, feature_alone, tuning_gained
 from ranktune.dashboards.terminal.tables import FittedTable, four_digits, table, titled
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import listed

@@ -26,7 +26,7 @@ from ranktune.studies.benchmarks.cases import many_queries, write_text
 from ranktune.studies.benchmarks.tables import Row, Table
 from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.searches import Search
-from ranktune.tuner.storage.record import SECONDS, VARIANCE
+from ranktune.tuner.storage.attributes import SECONDS, VARIANCE
 from ranktune.tuner.study.declaration import Study
 
 FIRST, SECOND = "first study, embedded data", "second study"

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from ranktune.solvers.abilities import QUERY_WEIGHTS
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.base.ranker import BaseRanker
-from ranktune.solvers.base.training_data import QUERY_WEIGHTS
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.solvers.core.space import Choice, Float, defaults, is_active

@@ -41,7 +41,8 @@ LAYERS = {
         ("blocks",),
         ("data",),
         ("data.columns",),
-        ("names",),
+        ("formats",),
+        ("abilities", "names"),
         ("core",),
     ),
     "tuner": (

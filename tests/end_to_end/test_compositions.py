@@ -13,8 +13,8 @@ import ranktune
 from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import EVALUATORS, agreement
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.models.base import load_model
 from ranktune.tuner.selection.results import load_result
 

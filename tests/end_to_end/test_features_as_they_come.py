@@ -12,8 +12,8 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.export import export
 from ranktune.solvers.export.check import agreement
-from ranktune.solvers.export.formats import export
 from tests.support.export_readers import READERS
 
 

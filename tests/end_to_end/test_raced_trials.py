@@ -22,8 +22,9 @@ from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.search.search_scheduler import observations
 from ranktune.tuner.splits.plans import PLAN, StoredPlan, query_folds, random_orders
 from ranktune.tuner.splits.store import write_problem
+from ranktune.tuner.storage.attributes import PATH, STOPPED
 from ranktune.tuner.storage.leases import Leases
-from ranktune.tuner.storage.record import PATH, STOPPED, Record, number_of
+from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.tasks import Tasks
 from ranktune.tuner.workers.executor import InProcess

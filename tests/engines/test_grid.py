@@ -13,7 +13,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.export.formats import export
+from ranktune.solvers.export import export
 from ranktune.solvers.export.source import source_of
 from tests.engines.cells import GRID, Cell, noted
 from tests.engines.nodes import ask

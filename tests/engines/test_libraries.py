@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import DataError, ParameterError
-from ranktune.solvers.export.formats import export
+from ranktune.solvers.export import export
 from ranktune.solvers.export.pmml import FIELDS
 from ranktune.solvers.export.source import Source, source_of
 from ranktune.solvers.export.syntax import check_syntax

@@ -15,8 +15,8 @@ import pytest
 import ranktune
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.columns.decisions import Undecided, answered
+from ranktune.solvers.export import export
 from ranktune.solvers.export.absent import NAN
-from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called

@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 from optuna.trial import TrialState
 
+from ranktune.tuner.storage.attributes import RESTARTS
 from ranktune.tuner.storage.leases import WAITING
-from ranktune.tuner.storage.record import RESTARTS, Record, number_of
+from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import read_events
 from tests.faults.test_survival import checked, finish, start, workers_of
 from tests.support import survivor

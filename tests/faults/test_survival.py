@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from ranktune.tuner.storage.record import RESTARTS, Record, number_of
+from ranktune.tuner.storage.attributes import RESTARTS
+from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import read_events
 from tests.support import survivor
 

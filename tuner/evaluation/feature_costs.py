@@ -1,4 +1,4 @@
-"""The costs of features, alone or in groups that are computed together, and the cost of a model.
+"""The costs of features, alone or in groups that are computed together, the cost of a model, and its limits.
 
 Costs are declared by name: {"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}. A number is the cost of
 each feature of that name, which may be a glob. A table is a group: its cost is paid once if a model uses any of its
@@ -14,15 +14,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints, Json, JsonView
 from ranktune.solvers.core.errors import DataError, ParameterError, nearest
 from ranktune.solvers.data.columns.grammar import number_of, values_by_name
-from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.models.base import Model
+
+if TYPE_CHECKING:
+    from ranktune.solvers.data.queries import Queries
+    from ranktune.solvers.models.base import Model
 
 FILES = (".toml", ".csv")
 
@@ -105,6 +107,33 @@ class FeatureCosts:
             first, second = entries[0].name, entries[1].name
             raise DataError(f"costs: '{first}' and '{second}' both fit the feature '{name}'. Name it in one of them.")
         return entries[0]
+
+
+@dataclass(frozen=True)
+class FeatureLimits:
+    """The limits of the cost and of the number of the features of a model; infinity for no limit."""
+
+    cost: float = float("inf")
+    features: float = float("inf")
+
+    def shares(self, features: GroupedFeatures, columns: Ints, paid: Ints) -> tuple[float, float]:
+        """Return what further columns take of the limit of cost and of that of features; groups paid are free."""
+        new = np.setdiff1d(features.group[columns], paid)
+        return _share(float(features.cost[new].sum()), self.cost), _share(float(len(columns)), self.features)
+
+
+def _share(amount: float, limit: float) -> float:
+    if limit == 0.0:
+        return 0.0 if amount == 0.0 else float("inf")
+    return amount / limit
+
+
+@dataclass(frozen=True)
+class FeatureBudget:
+    """What features cost, and the limits that are searched; None where no set of features is chosen."""
+
+    costs: FeatureCosts
+    limits: FeatureLimits | None = None
 
 
 def _entry(name: str, value: object) -> Entry:

@@ -16,6 +16,8 @@ from ranktune.tuner.samplers.presets import PRESETS
 NO_TEST, NO_GAP = "none", "0"
 TIMED = "<Queries with times in memory>"
 """The data of a study, where these are queries in memory that have times."""
+DECLARED = "declared"
+"""User attribute of a record: what was declared."""
 MIXED = "mixed"
 """The acquisition where none is given."""
 
@@ -192,40 +194,6 @@ def given_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     return {field.name: values[field.name] for field in declared(ColumnSettings) if values.get(field.name)}
 
 
-def check_plan(study: "Settings") -> None:
-    """Raise ParameterError if settings of a study contradict its plan."""
-    dealt = [f"folds={study.folds}"] * (study.folds is not None) + [f"repeats={study.repeats}"] * (study.repeats > 1)
-    others = dealt + [f"time='{study.time}'"] * (study.time is not None)
-    if study.group_by_time is not None and (others or study.plan in ("nested", "progressive")):
-        raise ParameterError(
-            f"group_by_time='{study.group_by_time}' scores trials on the latest queries alone. Leave "
-            f"{' and '.join(others) or 'the plan'} out, or group_by_time."
-        )
-    if study.group is not None and study.time is None:
-        raise ParameterError(
-            f"group='{study.group}' keeps sessions together in time. Name the column of times (time=). The column "
-            "of query ids is another one (qid=)."
-        )
-    if study.group is not None and study.plan == "progressive":
-        raise ParameterError(
-            "plan='progressive' learns each query before it ranks the next one, also in a session. Leave group out."
-        )
-    if study.plan == "progressive" and study.monotone:
-        raise ParameterError(
-            "plan='progressive' scores each query by what was learned before it, and no solver keeps monotone "
-            "constraints then. Leave monotone out, or the plan."
-        )
-    if study.plan in ("split", "progressive") and dealt:
-        raise ParameterError(
-            f"plan='{study.plan}' does not deal queries into folds. Leave {' and '.join(dealt)} out, or the plan."
-        )
-    if study.plan == "nested" and study.test is not None:
-        raise ParameterError(
-            f"plan='nested' judges on outer folds of all queries. Leave test='{study.test}' out, or the plan: given "
-            "test queries judge."
-        )
-
-
 @dataclass(frozen=True, kw_only=True)
 class Settings(ColumnSettings, ClickSettings):
     """What is tuned on what. A study is declared by these fields."""
@@ -381,3 +349,29 @@ class Settings(ColumnSettings, ClickSettings):
         Mapping[str, Any],
         Setting('Options of readers: {"missing": "zero", "one_based": False}.', python_only=True, content="options"),
     ] = field(default_factory=dict)
+
+    @property
+    def n_trials(self) -> int:
+        """Trials of each split."""
+        assert self.trials is not None, "__post_init__ chose a number"
+        return self.trials
+
+    @property
+    def ends_by_count(self) -> bool:
+        """Whether it ends after a number of trials that is known, not at a time or when little gain is expected."""
+        from ranktune.tuner.policy.policy import POLICY  # `ranktune --help` does without
+
+        return not self._is_timed or self.n_trials != POLICY.scoring.trials_by_time
+
+    @property
+    def _is_timed(self) -> bool:
+        return self.timeout is not None or self.until is not None
+
+
+def check_name(name: str) -> None:
+    """Raise ParameterError if name cannot be the name of a study, and so of a folder."""
+    if any(c in name for c in "/\\\0") or name.startswith(".") or not name.isprintable():
+        raise ParameterError(
+            f"name={name!r}: a study's name becomes a folder: it may not begin with a dot, nor hold a slash or a "
+            "character that cannot be printed."
+        )

@@ -137,12 +137,14 @@ READERS: Table[Reader] = Table(
             ".run, or a folder of them, with --qrels FILE",
             endings=(".run", ".trec"),
             folder=f"{_TABLES}.runs:runs_in",
-            line=f"{_TABLES}.runs:is_run_line",
+            line=f"{_TABLES}.run_lines:is_run_line",
             options="FrameOptions",
             table=f"{_TABLES}.runs:read_run_table",
         ),
         "judgments": Reader(
-            line=f"{_TABLES}.runs:is_judgment_line", options="FolderOptions", queries=f"{_TABLES}.runs:refuse_judgments"
+            line=f"{_TABLES}.run_lines:is_judgment_line",
+            options="FolderOptions",
+            queries=f"{_TABLES}.run_lines:refuse_judgments",
         ),
         "npz": Reader(
             label=".npz",

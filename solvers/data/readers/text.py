@@ -25,8 +25,8 @@ from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, 
 from ranktune.solvers.data.readers.parsing.faults import fault_error, line_of, second_occurrence
 from ranktune.solvers.data.readers.parsing.feature_rows import Rows
 from ranktune.solvers.data.readers.parsing.options import Layout, Missing
-from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers
-from ranktune.solvers.data.readers.parsing.parser import ParseResult, in_order, parse
+from ranktune.solvers.data.readers.parsing.parse_buffers import Columns, Fault, Grouped, ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.parser import in_order, parse
 from ranktune.solvers.data.readers.parsing.query_runs import QueryRuns, decoded, group_file, group_sizes, text_array
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
-from scipy.special import gammaln
 
 from ranktune.solvers.core.arrays import Features, Floats, Ints, Json
 from ranktune.solvers.data.columns.decisions import Decision, Undecided, answered, left_out
@@ -296,7 +296,7 @@ def _is_copy(values: Floats, queries: Queries) -> bool:
     if not np.array_equal(values, values[first][codes]):
         return False
     cells = np.unique(queries.query_of_document * len(levels) + codes, return_counts=True)[1]
-    orders = gammaln(queries.lengths + 1.0).sum() - gammaln(cells + 1.0).sum()
+    orders = sum(map(math.lgamma, queries.lengths + 1.0)) - sum(map(math.lgamma, cells + 1.0))
     return bool(np.log(queries.n_features) - orders < np.log(_CHANCE))
 
 

@@ -15,9 +15,10 @@ import pytest
 from ranktune.dashboards.analysis import early_stopped, tuning_value
 from ranktune.dashboards.analysis.beliefs import observations
 from ranktune.dashboards.analysis.pooling import pooled
+from ranktune.dashboards.analysis.tuning_value import best_so_far
 from ranktune.dashboards.figures.panels import Panel
 from ranktune.dashboards.records.study import StudyData, open_study
-from ranktune.dashboards.records.trial import best_of, best_so_far, counts
+from ranktune.dashboards.records.trial import best_of, counts
 from ranktune.dashboards.terminal.listing import listing, state
 from ranktune.dashboards.views.registry import build
 from ranktune.dashboards.views.trials import trials_csv, trials_json

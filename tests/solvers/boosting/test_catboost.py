@@ -162,7 +162,7 @@ def test_what_it_cannot_take_is_refused() -> None:
 
 
 def test_it_is_saved_and_exported_as_trees(tmp_path: Path) -> None:
-    from ranktune.solvers.export.formats import export
+    from ranktune.solvers.export import export
 
     train = data()
     model = CatBoostRanker(trees=10, depth=3).fit(train).as_model()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ranktune.solvers.export.formats import export
+from ranktune.solvers.export import export
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
 from tests.support.export_samples import NAMES, random_rows, random_trees, trees

@@ -14,8 +14,8 @@ import pytest
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.export import export
 from ranktune.solvers.export.check import agreement
-from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.linear import LinearModel

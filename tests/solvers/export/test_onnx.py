@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.solvers.export.formats import export
+from ranktune.solvers.export import export
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel
 from ranktune.solvers.models.linear import LinearModel

@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from ranktune.solvers.export.formats import export
+from ranktune.solvers.export import export
 from ranktune.solvers.models.linear import LinearModel
 from tests.support.export_evaluators import by_pmml4s
 from tests.support.export_samples import (

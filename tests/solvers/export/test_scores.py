@@ -9,8 +9,8 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.distillation.distil import distil
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import ranks_alike
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import needs_of
 from ranktune.solvers.models.linear import LinearModel

@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.export import export
 from ranktune.solvers.export.absent import ERAS
-from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.search_engines import SLACK, without_slack
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel

@@ -15,9 +15,9 @@ import pytest
 from ranktune.solvers.core.arrays import Floats, Ints, Matrix
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.export.check import agreement
 from ranktune.solvers.export.comparisons import gap, rank, share, zscore
-from ranktune.solvers.export.formats import FORMATS, export
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import blended
 from ranktune.solvers.models.linear import LinearModel

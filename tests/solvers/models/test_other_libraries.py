@@ -13,8 +13,8 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ModelFormatError
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import export
 from ranktune.solvers.export.check import agreement
-from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.other_libraries import base
 from ranktune.solvers.models.other_libraries.catboost import read_catboost

@@ -122,7 +122,7 @@ def test_features_with_names_are_matched_by_name(queries: Queries, tmp_path: Pat
 
 
 def test_exports_of_a_linear_model_score_as_it_does(queries: Queries, tmp_path: Path) -> None:
-    from ranktune.solvers.export.formats import export
+    from ranktune.solvers.export import export
 
     model = LinearModel(np.array([1.0, 0.0, -2.0, 0.5]), "RankSVM")
     model.save(tmp_path / "model.json")

@@ -15,8 +15,8 @@ import pytest
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.sources import catalogue
+from ranktune.solvers.export import export
 from ranktune.solvers.export.definitions.files import WRITERS
-from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.source import source_of
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel

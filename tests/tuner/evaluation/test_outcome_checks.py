@@ -18,7 +18,8 @@ from ranktune.tuner.evaluation.outcome_checks import checked_outcome, comparable
 from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
-from ranktune.tuner.storage.record import ERROR, RESTARTS, Record, number_of
+from ranktune.tuner.storage.attributes import ERROR, RESTARTS
+from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import Events, read_events
 from ranktune.tuner.workers.executor import Executor, InProcess, Limits, Processes
 from tests.tuner.search.test_loop import STUDY, smooth, task_of

@@ -12,7 +12,7 @@ import ranktune
 from ranktune.dashboards.terminal.leaderboard import conclusion
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.export.formats import FORMATS, export
+from ranktune.solvers.export import FORMATS, export
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.blend import BlendModel, parts_of

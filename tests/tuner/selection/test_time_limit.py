@@ -20,6 +20,7 @@ from ranktune.solvers.boosting.base import BoostedRanker
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.models.base import Model
+from ranktune.solvers.registry import averages
 from ranktune.tuner.evaluation.evaluate import evaluate
 from ranktune.tuner.evaluation.models import keep_model
 from ranktune.tuner.evaluation.plans import Final
@@ -30,7 +31,7 @@ from ranktune.tuner.selection.candidates import Candidate, task_of
 from ranktune.tuner.selection.finals import entry_of
 from ranktune.tuner.selection.finished_trials import best_default
 from ranktune.tuner.selection.leaderboard import default_model
-from ranktune.tuner.storage.record import PATH, SECONDS, UNFINISHED
+from ranktune.tuner.storage.attributes import PATH, SECONDS, UNFINISHED
 from ranktune.tuner.study import deadline as limits
 from ranktune.tuner.study.deadline import AFTERWARDS, Deadline, limits_of_command
 from ranktune.tuner.study.declaration import Study
@@ -173,7 +174,7 @@ class Lanes:
 def test_refits_end_at_the_limit_whatever_they_take(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs are wrong by up to a factor of four. Boosting ends at its limit; something is delivered in any case."""
     draw = np.random.default_rng(seed)
-    end, jobs = Durations(400, 4000, 40_000, 5, 5), int(draw.integers(1, 5))
+    end, jobs = Durations(400, 4000, 40_000, 5, 5, averages), int(draw.integers(1, 5))
     costs = draw.exponential(4.0, draw.integers(1, 9))
     plain = [Candidate("GBDTRanker", {}, 0.5, np.full(9, 0.5), 1, seconds=5.0 / 1.25 * cost) for cost in costs]
     left = float(draw.uniform(-1.0, 1.5 * costs.sum()))

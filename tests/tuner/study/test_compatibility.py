@@ -20,8 +20,9 @@ from ranktune.solvers.names import current_names, former_names
 from ranktune.tuner.samplers.space import UnionSpace
 from ranktune.tuner.splits.proof import Damaged
 from ranktune.tuner.splits.sealing import write_sealed
+from ranktune.tuner.storage.attributes import DIGEST, check_trial, trial_digest
 from ranktune.tuner.storage.database import open_storage
-from ranktune.tuner.storage.record import DIGEST, Record, check_trial, trial_digest
+from ranktune.tuner.storage.record import Record
 from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.compatibility import claim, of_today, saved_space, space_differences
 from ranktune.tuner.study.declaration import Study

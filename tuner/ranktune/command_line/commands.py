@@ -9,21 +9,21 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from textwrap import wrap
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from ranktune.dashboards.records.study import of_log
+from ranktune.dashboards.records.choice import of_log
 from ranktune.dashboards.terminal.tables import FittedTable, table, titled
-from ranktune.solvers.base.linear import LinearRanker
-from ranktune.solvers.base.ranker import BaseRanker
+from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
 from ranktune.solvers.data.columns.decisions import COLUMN
 from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
+from ranktune.solvers.data.grades import check_learnable
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.options import ReadOptions
 from ranktune.solvers.data.sources import catalogue
@@ -31,7 +31,9 @@ from ranktune.solvers.data.sources.inspection import Suspect, column_report, sus
 from ranktune.solvers.data.sources.summary import summarise
 from ranktune.solvers.data.split import Split
 from ranktune.solvers.registry import NAMES, STANDARD, custom_names, loadable, solver_class
-from ranktune.tuner.splits.split import check_learnable
+
+if TYPE_CHECKING:
+    from ranktune.solvers.base.ranker import BaseRanker
 
 MOST_PLAIN_FEATURES = 20
 """Feature columns without a note that a description lists."""
@@ -247,9 +249,9 @@ def all_solvers() -> list[Json]:
 
 def _kind(solver: type[BaseRanker]) -> str:
     """Return the kind of a solver's models."""
-    if issubclass(solver, LinearRanker):
-        return "linear"
-    return "trees" if solver.__name__ in NAMES else "your own"
+    if solver.__name__ not in NAMES:
+        return "your own"
+    return "trees" if TREES in solver.model_parts({}) else "linear"
 
 
 def solvers_table(solvers: list[Json]) -> RenderableType:

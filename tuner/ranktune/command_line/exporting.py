@@ -13,7 +13,7 @@ import typer
 
 from ranktune.arguments import EngineArguments, ExportArguments, ShipArguments
 from ranktune.command_line.options import Given, named_model, reading, takes_options, write_output
-from ranktune.solvers.export.formats import FORMATS
+from ranktune.solvers.formats import FORMATS
 
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
@@ -91,12 +91,13 @@ def export_file(wanted: ExportArguments) -> str:
 
     Nothing is written if the data to distil or check by cannot be read or scored.
     """
+    from ranktune.solvers.abilities import IN_WORDS
     from ranktune.solvers.core.errors import ParameterError, listed
+    from ranktune.solvers.export import export
     from ranktune.solvers.export.check import EVALUATORS, agreement, check_evaluator
-    from ranktune.solvers.export.formats import export
     from ranktune.solvers.export.source import OTHER_MODELS
     from ranktune.solvers.export.syntax import check_written
-    from ranktune.solvers.models.base import IN_WORDS, load_model
+    from ranktune.solvers.models.base import load_model
     from ranktune.solvers.models.blend import needs_of
 
     name, format = wanted.format, FORMATS.find(wanted.format)

@@ -112,7 +112,7 @@ def predict(
     trust: Trust = None,
 ) -> None:
     """Print the score of each document of DATA. One per line, in the order of the file; higher scores rank first."""
-    from ranktune.reading import score_lines
+    from ranktune.solvers.data.sources.scoring import score_lines
 
     find_solvers(solver)
     write_output(score_lines(confirmed(str(model), trust), data, **reading(given)), output)

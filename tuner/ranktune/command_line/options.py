@@ -20,7 +20,7 @@ import typer
 
 from ranktune.arguments import FAIL_UNLESS_BETTER, HOME
 from ranktune.solvers.core.declared import Declared, declared
-from ranktune.solvers.export.formats import FORMATS
+from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.study.settings import given_columns

@@ -13,13 +13,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, get_args
 
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled
+from ranktune.solvers.core.compiled import compiled, is_worth_loading
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.parsing.decimals import BAD, SLOW, WORD, Bytes, digit_at, ends_token, read_number
 from ranktune.solvers.data.readers.parsing.entries import after_blanks, is_query, mark_hard, read_entries
@@ -37,26 +36,10 @@ from ranktune.solvers.data.readers.parsing.parse_buffers import (
     Fault,
     Grouped,
     ParseBuffers,
+    ParseResult,
 )
+from ranktune.solvers.data.readers.parsing.small_texts import parse_common
 from ranktune.solvers.data.readers.parsing.streams import BLOCK, Position
-
-
-@dataclass(frozen=True)
-class ParseResult:
-    """The end of a pass: the fault and its offset (NONE and the end of the text), and how much was filled."""
-
-    fault: Fault
-    offset: int
-    n_rows: int
-    n_values: int
-    n_runs: int
-    n_hard: int
-    n_lines: int
-    width: int  # the largest column, from 1
-    unsorted: bool  # whether the columns of some row are out of order
-    commented: bool
-    grouped: Grouped
-    has_missing: bool  # whether a value was read as NaN
 
 
 def parse(
@@ -67,6 +50,9 @@ def parse(
     base is the smallest index. With single, values that exact arithmetic must round to float32 are marked as hard.
     missing says whether NULL and NaN are read as NaN (keep), as 0 like infinity (zero), or are faults (error).
     """
+    if grouped != Grouped.NO and not is_worth_loading(len(text)):
+        if (common := parse_common(text, into, base, max_features, single)) is not None:
+            return common
     state = np.zeros(12, dtype=np.int64)
     state[GROUPED] = grouped
     fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)

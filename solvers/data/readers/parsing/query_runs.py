@@ -14,8 +14,7 @@ from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import number_of
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.readers.parsing.decimals import Bytes
-from ranktune.solvers.data.readers.parsing.parse_buffers import ParseBuffers
-from ranktune.solvers.data.readers.parsing.parser import ParseResult
+from ranktune.solvers.data.readers.parsing.parse_buffers import ParseBuffers, ParseResult
 from ranktune.solvers.data.readers.parsing.streams import Position, line_blocks, words_of
 
 _WIDEST_ID = 64  # longer ids are held as objects, so that one long line does not widen every row

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TypeAlias
 
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.columns.grammar import number_of, repeated
@@ -22,26 +22,6 @@ Columns: TypeAlias = Mapping[str, Sequence[str] | Sequence[float]]
 """Columns by name."""
 
 _FORM = "A line of a TREC run is QUERY Q0 DOCUMENT RANK SCORE TAG."
-
-
-def is_run_line(line: str) -> bool:
-    """Return whether line can be one of a TREC run."""
-    words = line.split()
-    return len(words) == 6 and ":" not in words[1] and None not in map(number_of, words[3:5])
-
-
-def is_judgment_line(line: str) -> bool:
-    """Return whether line can be one of TREC judgments: QUERY 0 DOCUMENT GRADE."""
-    words = line.split()
-    return len(words) == 4 and ":" not in words[1] and number_of(words[3]) is not None
-
-
-def refuse_judgments(path: str | Path, **options: object) -> NoReturn:
-    """Raise DataError: judgments are no data, as they have no features."""
-    raise DataError(
-        f"{path}: holds TREC judgments and no features. Give the documents as data, such as a TREC run or a csv "
-        f'file, and the judgments by qrels="{path}".'
-    )
 
 
 def read_run_table(path: Path) -> Table:

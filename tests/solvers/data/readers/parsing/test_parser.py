@@ -7,8 +7,8 @@ import pytest
 
 from ranktune.solvers.data.readers.parsing.feature_rows import scatter
 from ranktune.solvers.data.readers.parsing.options import Missing
-from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers
-from ranktune.solvers.data.readers.parsing.parser import ParseResult, parse
+from ranktune.solvers.data.readers.parsing.parse_buffers import Fault, Grouped, ParseBuffers, ParseResult
+from ranktune.solvers.data.readers.parsing.parser import parse
 
 
 def run(
