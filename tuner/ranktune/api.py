@@ -26,7 +26,7 @@ from ranktune.reading import Sources, changed
 from ranktune.session import display, running
 from ranktune.solvers.core.arrays import Json, JsonView
 from ranktune.solvers.core.declared import declared
-from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, StudyError, nearest
 from ranktune.solvers.data.api_search import NAME as API_SEARCH
 from ranktune.solvers.data.queries import Queries
 from ranktune.tuner.retuning.versions import settle
@@ -37,7 +37,7 @@ from ranktune.tuner.study.custom import restore_custom
 from ranktune.tuner.study.deadline import Deadline
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import NoStudy, find_folder, free_name, home_folder, make_folder
-from ranktune.tuner.study.settings import TIMED, Settings
+from ranktune.tuner.study.settings import TIMED, Settings, toml_fields
 from ranktune.tuner.workers.custom import with_custom
 from ranktune.tuner.workers.interrupts import Interrupted
 from ranktune.tuner.workers.workforce import Workforce
@@ -70,7 +70,7 @@ def tune(given: TuneArguments) -> StudyResult:
     data, vali and test are each a path, "api-search" (the embedded example), a Queries, a data frame, a tuple
     (X, y, qid), a lightgbm.Dataset or an xgboost.DMatrix; ranktune.read lists the files. Without test, a fifth of the
     training queries is set aside first. With timeout, the solvers share the time. With a database as storage, other
-    processes join by work or `ranktune worker`.
+    processes join by work or `ranktune resume --join`.
 
     Examples
     --------
@@ -94,6 +94,16 @@ def tune(given: TuneArguments) -> StudyResult:
     return _run(Study(**settings | _files(settings)), sources, given, deadline)
 
 
+def study_file(path: str | Path) -> Json:
+    """Return the arguments of tune that a study file gives. Raises ParameterError where tune has no such argument."""
+    values = toml_fields(path)
+    known = [option.name for option in declared(TuneArguments) if not option.setting.python_only]
+    for name in values:
+        if name not in known:
+            raise ParameterError(f"{path}: a study has no field '{name}'. {nearest(name, known)}")
+    return {"data": API_SEARCH} | values
+
+
 def workforce(given: StudyRuntime) -> Workforce:
     """Return the workers that the options of a study ask for."""
     return Workforce(given.jobs, given.trial_timeout, given.trial_memory, given.executor, given.address, given.memory)
@@ -102,6 +112,8 @@ def workforce(given: StudyRuntime) -> Workforce:
 @takes(RunArguments)
 def run(given: RunArguments) -> StudyResult:
     r"""Run a declared study, whose data are paths or names.
+
+    A file may also say how its study runs: its fields are the arguments of tune. Arguments take precedence over them.
 
     {parameters}
 
@@ -131,7 +143,11 @@ def run(given: RunArguments) -> StudyResult:
     >>> result.trials
     2
     """
-    study = given.study if isinstance(given.study, Study) else Study.from_toml(given.study)
+    if not isinstance(given.study, Study):
+        usual = {option.name: option.default for option in declared(NewStudyRuntime)}
+        own = {name: getattr(given, name) for name in usual if getattr(given, name) != usual[name]}
+        return tune(**(study_file(given.study) | own))
+    study = given.study
     deadline = Deadline.after(study.timeout)
     study = replace(study, **_described((study.data or API_SEARCH, study.vali, study.test, study.baseline)))
     study = replace(study, **_files(vars(study)))

@@ -4,8 +4,11 @@ ranktune.tune, the options of `ranktune tune`, Study and its TOML keys take thei
 one field here. The module loads the standard library alone, because `ranktune --help` reads it.
 """
 
+import os
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any
 
 from ranktune.solvers.core.declared import Meaning, declared
@@ -27,9 +30,8 @@ class Setting(Meaning):
     minimum      the smallest value
     options      names of its option, empty for --field-name
     positional   whether it is a positional argument of the command
-    python_only  whether the command line has no option for it
+    python_only  whether neither study files nor the command line have it
     option_type  what the command line takes where Python takes more
-    panel        panel of --help
     variable     environment variable that sets the option
     content      what a table holds
     """
@@ -39,7 +41,6 @@ class Setting(Meaning):
     positional: bool = False
     python_only: bool = False
     option_type: object = None
-    panel: str | None = None
     variable: str | None = None
     content: str = ""
 
@@ -61,8 +62,6 @@ BASELINE = Setting(
     option_type=str,
 )
 
-_COLUMNS = "Columns of tables (csv, Parquet, jsonl ...)"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnSettings:
@@ -72,51 +71,42 @@ class ColumnSettings:
         str | None,
         Setting(
             "Column of query ids. (default: qid, query, query_id, queryid, group, group_id, search_id or session_id)",
-            panel=_COLUMNS,
         ),
     ] = None
     grade: Annotated[
         str | None,
-        Setting("Column of grades. (default: grade, label, relevance, rel, y, judgment or rating)", panel=_COLUMNS),
+        Setting("Column of grades. (default: grade, label, relevance, rel, y, judgment or rating)"),
     ] = None
-    grades: Annotated[
-        str | None, Setting("Numbers of grades that are words, such as 'Bad=0,Good=1'.", panel=_COLUMNS)
-    ] = None
+    grades: Annotated[str | None, Setting("Numbers of grades that are words, such as 'Bad=0,Good=1'.")] = None
     document: Annotated[
         str | None,
         Setting(
             "Column of document ids. (default: document, docid, doc_id, document_id, _id, id or product_id)",
-            panel=_COLUMNS,
         ),
     ] = None
     features: Annotated[
         Sequence[str],
         Setting(
             "Feature columns: names, globs such as 'bm25*', both with commas. Repeatable. (default: all others)",
-            panel=_COLUMNS,
         ),
     ] = ()
-    drop: Annotated[
-        Sequence[str], Setting("Columns that are not used, given like features. Repeatable.", panel=_COLUMNS)
-    ] = ()
+    drop: Annotated[Sequence[str], Setting("Columns that are not used, given like features. Repeatable.")] = ()
     levels: Annotated[
         int | None,
         Setting(
             "Most features of a category, one for each value. `ranktune data --help` says more. (default: 64)",
             minimum=1,
-            panel=_COLUMNS,
         ),
     ] = None
     weight: Annotated[
         str | None,
-        Setting("Column of query weights: how often each query counts, in fitting and in means.", panel=_COLUMNS),
+        Setting("Column of query weights: how often each query counts, in fitting and in means."),
     ] = None
     document_weight: Annotated[
         str | None,
         Setting(
             "Column of document weights: how often each document counts in fitting. Solvers that cannot weigh "
             "documents are left out.",
-            panel=_COLUMNS,
         ),
     ] = None
     position: Annotated[
@@ -124,7 +114,6 @@ class ColumnSettings:
         Setting(
             "Column of positions at which clicked documents were shown. LambdaMART corrects for them; other solvers do "
             "not use them.",
-            panel=_COLUMNS,
         ),
     ] = None
     time: Annotated[
@@ -132,14 +121,12 @@ class ColumnSettings:
         Setting(
             "Column of times: dates, ISO 8601 text or numbers. Folds go forward in time, the latest fifth is the test, "
             "and a progressive plan goes in their order.",
-            panel=_COLUMNS,
         ),
     ] = None
     group_by_time: Annotated[
         str | None,
         Setting(
             "Column of times: the latest fifth of the queries is the test, the latest fifth of the others validates.",
-            panel=_COLUMNS,
         ),
     ] = None
     qrels: Annotated[
@@ -147,12 +134,8 @@ class ColumnSettings:
         Setting(
             "File of judgments, which give the grades by query and document id: of TREC, or the csv or Parquet file "
             "of `ranktune clicks`, which gives weights of documents too.",
-            panel=_COLUMNS,
         ),
     ] = None
-
-
-_CLICKS = "Clicks beside grades"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +146,6 @@ class ClickSettings:
         Sequence[str],
         Setting(
             "Click log by which ips, snips and dr measure rankings, as `ranktune clicks` reads it. Repeatable.",
-            panel=_CLICKS,
         ),
     ] = ()
     click_columns: Annotated[
@@ -173,7 +155,6 @@ class ClickSettings:
             python='A mapping: {"document": "sku"}.',
             options=("--click-column",),
             option_type=list[str],
-            panel=_CLICKS,
             content="columns by role",
         ),
     ] = field(default_factory=dict)
@@ -182,7 +163,6 @@ class ClickSettings:
         Setting(
             "csv or Parquet file with the columns position and propensity: examination that is known. (default: by the "
             "log)",
-            panel=_CLICKS,
         ),
     ] = None
 
@@ -190,6 +170,34 @@ class ClickSettings:
 def given_columns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return those of the column settings in values that are given."""
     return {field.name: values[field.name] for field in declared(ColumnSettings) if values.get(field.name)}
+
+
+def toml_fields(path: str | Path) -> dict[str, Any]:
+    """Return the fields of a study file, which is named after the file where it has no name.
+
+    Data paths in it are relative to the file.
+    """
+    path = Path(path)
+    try:
+        values = tomllib.loads(path.read_bytes().decode())
+    except OSError as error:
+        raise ParameterError(f"cannot read the study {path}: {error.strerror}. Give the path of a TOML file.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ParameterError(f"{path} is not TOML: {error}.") from None
+    for name in ("data", "vali", "test", "qrels", "baseline", "propensities"):
+        if values.get(name):
+            values[name] = _near(path, values[name])
+    if str(values.get("costs")).endswith((".toml", ".csv")):
+        values["costs"] = _near(path, values["costs"])
+    if isinstance(values.get("clicks"), list):
+        values["clicks"] = [_near(path, log) for log in values["clicks"]]
+    return {"name": path.stem} | values
+
+
+def _near(path: Path, name: object) -> object:
+    """Return a name, as a path beside the file where there is such a file."""
+    beside = path.parent / str(name)
+    return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
 
 
 def check_plan(study: "Settings") -> None:
@@ -274,14 +282,14 @@ class Settings(ColumnSettings, ClickSettings):
     group: Annotated[
         str | None,
         Setting(
-            "Column of sessions, or of users who come for a short while: with --time, the queries of a group stay "
+            "Column of sessions, or of users who come for a short while: with time, the queries of a group stay "
             "together, at its latest time."
         ),
     ] = None
     gap: Annotated[
         str,
         Setting(
-            "Time between the training queries and those that are scored, in units of --time, or of dates as 90s, 30m, "
+            "Time between the training queries and those that are scored, in units of time, or of dates as 90s, 30m, "
             "12h, 7d, 2w."
         ),
     ] = NO_GAP
@@ -325,10 +333,9 @@ class Settings(ColumnSettings, ClickSettings):
         Setting(
             "What features cost: 'bm25*=1, embedding*=20', or a .toml or .csv file, which may have groups that are "
             "computed together. (default: 1 each)",
-            python="In Python and TOML a table, in which a table is a group, whose cost is paid once: "
+            python="Also a table, in which a table is a group, whose cost is paid once: "
             '{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}.',
             options=("--cost",),
-            option_type=str,
             content="costs",
         ),
     ] = field(default_factory=dict)
@@ -352,7 +359,6 @@ class Settings(ColumnSettings, ClickSettings):
             "Features with which the score may only rise or only fall: price=-1,bm25*=1 (names, globs, or numbers from "
             "0). Missing values are exempt. Repeatable.",
             python='Also a mapping: {"price": -1}.',
-            option_type=list[str],
             content="signs by feature",
         ),
     ] = field(default_factory=dict)
@@ -363,7 +369,6 @@ class Settings(ColumnSettings, ClickSettings):
         Setting(
             'Narrower search space: {"RankSVM.C": {"low": 0.1, "high": 10}}, a list of choices, or one fixed value.',
             python="Also a distribution of Optuna or a dimension of scikit-optimize.",
-            python_only=True,
             content="parameters",
         ),
     ] = field(default_factory=dict)
@@ -373,11 +378,10 @@ class Settings(ColumnSettings, ClickSettings):
             'Configurations that are tried first, by solver: {"RankSVM": {"C": 2.0}}, or a list of several. Parameters '
             "that are left out have their defaults. Also an estimator of another library, whose parameters are taken: "
             '{"LambdaMART": LGBMRanker(num_leaves=15)}.',
-            python_only=True,
             content="configurations",
         ),
     ] = field(default_factory=dict)
     reading: Annotated[
         Mapping[str, Any],
-        Setting('Options of readers: {"missing": "zero", "one_based": False}.', python_only=True, content="options"),
+        Setting('Options of readers: {"missing": "zero", "one_based": False}.', content="options"),
     ] = field(default_factory=dict)

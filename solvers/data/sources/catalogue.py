@@ -169,7 +169,7 @@ def read(
     if leaves_out_missing(solver) and reader is READERS["stored"] and queries.feature_names is None:
         raise DataError(
             f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what `ranktune "
-            "convert` wrote does not tell it from 0. Give the file that was converted."
+            "data --output` wrote does not tell it from 0. Give the file that was converted."
         )
     _check_alike(queries, known, what)
     return queries if n_features is None else aligned(queries, n_features, names, what)

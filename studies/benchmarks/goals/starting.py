@@ -24,7 +24,7 @@ from ranktune.studies.benchmarks.tables import Table
 FIRST, SECOND = "first study, embedded data", "second study"
 COMPILING = "first study less second: compiling"
 GOALS = (
-    Goal("ranktune list", "cpu s", 0.4, {"what": "list"}, "s"),
+    Goal("ranktune show", "cpu s", 0.4, {"what": "list"}, "s"),
     Goal("first read of 200 lines", "cpu s", 1.0, {"what": "first data of 200 lines"}, "s"),
     Goal("first study, wall", "wall s", 30.0, {"what": FIRST}, "s"),
     Goal("compiling in the first study", "cpu s", 3.0, {"what": COMPILING}, "s"),
@@ -55,7 +55,7 @@ def main(
         with tempfile.TemporaryDirectory() as name:
             data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
             _write(data)
-            works = [("list", ["list"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
+            works = [("list", ["show"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
             if studies:
                 works += [(FIRST, ["tune", "--name", "first"], here), (SECOND, ["tune", "--name", "second"], here)]
             for what, command, folder in works:

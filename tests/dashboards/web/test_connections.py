@@ -173,9 +173,9 @@ def test_the_token_may_come_from_a_file_or_the_environment(tmp_path: Path, monke
     seen: list[Serving] = []
     monkeypatch.setattr(pages, "serve", lambda wanted, on_ready: seen.append(wanted))
     runner = CliRunner()
-    assert runner.invoke(app, ["dashboard", "--token-file", str(tmp_path / "token")]).exit_code == 0
-    assert runner.invoke(app, ["dashboard"], env={"RANKTUNE_TOKEN": "def"}).exit_code == 0
-    assert runner.invoke(app, ["dashboard"]).exit_code == 0
+    assert runner.invoke(app, ["show", "--live", "--token-file", str(tmp_path / "token")]).exit_code == 0
+    assert runner.invoke(app, ["show", "--live"], env={"RANKTUNE_TOKEN": "def"}).exit_code == 0
+    assert runner.invoke(app, ["show", "--live"]).exit_code == 0
     assert [call.token for call in seen] == ["abc", "def", None]
     for token, file, reason in (
         ("x", tmp_path / "token", "both"),

@@ -1,35 +1,56 @@
-"""Messages at the command line: the streams that all go through, options in place of arguments, remedies."""
+"""Messages at the command line: help in panels, the streams that all go through, options in place of arguments."""
 
 from __future__ import annotations
 
 import io
+import json
 import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, TextIO
 
 from typer.core import TyperCommand, TyperGroup
 
-from ranktune.arguments import ELSEWHERE
+from ranktune.arguments import ELSEWHERE, ResumeArguments, RetuneArguments, TuneArguments
+from ranktune.command_line.options import OPTIONS, OUTPUT, PANELS, has_option
+from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.core.errors import printable, without_secrets
 from ranktune.solvers.data.columns.decisions import Decision, by_option
 
+ARGUMENTS = "Arguments"
+COMMANDS = {
+    "Tune": ("tune", "resume", "show", "one-pass", "solvers"),
+    "Use a model": ("predict", "evaluate", "explain", "export"),
+    "Every day": ("retune", "watch", "interleave"),
+    "Data": ("data", "clicks"),
+    "More": ("docs", "reproduce"),
+}
+"""Groups of commands in the list of them."""
 COMMANDS_ELSEWHERE = {
     "compare": "evaluate A DATA --against B",
     **dict.fromkeys(("train", "fit", "search", "optimize", "optimise"), "tune"),
     **dict.fromkeys(("score", "rank"), "predict"),
     **dict.fromkeys(("test", "eval"), "evaluate"),
-    **dict.fromkeys(("ls", "studies"), "list"),
+    "run": "tune STUDY.toml",
+    "worker": "resume NAME --join",
+    **dict.fromkeys(("list", "ls", "studies"), "show"),
+    "report": "show NAME --page FILE",
+    "dashboard": "show --live",
+    "convert": "data DATA --output FOLDER",
+    "warm": "solvers --warm",
+    "ship": "export MODEL --replay DATA --to URL",
     "mlflow": "tune DATA --name STUDY --mlflow URI, which logs a finished study too",
     "history": "retune NAME --history",
     "rollback": "retune NAME --rollback VERSION",
-    "note": "tune --name NAME, the name says what a study is; list shows the notes and tags of earlier releases",
+    "note": "tune --name NAME, the name says what a study is; show lists the notes and tags of earlier releases",
     "related": "predict MODEL FOLDER/test.csv, of the files that `python -m ranktune.studies.api_search FOLDER` writes",
 }
 """Words for commands, and what does that here."""
 OPTIONS_GONE = {
+    "--format": "Of a study `ranktune show NAME --format` prints the table.",
     "--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it.",
     "--two-stage": "Export the model alone, and let the engine score the first documents of a cheaper ranking by it: "
     "`ranktune docs howto/serving`.",
@@ -45,7 +66,7 @@ _EQUIVALENTS = {
     "ranktune.api.work": "--join",
     "ranktune.load_model and predict": "`ranktune predict`",
     ", a data frame, (X, y, qid)": "",
-    'Pass layout="sparse"': "Convert them: `ranktune convert`",
+    'Pass layout="sparse"': "Convert them: `ranktune data --output`",
     ", or raise max_features": "",
     ", or raise max_expansion": "",
     ", or pass qid= or group=": "",
@@ -103,7 +124,9 @@ def as_options(message: str, root: Any) -> str:
     for in_python, option in _EQUIVALENTS.items():
         message = re.sub(rf"{re.escape(in_python)}(?!\w)", option, message)
     commands: dict[str, Any] = getattr(root, "commands", {})
-    current: list[Any] = next((commands[word].params for word in sys.argv[1:] if word in commands), [])
+    command = next((word for word in sys.argv[1:] if word in commands), "")
+    current: list[Any] = commands[command].params if command else []
+    in_file = {field.name for field in file_fields(command)}
     every = [parameter for command in commands.values() for parameter in command.params]
     options, others = (
         {parameter.name: parameter for parameter in parameters if parameter.opts[0].startswith("--")}
@@ -112,6 +135,9 @@ def as_options(message: str, root: Any) -> str:
 
     def as_option(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
+        if name in in_file:
+            text = "" if value is None else f" = {value.lower() if value in ('True', 'False') else value}"
+            return f"{name}{text} (study file)"
         parameter = options.get(name) or (others.get(name) if value is None else None)
         if parameter is None:
             return match[0]
@@ -121,8 +147,10 @@ def as_options(message: str, root: Any) -> str:
         return " ".join(f"{parameter.opts[0]} {shlex.quote(each.strip(_QUOTES))}" for each in given)
 
     def as_pair(match: re.Match[str]) -> str:
-        parameter = options.get(match["name"])
-        return match[0] if parameter is None else f"{parameter.opts[0]} {match['key']}={match['value']}"
+        name, pair = match["name"], f"{match['key']}={match['value']}"
+        if name in in_file:
+            return f'{name} = "{pair}" (study file)'
+        return f"{options[name].opts[0]} {pair}" if name in options else match[0]
 
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
 
@@ -147,8 +175,48 @@ def answering(decisions: Iterable[Decision], root: Any) -> str:
     return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
 
+def file_fields(command: str | None) -> list[Declared]:
+    """Return the fields that a command which runs studies has no option for."""
+    kinds: dict[str | None, type] = {"tune": TuneArguments, "resume": ResumeArguments, "retune": RetuneArguments}
+    kind = kinds.get(command)
+    return (
+        [field for field in declared(kind) if not (field.setting.python_only or has_option(kind, field))]
+        if kind
+        else []
+    )
+
+
+def as_toml(field: Declared, value: str) -> str:
+    """Return a field of a study file with a value that its option was given."""
+    if isinstance(field.default, bool):
+        value = json.dumps(not field.default)
+    elif field.kind not in (int, float):
+        value = json.dumps(value, ensure_ascii=False)
+    return f"{field.name} = {value}"
+
+
+def _write_panels(formatter: Any, panels: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Write the rows of help below the titles of their panels."""
+    for title, rows in panels.items():
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
+def _panel(parameter: Any) -> str:
+    if parameter.param_type_name == "argument":
+        return ARGUMENTS
+    return OUTPUT if parameter.name == "help" else getattr(parameter, "rich_help_panel", None) or OPTIONS
+
+
 class Command(TyperCommand):
-    """A command whose errors of usage say what was given, and what it is called here."""
+    """A command whose help has panels, and whose errors of usage say what was given, and what it is called here."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the arguments, and the options in panels."""
+        rows = [(_panel(each), each.get_help_record(ctx)) for each in self.get_params(ctx)]
+        titles = (ARGUMENTS, *PANELS)
+        _write_panels(formatter, {title: [row for panel, row in rows if row and panel == title] for title in titles})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words after the command."""
@@ -157,12 +225,24 @@ class Command(TyperCommand):
             return super().parse_args(ctx, args)
         except Exception as error:  # the classes of usage errors differ between versions of Typer
             if hasattr(error, "format_message"):
-                _amend(error, self.params, given)
+                _amend(error, self, given)
             raise
 
 
 class Commands(TyperGroup):
-    """The commands; an unknown one is answered with what does that here."""
+    """The commands in groups; an unknown one is answered with what does that here."""
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands, and the options below them."""
+        known, limit = self.commands, formatter.width - 16
+        rows = {
+            title: [(name, known[name].get_short_help_str(limit)) for name in names]
+            for title, names in COMMANDS.items()
+        }
+        _write_panels(formatter, rows)
+        _write_panels(
+            formatter, {OPTIONS: [row for each in self.get_params(ctx) if (row := each.get_help_record(ctx))]}
+        )
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command of the first word."""
@@ -175,15 +255,24 @@ class Commands(TyperGroup):
             raise
 
 
-def _amend(error: Any, parameters: list[Any], given: list[str]) -> None:
+def _amend(error: Any, command: Any, given: list[str]) -> None:
     """Add to an error of usage what was given and the remedy."""
-    by_name = {parameter.name: parameter.opts[0] for parameter in parameters if parameter.opts[0].startswith("--")}
-    unknown = getattr(error, "option_name", None)
-    option = by_name.get(ELSEWHERE.get(str(unknown).lstrip("-").replace("-", "_"), ""))
-    if option is not None:
-        error.message, error.possibilities = f"No such option: {unknown}. Here it is called {option}.", []
-    elif unknown in OPTIONS_GONE:
-        error.message, error.possibilities = f"No such option: {unknown}. {OPTIONS_GONE[unknown]}", []
+    by_name = {parameter.name: parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")}
+    unknown = str(getattr(error, "option_name", None))
+    word = unknown.lstrip("-").replace("-", "_")
+    name = ELSEWHERE.get(word, word).removeprefix("no_")
+    option = by_name.get(ELSEWHERE.get(word, ""))
+    fields = (one for one in file_fields(command.name) if name == one.name or unknown in one.setting.options)
+    remedy = f"Here it is called {option}." if option is not None else OPTIONS_GONE.get(unknown, "")
+    for field in fields:
+        splits = ((*word.partition("="), after) for word, after in pairwise([*given, ""]))
+        value = next((value or after for word, _, value, after in splits if word == unknown), "")
+        remedy = (
+            f'It is a field of study files: write {as_toml(field, value)} and data = "FILE" into STUDY.toml, and run: '
+            "ranktune tune STUDY.toml. "
+        ) * (command.name != "retune") + f"In Python it is {field.name}= of ranktune.{command.name}."
+    if remedy:
+        error.message, error.possibilities = f"No such option: {unknown}. {remedy}", []
     elif "extra argument" in error.message and "test" in by_name:
         error.message += ". One argument is the training data: further data go into --test or --vali."
     opts = getattr(getattr(error, "param", None), "opts", ())

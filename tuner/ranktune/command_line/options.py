@@ -9,7 +9,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from functools import wraps
 from itertools import chain
@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 
-from ranktune.arguments import FAIL_UNLESS_BETTER, HOME
+from ranktune.arguments import FAIL_UNLESS_BETTER, HOME, DataArguments, ShowArguments, WorkerRuntime
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
 from ranktune.tuner.samplers.presets import PRESETS
-from ranktune.tuner.study.settings import given_columns
+from ranktune.tuner.study.settings import Settings, given_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,6 +34,24 @@ if TYPE_CHECKING:
 FORMATS_OF_TABLES = ("csv", "latex", "markdown")
 NOT_BETTER = 4
 """Exit code of --fail-unless-better where the gain is not above 0 for sure."""
+
+OPTIONS, COLUMNS, RUNNING, OUTPUT = "Options", "Columns, and how data are read", "How trials run", "What is printed"
+PANELS: Mapping[str, Sequence[str]] = {
+    "The study": ("test", "vali", "metric", "also", "solvers", "trials", "timeout", "baseline", "name", "version"),
+    OPTIONS: (),
+    COLUMNS: (
+        *("qid", "grade", "grades", "document", "features", "drop", "weight", "document_weight", "time", "qrels"),
+        *("missing", "zero_based"),
+    ),
+    "How models are tried and chosen": ("plan", "folds", "clicks", "within", "serve", "sampler", "seed"),
+    RUNNING: ("jobs", "memory", "executor", "address"),
+    "Where the study is kept": ("home", "storage", "mlflow"),
+    OUTPUT: ("as_json", "verbose", "fail_unless_better"),
+}
+"""Panels of --help in their order, and which fields of a study are options there. The others are in study files."""
+LISTED = {name: title for title, names in PANELS.items() for name in names}
+OF_STUDIES = (Settings, WorkerRuntime, ShowArguments)
+"""Declarations of commands that run studies."""
 
 Given: TypeAlias = dict[str, Any]
 """The options of a declaration, by field."""
@@ -65,11 +83,18 @@ def data_names(incomplete: str) -> list[str]:
     return completions(incomplete)
 
 
+def data_or_studies(incomplete: str) -> list[str]:
+    """Return the data and the study files that an incomplete word of the command line may mean."""
+    from ranktune.solvers.data.readers.formats import completions
+
+    return completions(incomplete, ".toml")
+
+
 solver_names = SOLVERS.completions("all", "standard")
 
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "name": study_names,
-    "data": data_names,
+    "data": data_or_studies,
     "vali": data_names,
     "test": data_names,
     "solvers": solver_names,
@@ -80,10 +105,15 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
 }
 """What a shell completes, by field of a declaration."""
 
-StudyName = Annotated[str, typer.Argument(help="The study; `ranktune list` shows them.", autocompletion=study_names)]
+StudyName = Annotated[str, typer.Argument(help="The study; `ranktune show` shows them.", autocompletion=study_names)]
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
-Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.")]
+Json = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object, and nothing else on standard output.", rich_help_panel=OUTPUT),
+]
+Wide = Annotated[
+    bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.", rich_help_panel=OUTPUT)
+]
 Solvers = Annotated[
     list[str] | None,
     typer.Option("--solver", help="module:Name of a class of yours, one of whose models this is. Repeatable."),
@@ -95,15 +125,23 @@ Trust = Annotated[
         "harm whatever its attributes are. Repeatable."
     ),
 ]
-FailUnlessBetter = Annotated[bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help)]
+FailUnlessBetter = Annotated[
+    bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help, rich_help_panel=OUTPUT)
+]
 Also = Annotated[
     list[str] | None, typer.Option(help="A further metric to report. Repeatable.", autocompletion=metric_names)
 ]
 
 
+def has_option(kind: type, field: Declared) -> bool:
+    """Return whether a command that takes a declaration has an option, or an argument, for one of its fields."""
+    is_listed = field.setting.positional or field.name in LISTED or not issubclass(kind, OF_STUDIES)
+    return is_listed and not field.setting.python_only
+
+
 def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator: a command takes the options of each declaration as a dict by field, and then its own ones."""
-    shared = [[field for field in declared(kind) if not field.setting.python_only] for kind in declarations]
+    shared = [[field for field in declared(kind) if has_option(kind, field)] for kind in declarations]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         others = list(inspect.signature(command, eval_str=True).parameters.values())[len(declarations) :]
@@ -116,20 +154,28 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
             given = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
             command(*given, **values)
 
-        parameters = [*map(_parameter, chain.from_iterable(shared)), *others]
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        every = [(kind, field) for kind, fields in zip(declarations, shared, strict=True) for field in fields]
+        parameters = [_parameter(*each) for each in sorted(every, key=lambda each: _place(each[1]))]
+        call.__signature__ = inspect.Signature([*parameters, *others])  # type: ignore[attr-defined]
         return call
 
     return decorate
 
 
-def _parameter(option: Declared) -> inspect.Parameter:
+def _place(option: Declared) -> int:
+    return -1 if option.setting.positional else [*LISTED, option.name].index(option.name)
+
+
+def _parameter(declaration: type, option: Declared) -> inspect.Parameter:
     """Return the parameter by which Typer makes the option, or argument, of a field."""
     setting = option.setting
     kind: Any = setting.option_type or (list[str] if option.kind == Sequence[str] else option.kind)
     default = inspect.Parameter.empty if option.default is MISSING else option.default
     if default in (None, (), {}):
         kind, default = kind | None, None
+    panel = COLUMNS if hasattr(DataArguments, option.name) else OPTIONS
+    if issubclass(declaration, OF_STUDIES):
+        panel = LISTED.get(option.name, panel)
     if setting.positional:
         info = typer.Argument(help=setting.help, autocompletion=COMPLETIONS.get(option.name))
     else:
@@ -138,7 +184,7 @@ def _parameter(option: Declared) -> inspect.Parameter:
             *(setting.options or flag),
             help=setting.help,
             min=setting.minimum,
-            rich_help_panel=setting.panel,
+            rich_help_panel=panel,
             envvar=setting.variable,
             show_envvar=False,
             autocompletion=COMPLETIONS.get(option.name),
@@ -146,6 +192,19 @@ def _parameter(option: Declared) -> inspect.Parameter:
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, info]
     )
+
+
+def on_command_line(context: typer.Context) -> set[str]:
+    """Return the names of the parameters that the command line gives."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+def check_alone(context: typer.Context, way: str, taken: set[str]) -> None:
+    """Raise BadParameter where options beside those of a way of using the command are given."""
+    for option in context.command.params:
+        if option.name in on_command_line(context) - taken:
+            raise typer.BadParameter(f"is not for {way}: leave it out.", param_hint=option.opts[0])
 
 
 def reading(given: Given) -> ReadOptions:
@@ -231,9 +290,13 @@ _FORM: list[str] = []
 
 
 def with_format(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command that prints tables with an option --format for them; one that prints no JSON stays as it is."""
+    """Return a command that prints tables with an option --format for them.
+
+    One that prints no JSON stays as it is, and so does one that runs a study, whose table `show` prints.
+    """
     signature = inspect.signature(command, eval_str=True)
-    if "format" in signature.parameters or "as_json" not in signature.parameters:
+    names = signature.parameters.keys()
+    if "format" in names or "as_json" not in names or {"verbose", "fail_unless_better"} <= names:
         return command
 
     @wraps(command)
@@ -248,7 +311,8 @@ def with_format(command: Callable[..., None]) -> Callable[..., None]:
         finally:
             _FORM.clear()
 
-    option = typer.Option("--format", help=f"Print tables as {', '.join(FORMATS_OF_TABLES)}, with all columns.")
+    form = f"Print tables as {', '.join(FORMATS_OF_TABLES)}, with all columns."
+    option = typer.Option("--format", help=form, rich_help_panel=OUTPUT)
     added = inspect.Parameter(
         "table_format", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
     )
