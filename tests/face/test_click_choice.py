@@ -144,7 +144,7 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
     ("words", "message"),
     [
         (["tune", "data.csv", "--metric", "dr"], "no click log. Give it (--clicks)"),
-        (["evaluate", "column:f0", "data.csv", "--propensities", "p.csv"], "there is none. Give it (--clicks)"),
+        (["tune", "p.toml"], "there is none. Give it (--clicks)"),
         (["tune", "data.csv", "--clicks", "log.csv"], 'Perhaps it is: click_columns = "document=sku" (study file)'),
         (
             ["evaluate", "column:f0", "data.csv", "--clicks", "log.csv", "--click-column", "document"],
@@ -156,6 +156,7 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
 )
 def test_what_is_missing_is_named(files: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str) -> None:
     monkeypatch.chdir(files)
+    study_file(files / "p.toml", data="data.csv", propensities="p.csv")
     monkeypatch.setattr(sys, "argv", ["ranktune", *words])
     error = run(*words).exception
     assert isinstance(error, DataError | ParameterError) and message in _readable(error)

@@ -159,7 +159,6 @@ def test_options_that_cannot_be(here: Path, refused: Refused, arguments: list[st
         ({"trial_timeout": 0}, "trial_timeout"),
         ({"trial_timeout": "soon"}, "trial_timeout"),
         ({"jobs": "two"}, "jobs"),
-        ({"extend": "yes"}, "extend"),
         ({"like": "nothing"}, "no study 'nothing'"),
         ({"artifacts": "ftp://x"}, "s3://BUCKET/PREFIX"),
         ({"artifacts": "train.txt/arrays"}, "train.txt/arrays"),
@@ -171,7 +170,7 @@ def test_options_that_cannot_be(here: Path, refused: Refused, arguments: list[st
 def test_fields_of_a_study_file_that_cannot_be(
     here: Path, refused: Refused, fields: dict[str, object], said: str
 ) -> None:
-    assert said in refused("tune", study_file(here / "s.toml", **FILE, **fields))
+    assert said in refused("tune", study_file(here / "s.toml", **{**FILE, **fields}))
     assert kept(here) == []
 
 
@@ -201,7 +200,7 @@ def test_a_home_on_a_network_file_system(here: Path, refused: Refused, monkeypat
     (here / "self" / "mounts").write_text(f"/dev/sda / ext4 rw 0 0\nserver:/runs {here}/far nfs4 rw 0 0\n")
     monkeypatch.setattr("psutil.PROCFS_PATH", str(here))
     message = refused("tune", *DATA, "--home", "far/runs")
-    assert "is on a network file system (nfs4)" in message and "--storage postgresql://" in message
+    assert "is on a network file system (nfs4)" in message and "--storage 'postgresql://" in message
     assert kept(here, "far/runs") == []
 
 
