@@ -141,7 +141,11 @@ def test_bad_data_gives_one_message_and_exit_code_2(tmp_path: Path, text: str, s
     [
         ("data", "pass one_based=False", "pass --zero-based"),
         ("tune", "pass missing='zero', or leave out until=.", "pass --missing zero, or leave out until (study file)."),
-        ("resume", "Choose another name (name=), or extend=True.", "Choose another name (--name), or extend = true (study file)."),
+        (
+            "resume",
+            "Choose another name (name=), or extend=True.",
+            "Choose another name (--name), or extend = true (study file).",
+        ),
         ("solvers", "alpha=1.0: give home=, or seed=3", "alpha=1.0: give --home, or seed=3"),
         ("tune", "ranktune.register_solver adds your own.", "--solver module:Name adds your own."),
     ],

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
 import ranktune
 from ranktune import api
 from ranktune.arguments import NewStudyRuntime, TuneArguments
+from ranktune.command_line.app import app
 from ranktune.command_line.messages import COMMANDS_ELSEWHERE, file_fields
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.core.errors import ParameterError
@@ -28,7 +30,8 @@ BESIDE = {"group": {"time": "day"}, "click_columns": {"clicks": ["log.csv"]}, "p
 """Fields without which they are refused."""
 TABLES = {"space", "first", "reading"}
 """Fields that never were options."""
-FIELDS = {field.name: field for field in file_fields("tune")}
+COMMANDS: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+FIELDS = {field.name: field for field in file_fields(COMMANDS["tune"])}
 
 
 class Enough(ParameterError):
@@ -91,7 +94,7 @@ def test_commands_without_a_study_file_name_the_argument_alone(name: str) -> Non
     option = f"--{name.replace('_', '-')}"
     done = called("retune", "shop", "new.csv", option, "4GB", env={"COLUMNS": "2000"})
     assert f"No such option: {option}. In Python it is {name}= of ranktune.retune." in done.output
-    assert name in {field.name for field in file_fields("resume")} and not file_fields("predict")
+    assert name in {field.name for field in file_fields(COMMANDS["resume"])} and not file_fields(COMMANDS["predict"])
 
 
 def test_options_take_precedence_over_a_file(tmp_path: Path, begun: list[dict[str, Any]]) -> None:
@@ -120,11 +123,13 @@ def test_python_takes_precedence_over_a_file(tmp_path: Path, begun: list[dict[st
     assert (begun[0]["jobs"], begun[0]["trial_memory"]) == (1, "1GB")
 
 
-def test_costs_may_be_a_text_or_a_file(tmp_path: Path, begun: list[dict[str, Any]]) -> None:
-    (tmp_path / "costs.csv").write_text("feature,cost\nbm25,2\nage,1\n")
-    for costs in ("bm25=2, age=1", "costs.csv"):
-        called("tune", study_file(tmp_path / "s.toml", costs=costs))
-    assert begun[0]["costs"] == begun[1]["costs"] == {"bm25": 2.0, "age": 1.0}
+def test_costs_may_be_a_text_or_a_table_with_groups(tmp_path: Path, begun: list[dict[str, Any]]) -> None:
+    called("tune", study_file(tmp_path / "s.toml", costs="bm25=2, age=1"))
+    group = '[costs]\nbm25 = 2\nembedding = { features = ["emb_*"], cost = 20 }\n'
+    (tmp_path / "s.toml").write_text(group)
+    called("tune", tmp_path / "s.toml")
+    assert begun[0]["costs"] == {"bm25": 2.0, "age": 1.0}
+    assert begun[1]["costs"] == {"bm25": 2, "embedding": {"features": ["emb_*"], "cost": 20}}
 
 
 def test_a_field_that_no_study_has_is_named_with_the_file(tmp_path: Path) -> None:

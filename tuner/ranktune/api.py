@@ -144,8 +144,7 @@ def run(given: RunArguments) -> StudyResult:
     2
     """
     if not isinstance(given.study, Study):
-        usual = {option.name: option.default for option in declared(NewStudyRuntime)}
-        own = {name: getattr(given, name) for name in usual if getattr(given, name) != usual[name]}
+        own = {name: value for name, value in vars(given).items() if value != getattr(NewStudyRuntime, name, value)}
         return tune(**(study_file(given.study) | own))
     study = given.study
     deadline = Deadline.after(study.timeout)

@@ -187,8 +187,6 @@ def toml_fields(path: str | Path) -> dict[str, Any]:
     for name in ("data", "vali", "test", "qrels", "baseline", "propensities"):
         if values.get(name):
             values[name] = _near(path, values[name])
-    if str(values.get("costs")).endswith((".toml", ".csv")):
-        values["costs"] = _near(path, values["costs"])
     if isinstance(values.get("clicks"), list):
         values["clicks"] = [_near(path, log) for log in values["clicks"]]
     return {"name": path.stem} | values
@@ -235,14 +233,12 @@ def check_plan(study: "Settings") -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(ColumnSettings, ClickSettings):
+class Settings(ClickSettings, ColumnSettings):
     """What is tuned on what. A study is declared by these fields."""
 
-    name: Annotated[str, Setting("Name of the study. An existing study of that name is continued.")] = ""
     data: Annotated[str, DATA] = ""
-    vali: Annotated[str | None, VALI] = None
     test: Annotated[str | None, TEST] = None
-    baseline: Annotated[str | None, BASELINE] = None
+    vali: Annotated[str | None, VALI] = None
     metric: Annotated[
         str,
         Setting(
@@ -259,6 +255,13 @@ class Settings(ColumnSettings, ClickSettings):
             options=("--solver",),
         ),
     ] = ()
+    trials: Annotated[
+        int | None,
+        Setting("Configurations to try, for each fold of a folder. (default: 30, or by timeout or until)", minimum=1),
+    ] = None
+    timeout: Annotated[float | None, Setting("Seconds for the study, with reading and refits.", minimum=0.001)] = None
+    baseline: Annotated[str | None, BASELINE] = None
+    name: Annotated[str, Setting("Name of the study. An existing study of that name is continued.")] = ""
     preset: Annotated[
         str | None,
         Setting(
@@ -295,11 +298,6 @@ class Settings(ColumnSettings, ClickSettings):
     ] = NO_GAP
     repeats: Annotated[int, Setting("Repetitions of cross-validation, each with other folds.", minimum=1)] = 1
     outer: Annotated[int, Setting("Outer folds of plan nested.", minimum=2)] = 5
-    trials: Annotated[
-        int | None,
-        Setting("Configurations to try, for each fold of a folder. (default: 30, or by timeout or until)", minimum=1),
-    ] = None
-    timeout: Annotated[float | None, Setting("Seconds for the study, with reading and refits.", minimum=0.001)] = None
     full: Annotated[bool, Setting("Evaluate each trial in full: no early stopping, no regularization path.")] = False
     until: Annotated[
         float | None,
@@ -331,10 +329,9 @@ class Settings(ColumnSettings, ClickSettings):
     costs: Annotated[
         Mapping[str, Any],
         Setting(
-            "What features cost: 'bm25*=1, embedding*=20', or a .toml or .csv file, which may have groups that are "
-            "computed together. (default: 1 each)",
-            python="Also a table, in which a table is a group, whose cost is paid once: "
-            '{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}.',
+            "What features cost: 'bm25*=1, embedding*=20', or a table, in which a table is a group that is computed "
+            "together and whose cost is paid once. (default: 1 each)",
+            python='{"bm25*": 1.0, "embedding": {"features": ["emb_*"], "cost": 20}}.',
             options=("--cost",),
             content="costs",
         ),

@@ -308,9 +308,9 @@ def help_rows(field: str) -> str:
     return "\n".join(rows)
 
 
-def completions(incomplete: str, *others: str) -> list[str]:
-    """Return the data sets, the folders and the files of known and other endings that an incomplete word may mean."""
-    endings = {suffix for reader in READERS.values() for suffix in (*reader.endings, ".txt", *others)}
+def completions(incomplete: str) -> list[str]:
+    """Return the data sets, the folders, the files of data and of studies that an incomplete word may mean."""
+    endings = {suffix for reader in READERS.values() for suffix in (*reader.endings, ".txt", ".toml")}
     start = Path(incomplete)
     folder = start if incomplete.endswith("/") else start.parent
     paths = sorted(folder.iterdir()) if folder.is_dir() else []

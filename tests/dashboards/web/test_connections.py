@@ -18,11 +18,10 @@ from typer.testing import CliRunner
 
 from ranktune.command_line import pages
 from ranktune.command_line.app import app
-from ranktune.command_line.pages import Serving, given_token
+from ranktune.command_line.pages import Serving
 from ranktune.dashboards.web import connections
 from ranktune.dashboards.web.connections import PART, PatientProtocol, in_parts
 from ranktune.dashboards.web.server import MAX_LISTENERS, Site, make_app
-from ranktune.solvers.core.errors import ParameterError
 from tests.dashboards.web.test_server import asked
 from tests.support.page_studies import declare
 
@@ -167,20 +166,11 @@ def test_pages_of_other_sites_may_not_read(tmp_path: Path) -> None:
         assert asked(guarded, path, headers=headers).status_code == status, (path, headers)
 
 
-def test_the_token_may_come_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "token").write_text("abc\n")
-    (tmp_path / "empty").write_text("\n")
+def test_the_token_may_come_from_an_argument_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Serving] = []
     monkeypatch.setattr(pages, "serve", lambda wanted, on_ready: seen.append(wanted))
     runner = CliRunner()
-    assert runner.invoke(app, ["show", "--live", "--token-file", str(tmp_path / "token")]).exit_code == 0
+    assert runner.invoke(app, ["show", "--live", "--token", "abc"]).exit_code == 0
     assert runner.invoke(app, ["show", "--live"], env={"RANKTUNE_TOKEN": "def"}).exit_code == 0
     assert runner.invoke(app, ["show", "--live"]).exit_code == 0
     assert [call.token for call in seen] == ["abc", "def", None]
-    for token, file, reason in (
-        ("x", tmp_path / "token", "both"),
-        (None, tmp_path / "empty", "holds no token"),
-        (None, tmp_path / "absent", "cannot read the token"),
-    ):
-        with pytest.raises(ParameterError, match=reason):
-            given_token(token, file)

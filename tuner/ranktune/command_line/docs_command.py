@@ -44,15 +44,10 @@ def docs(
     page: Annotated[str | None, typer.Argument(help="A page, such as howto/data.")] = None,
     search: Annotated[str | None, typer.Option(help="List the lines that have all of these words.")] = None,
     folder: Annotated[bool, typer.Option("--folder", help="Print the folder of the pages.")] = False,
-    browser: Annotated[
-        bool, typer.Option("--open", help="Open the site in a browser, where it was built: in the repository.")
-    ] = False,
 ) -> None:
-    """List, print, search or open the pages."""
+    """List, print or search the pages."""
     root = Path(str(files("ranktune.docs") / "llms.txt")).resolve().parent
-    if browser:
-        _open(root)
-    elif folder:
+    if folder:
         print(root)
     elif search is not None:
         _print_found(root, search)
@@ -162,12 +157,3 @@ def _around(text: str, word: str, width: int = 76) -> str:
     part = text[start : start + width]
     part = part if start == 0 else part.partition(" ")[2]
     return part if start + width >= len(text) else part.rpartition(" ")[0]
-
-
-def _open(root: Path) -> None:
-    from ranktune.solvers.core.errors import ParameterError
-
-    site = root.parent / "build" / "site" / "index.html"
-    if not site.exists():
-        raise ParameterError("no site was built. `python -m ranktune.docs` builds it in the repository.")
-    typer.launch(site.as_uri())

@@ -8,25 +8,26 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator
+from itertools import groupby, pairwise
+from operator import itemgetter
 from typing import Any, TextIO
 
 from typer.core import TyperCommand, TyperGroup
 
-from ranktune.arguments import ELSEWHERE, ResumeArguments, RetuneArguments, TuneArguments
-from ranktune.command_line.options import OPTIONS, OUTPUT, PANELS, has_option
-from ranktune.solvers.core.declared import Declared, declared
+from ranktune.arguments import ELSEWHERE
+from ranktune.command_line.options import OUTPUT, PANELS
+from ranktune.solvers.core.declared import Declared
 from ranktune.solvers.core.errors import printable, without_secrets
 from ranktune.solvers.data.columns.decisions import Decision, by_option
 
-ARGUMENTS = "Arguments"
+TITLES = ("Arguments", *PANELS)
 COMMANDS = {
-    "Tune": ("tune", "resume", "show", "one-pass", "solvers"),
-    "Use a model": ("predict", "evaluate", "explain", "export"),
-    "Every day": ("retune", "watch", "interleave"),
-    "Data": ("data", "clicks"),
-    "More": ("docs", "reproduce"),
+    "Tune": "tune resume show one-pass solvers",
+    "Use a model": "predict evaluate explain export",
+    "Every day": "retune watch interleave",
+    "Data": "data clicks",
+    "More": "docs reproduce",
 }
 """Groups of commands in the list of them."""
 COMMANDS_ELSEWHERE = {
@@ -51,6 +52,7 @@ COMMANDS_ELSEWHERE = {
 """Words for commands, and what does that here."""
 OPTIONS_GONE = {
     "--format": "Of a study `ranktune show NAME --format` prints the table.",
+    "--token-file": 'Give the token by the environment: RANKTUNE_TOKEN="$(cat FILE)".',
     "--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it.",
     "--two-stage": "Export the model alone, and let the engine score the first documents of a cheaper ranking by it: "
     "`ranktune docs howto/serving`.",
@@ -124,9 +126,8 @@ def as_options(message: str, root: Any) -> str:
     for in_python, option in _EQUIVALENTS.items():
         message = re.sub(rf"{re.escape(in_python)}(?!\w)", option, message)
     commands: dict[str, Any] = getattr(root, "commands", {})
-    command = next((word for word in sys.argv[1:] if word in commands), "")
-    current: list[Any] = commands[command].params if command else []
-    in_file = {field.name for field in file_fields(command)}
+    command = next((commands[word] for word in sys.argv[1:] if word in commands), root)
+    current, in_file = command.params, {field.name for field in file_fields(command)}
     every = [parameter for command in commands.values() for parameter in command.params]
     options, others = (
         {parameter.name: parameter for parameter in parameters if parameter.opts[0].startswith("--")}
@@ -175,19 +176,15 @@ def answering(decisions: Iterable[Decision], root: Any) -> str:
     return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
 
-def file_fields(command: str | None) -> list[Declared]:
-    """Return the fields that a command which runs studies has no option for."""
-    kinds: dict[str | None, type] = {"tune": TuneArguments, "resume": ResumeArguments, "retune": RetuneArguments}
-    kind = kinds.get(command)
-    return (
-        [field for field in declared(kind) if not (field.setting.python_only or has_option(kind, field))]
-        if kind
-        else []
-    )
+def file_fields(command: Any) -> list[Declared]:
+    """Return the fields of study files that a command has no option for."""
+    return getattr(command.callback, "in_file", [])
 
 
-def as_toml(field: Declared, value: str) -> str:
-    """Return a field of a study file with a value that its option was given."""
+def _line(field: Declared, given: Iterable[str], option: str) -> str:
+    """Return a field of a study file with the value that its option was given on the command line."""
+    words = [part for word in given for part in (word.split("=", 1) if word[:2] == "--" else [word])]
+    value = dict(pairwise([*words, ""])).get(option, "")
     if isinstance(field.default, bool):
         value = json.dumps(not field.default)
     elif field.kind not in (int, float):
@@ -195,18 +192,19 @@ def as_toml(field: Declared, value: str) -> str:
     return f"{field.name} = {value}"
 
 
-def _write_panels(formatter: Any, panels: Mapping[str, Sequence[tuple[str, str]]]) -> None:
-    """Write the rows of help below the titles of their panels."""
-    for title, rows in panels.items():
-        if rows:
-            with formatter.section(title):
-                formatter.write_dl(rows)
+def _write_panels(formatter: Any, rows: Iterable[tuple[str, tuple[str, str]]]) -> None:
+    """Write rows of help, each with the title of its panel, which are in the order of the panels."""
+    for title, panel in groupby(rows, key=itemgetter(0)):
+        with formatter.section(title):
+            formatter.write_dl([row for _, row in panel])
 
 
-def _panel(parameter: Any) -> str:
-    if parameter.param_type_name == "argument":
-        return ARGUMENTS
-    return OUTPUT if parameter.name == "help" else getattr(parameter, "rich_help_panel", None) or OPTIONS
+def _rows(command: Any, context: Any) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the rows of help about arguments and options, with their panels."""
+    for each in command.get_params(context):
+        panel = OUTPUT if each.name == "help" else getattr(each, "rich_help_panel", None)
+        if row := each.get_help_record(context):
+            yield panel or f"{each.param_type_name.title()}s", row
 
 
 class Command(TyperCommand):
@@ -214,9 +212,7 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, and the options in panels."""
-        rows = [(_panel(each), each.get_help_record(ctx)) for each in self.get_params(ctx)]
-        titles = (ARGUMENTS, *PANELS)
-        _write_panels(formatter, {title: [row for panel, row in rows if row and panel == title] for title in titles})
+        _write_panels(formatter, sorted(_rows(self, ctx), key=lambda row: TITLES.index(row[0])))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words after the command."""
@@ -234,15 +230,10 @@ class Commands(TyperGroup):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, and the options below them."""
-        known, limit = self.commands, formatter.width - 16
-        rows = {
-            title: [(name, known[name].get_short_help_str(limit)) for name in names]
-            for title, names in COMMANDS.items()
-        }
-        _write_panels(formatter, rows)
-        _write_panels(
-            formatter, {OPTIONS: [row for each in self.get_params(ctx) if (row := each.get_help_record(ctx))]}
-        )
+        for title, names in COMMANDS.items():
+            known = ((name, self.commands[name]) for name in names.split())
+            _write_panels(formatter, [(title, (name, each.get_short_help_str(66))) for name, each in known])
+        _write_panels(formatter, _rows(self, ctx))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command of the first word."""
@@ -261,16 +252,14 @@ def _amend(error: Any, command: Any, given: list[str]) -> None:
     unknown = str(getattr(error, "option_name", None))
     word = unknown.lstrip("-").replace("-", "_")
     name = ELSEWHERE.get(word, word).removeprefix("no_")
-    option = by_name.get(ELSEWHERE.get(word, ""))
-    fields = (one for one in file_fields(command.name) if name == one.name or unknown in one.setting.options)
+    option = by_name.get(name) if word in ELSEWHERE else None
     remedy = f"Here it is called {option}." if option is not None else OPTIONS_GONE.get(unknown, "")
-    for field in fields:
-        splits = ((*word.partition("="), after) for word, after in pairwise([*given, ""]))
-        value = next((value or after for word, _, value, after in splits if word == unknown), "")
-        remedy = (
-            f'It is a field of study files: write {as_toml(field, value)} and data = "FILE" into STUDY.toml, and run: '
-            "ranktune tune STUDY.toml. "
-        ) * (command.name != "retune") + f"In Python it is {field.name}= of ranktune.{command.name}."
+    for field in file_fields(command):
+        if name == field.name or unknown in field.setting.options:
+            line = _line(field, given, unknown)
+            remedy = f'It is a field of study files: write {line} and data = "FILE" into STUDY.toml, and run: ranktune '
+            remedy = f"{remedy}tune STUDY.toml. " * (command.name != "retune")
+            remedy += f"In Python it is {field.name}= of ranktune.{command.name}."
     if remedy:
         error.message, error.possibilities = f"No such option: {unknown}. {remedy}", []
     elif "extra argument" in error.message and "test" in by_name:

@@ -22,7 +22,6 @@ from ranktune.command_line.options import (
     Solvers,
     Trust,
     Wide,
-    check_alone,
     confirmed,
     console,
     data_names,
@@ -291,8 +290,6 @@ def describe_data(
 
 @commands.command("solvers")
 def list_solvers(
-    *,
-    context: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(help="Solvers. (default: a table of all)", metavar="NAME", autocompletion=solver_names),
@@ -322,7 +319,6 @@ def list_solvers(
         compiled = warming.warm(names or [], jobs)
         print_json(compiled) if as_json else console(wide).print(warming.warm_table(compiled))
         return
-    check_alone(context, "a list", {"names", "as_json", "wide", "table_format"})
     from ranktune.command_line.commands import all_solvers, solver_page, solvers_table
 
     if as_json:

@@ -9,7 +9,7 @@ import inspect
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING
 from functools import wraps
 from itertools import chain
@@ -22,7 +22,6 @@ from ranktune.arguments import FAIL_UNLESS_BETTER, HOME, DataArguments, ShowArgu
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
-from ranktune.tuner.samplers.presets import PRESETS
 from ranktune.tuner.study.settings import Settings, given_columns
 
 if TYPE_CHECKING:
@@ -35,21 +34,18 @@ FORMATS_OF_TABLES = ("csv", "latex", "markdown")
 NOT_BETTER = 4
 """Exit code of --fail-unless-better where the gain is not above 0 for sure."""
 
-OPTIONS, COLUMNS, RUNNING, OUTPUT = "Options", "Columns, and how data are read", "How trials run", "What is printed"
-PANELS: Mapping[str, Sequence[str]] = {
-    "The study": ("test", "vali", "metric", "also", "solvers", "trials", "timeout", "baseline", "name", "version"),
-    OPTIONS: (),
-    COLUMNS: (
-        *("qid", "grade", "grades", "document", "features", "drop", "weight", "document_weight", "time", "qrels"),
-        *("missing", "zero_based"),
-    ),
-    "How models are tried and chosen": ("plan", "folds", "clicks", "within", "serve", "sampler", "seed"),
-    RUNNING: ("jobs", "memory", "executor", "address"),
-    "Where the study is kept": ("home", "storage", "mlflow"),
-    OUTPUT: ("as_json", "verbose", "fail_unless_better"),
+OPTIONS, COLUMNS, RUNNING, OUTPUT = "Options", "Columns, and how data are read", "How trials run", "Output and help"
+PANELS = {
+    "The study": "test vali metric also solvers trials timeout baseline name version",
+    OPTIONS: "",
+    COLUMNS: "qid grade grades document features drop weight document_weight time qrels clicks missing zero_based",
+    "How models are tried and chosen": "plan folds within serve sampler seed",
+    RUNNING: "jobs memory executor address",
+    "Where the study is kept": "home storage mlflow",
+    OUTPUT: "as_json verbose fail_unless_better",
 }
 """Panels of --help in their order, and which fields of a study are options there. The others are in study files."""
-LISTED = {name: title for title, names in PANELS.items() for name in names}
+LISTED = {name: title for title, names in PANELS.items() for name in names.split()}
 OF_STUDIES = (Settings, WorkerRuntime, ShowArguments)
 """Declarations of commands that run studies."""
 
@@ -83,25 +79,17 @@ def data_names(incomplete: str) -> list[str]:
     return completions(incomplete)
 
 
-def data_or_studies(incomplete: str) -> list[str]:
-    """Return the data and the study files that an incomplete word of the command line may mean."""
-    from ranktune.solvers.data.readers.formats import completions
-
-    return completions(incomplete, ".toml")
-
-
 solver_names = SOLVERS.completions("all", "standard")
 
 COMPLETIONS: dict[str, Callable[..., list[str]]] = {
     "name": study_names,
-    "data": data_or_studies,
+    "data": data_names,
     "vali": data_names,
     "test": data_names,
     "solvers": solver_names,
     "metric": metric_names,
     "also": metric_names,
     "format": FORMATS.completions(),
-    "preset": PRESETS.completions(),
 }
 """What a shell completes, by field of a declaration."""
 
@@ -140,8 +128,12 @@ def has_option(kind: type, field: Declared) -> bool:
 
 
 def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator: a command takes the options of each declaration as a dict by field, and then its own ones."""
+    """Return a decorator: a command takes the options of each declaration as a dict by field, and then its own ones.
+
+    Fields of study files that it has no option for are its attribute in_file.
+    """
     shared = [[field for field in declared(kind) if has_option(kind, field)] for kind in declarations]
+    every = [field for kind in declarations for field in declared(kind) if not field.setting.python_only]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         others = list(inspect.signature(command, eval_str=True).parameters.values())[len(declarations) :]
@@ -154,16 +146,13 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
             given = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
             command(*given, **values)
 
-        every = [(kind, field) for kind, fields in zip(declarations, shared, strict=True) for field in fields]
-        parameters = [_parameter(*each) for each in sorted(every, key=lambda each: _place(each[1]))]
+        pairs = zip(declarations, shared, strict=True)
+        parameters = [_parameter(kind, field) for kind, fields in pairs for field in fields]
         call.__signature__ = inspect.Signature([*parameters, *others])  # type: ignore[attr-defined]
+        call.in_file = [field for field in every if field not in chain.from_iterable(shared)]  # type: ignore[attr-defined]
         return call
 
     return decorate
-
-
-def _place(option: Declared) -> int:
-    return -1 if option.setting.positional else [*LISTED, option.name].index(option.name)
 
 
 def _parameter(declaration: type, option: Declared) -> inspect.Parameter:
@@ -196,8 +185,7 @@ def _parameter(declaration: type, option: Declared) -> inspect.Parameter:
 
 def on_command_line(context: typer.Context) -> set[str]:
     """Return the names of the parameters that the command line gives."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+    return {name for name in context.params if str(context.get_parameter_source(name)).endswith("COMMANDLINE")}
 
 
 def check_alone(context: typer.Context, way: str, taken: set[str]) -> None:

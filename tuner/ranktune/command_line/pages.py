@@ -44,21 +44,6 @@ class Serving:
     token: str | None = None
 
 
-def given_token(token: str | None, file: Path | None) -> str | None:
-    """Return the token that is given, or the one in a file. Raises ParameterError where the file has none."""
-    if file is None:
-        return token
-    if token is not None:
-        raise ParameterError("both a token and a file with one are given. Leave one out.")
-    try:
-        content = file.read_text(encoding="utf-8").strip()
-    except (OSError, ValueError) as error:
-        raise ParameterError(f"cannot read the token in {file}: {getattr(error, 'strerror', None) or error}.") from None
-    if not content:
-        raise ParameterError(f"{file} holds no token. Write one line into it.")
-    return content
-
-
 def serve(wanted: Serving, on_ready: Callable[[str], None]) -> None:
     """Serve until interrupted; on_ready is called with the address once the page can be opened."""
     try:

@@ -21,7 +21,6 @@ from ranktune.command_line.options import (
     Home,
     Json,
     Wide,
-    check_alone,
     console,
     exit_unless_better,
     on_command_line,
@@ -129,18 +128,10 @@ ranktune show NAME --page FILE   its pages in one file that needs no network
 ranktune show A B --page FILE    studies side by side
 ranktune show --live             the pages of all studies while they run
 """
-WAYS = {
-    "page": set[str](),
-    "live": {"live", "host", "port", "token", "token_file"},
-    "": {"as_json", "wide", "table_format"},
-}
-"""What the ways of showing studies take beside the studies, their home and the page."""
 
 
 @commands.command(help=SHOW_HELP)
 def show(
-    *,
-    context: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -170,23 +161,20 @@ def show(
             "if needed)",
         ),
     ] = None,
-    token_file: Annotated[Path | None, typer.Option(help="With --live: file with the token.")] = None,
     as_json: Json = False,
     wide: Wide = False,
 ) -> None:
     """See SHOW_HELP."""
-    from ranktune.command_line.pages import Serving, given_token, serve, write
+    from ranktune.command_line.pages import Serving, serve, write
     from ranktune.tuner.study.home import home_folder
 
-    way = "page" if page is not None else "live" if live else ""
-    check_alone(context, f"--{way}" if way else "the terminal", {"names", "home", "page", *WAYS[way]})
     where = home_folder(home)
     if live:
 
         def on_ready(address: str) -> None:
             print(f"Open {address}   (Ctrl-C stops)", flush=True)
 
-        serve(Serving(where, names[0] if names else None, host, port, given_token(token, token_file)), on_ready)
+        serve(Serving(where, names[0] if names else None, host, port, token), on_ready)
     elif not names:
         _list(where, as_json, wide)
     elif page is not None:
