@@ -5,7 +5,6 @@ one field here. The module loads the standard library alone, because `ranktune -
 """
 
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -177,6 +176,8 @@ def toml_fields(path: str | Path) -> dict[str, Any]:
 
     Data paths in it are relative to the file.
     """
+    import tomllib  # not for --help
+
     path = Path(path)
     try:
         values = tomllib.loads(path.read_bytes().decode())

@@ -123,8 +123,7 @@ Also = Annotated[
 
 def has_option(kind: type, field: Declared) -> bool:
     """Return whether a command that takes a declaration has an option, or an argument, for one of its fields."""
-    is_listed = field.setting.positional or field.name in LISTED or not issubclass(kind, OF_STUDIES)
-    return is_listed and not field.setting.python_only
+    return field.setting.positional or field.name in LISTED or not issubclass(kind, OF_STUDIES)
 
 
 def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -132,8 +131,8 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
 
     Fields of study files that it has no option for are its attribute in_file.
     """
-    shared = [[field for field in declared(kind) if has_option(kind, field)] for kind in declarations]
-    every = [field for kind in declarations for field in declared(kind) if not field.setting.python_only]
+    fields = {kind: [field for field in declared(kind) if not field.setting.python_only] for kind in declarations}
+    shared = [[field for field in fields[kind] if has_option(kind, field)] for kind in declarations]
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         others = list(inspect.signature(command, eval_str=True).parameters.values())[len(declarations) :]
@@ -149,7 +148,9 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
         pairs = zip(declarations, shared, strict=True)
         parameters = [_parameter(kind, field) for kind, fields in pairs for field in fields]
         call.__signature__ = inspect.Signature([*parameters, *others])  # type: ignore[attr-defined]
-        call.in_file = [field for field in every if field not in chain.from_iterable(shared)]  # type: ignore[attr-defined]
+        call.in_file = [  # type: ignore[attr-defined]
+            field for kind, every in fields.items() for field in every if not has_option(kind, field)
+        ]
         return call
 
     return decorate
