@@ -86,12 +86,16 @@ def tune(given: TuneArguments) -> StudyResult:
     """
     deadline = Deadline.after(given.timeout)
     sources = given.data, given.vali, given.test, given.baseline
-    values = {option.name: getattr(given, option.name) for option in declared(Settings)}
-    settings = {name: value for name, value in values.items() if value is not None} | _described(sources)
+    settings = {name: value for name, value in settings_of(given).items() if value is not None} | _described(sources)
     for option in declared(Settings):
         if option.kind == Sequence[str] and isinstance(settings.get(option.name), str):
             settings[option.name] = (settings[option.name],)
     return _run(Study(**settings | _files(settings)), sources, given, deadline)
+
+
+def settings_of(study: Settings) -> Json:
+    """Return the settings of a study by name."""
+    return {option.name: getattr(study, option.name) for option in declared(Settings)}
 
 
 def study_file(path: str | Path) -> Json:
@@ -143,14 +147,12 @@ def run(given: RunArguments) -> StudyResult:
     >>> result.trials
     2
     """
-    if not isinstance(given.study, Study):
-        own = {name: value for name, value in vars(given).items() if value != getattr(NewStudyRuntime, name, value)}
-        return tune(**(study_file(given.study) | own))
     study = given.study
-    deadline = Deadline.after(study.timeout)
-    study = replace(study, **_described((study.data or API_SEARCH, study.vali, study.test, study.baseline)))
-    study = replace(study, **_files(vars(study)))
-    return _run(study, (study.data, study.vali, study.test, study.baseline), given, deadline)
+    fields = (
+        study_file(study) if isinstance(study, str | Path) else settings_of(study) | {"data": study.data or API_SEARCH}
+    )
+    own = {name: value for name, value in vars(given).items() if value != getattr(NewStudyRuntime, name, value)}
+    return tune(**(fields | own))
 
 
 @takes(ResumeArguments)

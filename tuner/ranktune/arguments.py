@@ -125,9 +125,7 @@ class RunArguments(NewStudyRuntime):
 
     study: Annotated[
         "Study | str | Path",
-        Setting(
-            "A study declared in TOML.", python="A Study, or the path of its file.", positional=True, option_type=Path
-        ),
+        Setting("A Study, or the path of a study file."),
     ] = field(kw_only=False)
 
 

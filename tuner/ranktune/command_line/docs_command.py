@@ -10,6 +10,7 @@ import re
 import sys
 from importlib.resources import files
 from pathlib import Path
+from textwrap import shorten
 from typing import Annotated, NamedTuple
 
 import typer
@@ -144,16 +145,8 @@ def _print_found(root: Path, words: str) -> None:
         if hits:
             print(f"{page.name}: {page.title}")
         for block in hits:
-            print(f"    {_around(block, wanted[0])}")
+            at = block.casefold().find(wanted[0])
+            print(f"    {shorten(block[block.rfind(' ', 0, max(at - 25, 0)) + 1 :], 76, placeholder='')}")
         count += len(hits)
     if not count:
         raise ParameterError(f"no page has all of these words: {words}. Try fewer.")
-
-
-def _around(text: str, word: str, width: int = 76) -> str:
-    """Return the part of a text around a word, cut at words."""
-    at = text.casefold().find(word)
-    start = max(0, min(at - width // 3, len(text) - width))
-    part = text[start : start + width]
-    part = part if start == 0 else part.partition(" ")[2]
-    return part if start + width >= len(text) else part.rpartition(" ")[0]

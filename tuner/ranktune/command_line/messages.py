@@ -8,20 +8,18 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator
-from itertools import groupby, pairwise
-from operator import itemgetter
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, TextIO
 
 from typer.core import TyperCommand, TyperGroup
 
-from ranktune.arguments import ELSEWHERE
-from ranktune.command_line.options import OUTPUT, PANELS
+from ranktune.arguments import ELSEWHERE, DataArguments
+from ranktune.command_line.options import COLUMNS, LISTED, OUTPUT, PANELS
 from ranktune.solvers.core.declared import Declared
 from ranktune.solvers.core.errors import printable, without_secrets
 from ranktune.solvers.data.columns.decisions import Decision, by_option
 
-TITLES = ("Arguments", *PANELS)
 COMMANDS = {
     "Tune": "tune resume show one-pass solvers",
     "Use a model": "predict evaluate explain export",
@@ -52,7 +50,7 @@ COMMANDS_ELSEWHERE = {
 """Words for commands, and what does that here."""
 OPTIONS_GONE = {
     "--format": "Of a study `ranktune show NAME --format` prints the table.",
-    "--token-file": 'Give the token by the environment: RANKTUNE_TOKEN="$(cat FILE)".',
+    **dict.fromkeys(("--token", "--token-file"), "Give the token by the environment: RANKTUNE_TOKEN."),
     "--optuna": "The record is an Optuna study: optuna-dashboard sqlite:///COPY of its record.db shows it.",
     "--two-stage": "Export the model alone, and let the engine score the first documents of a cheaper ranking by it: "
     "`ranktune docs howto/serving`.",
@@ -192,19 +190,17 @@ def _line(field: Declared, given: Iterable[str], option: str) -> str:
     return f"{field.name} = {value}"
 
 
-def _write_panels(formatter: Any, rows: Iterable[tuple[str, tuple[str, str]]]) -> None:
-    """Write rows of help, each with the title of its panel, which are in the order of the panels."""
-    for title, panel in groupby(rows, key=itemgetter(0)):
+def _write_panel(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
         with formatter.section(title):
-            formatter.write_dl([row for _, row in panel])
+            formatter.write_dl(rows)
 
 
-def _rows(command: Any, context: Any) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Yield the rows of help about arguments and options, with their panels."""
-    for each in command.get_params(context):
-        panel = OUTPUT if each.name == "help" else getattr(each, "rich_help_panel", None)
-        if row := each.get_help_record(context):
-            yield panel or f"{each.param_type_name.title()}s", row
+def _panel(command: Any, parameter: Any) -> str:
+    """Return the panel of an argument or option; one of studies where the command runs any."""
+    panel = LISTED.get(parameter.name, COLUMNS if hasattr(DataArguments, parameter.name) else "")
+    is_plain = parameter.param_type_name == "argument" or not (file_fields(command) or panel in (COLUMNS, OUTPUT))
+    return f"{parameter.param_type_name.title()}s" if is_plain else panel or "Options"
 
 
 class Command(TyperCommand):
@@ -212,7 +208,9 @@ class Command(TyperCommand):
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, and the options in panels."""
-        _write_panels(formatter, sorted(_rows(self, ctx), key=lambda row: TITLES.index(row[0])))
+        rows = [(_panel(self, each), each.get_help_record(ctx)) for each in self.get_params(ctx)]
+        for title in ("Arguments", *PANELS):
+            _write_panel(formatter, title, [row for panel, row in rows if row and panel == title])
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words after the command."""
@@ -232,8 +230,9 @@ class Commands(TyperGroup):
         """Write the commands, and the options below them."""
         for title, names in COMMANDS.items():
             known = ((name, self.commands[name]) for name in names.split())
-            _write_panels(formatter, [(title, (name, each.get_short_help_str(66))) for name, each in known])
-        _write_panels(formatter, _rows(self, ctx))
+            _write_panel(formatter, title, [(name, each.get_short_help_str(66)) for name, each in known])
+        rows = [each.get_help_record(ctx) for each in self.get_params(ctx)]
+        _write_panel(formatter, "Options", [row for row in rows if row])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command of the first word."""

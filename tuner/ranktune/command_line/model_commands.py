@@ -317,7 +317,7 @@ def list_solvers(
         from ranktune.command_line import warming
 
         compiled = warming.warm(names or [], jobs)
-        print_json(compiled) if as_json else console(wide).print(warming.warm_table(compiled))
+        print_json(compiled) if as_json else print(warming.warm_lines(compiled))
         return
     from ranktune.command_line.commands import all_solvers, solver_page, solvers_table
 

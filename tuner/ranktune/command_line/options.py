@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import typer
 
-from ranktune.arguments import FAIL_UNLESS_BETTER, HOME, DataArguments, ShowArguments, WorkerRuntime
+from ranktune.arguments import FAIL_UNLESS_BETTER, HOME, ShowArguments, WorkerRuntime
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.export.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
@@ -34,15 +34,15 @@ FORMATS_OF_TABLES = ("csv", "latex", "markdown")
 NOT_BETTER = 4
 """Exit code of --fail-unless-better where the gain is not above 0 for sure."""
 
-OPTIONS, COLUMNS, RUNNING, OUTPUT = "Options", "Columns, and how data are read", "How trials run", "Output and help"
+COLUMNS, OUTPUT = "Columns, and how data are read", "Output and help"
 PANELS = {
     "The study": "test vali metric also solvers trials timeout baseline name version",
-    OPTIONS: "",
-    COLUMNS: "qid grade grades document features drop weight document_weight time qrels clicks missing zero_based",
-    "How models are tried and chosen": "plan folds within serve sampler seed",
-    RUNNING: "jobs memory executor address",
+    "Options": "",
+    COLUMNS: "qid grade grades document features drop weight document_weight time qrels missing zero_based",
+    "How models are tried and chosen": "clicks plan folds within serve sampler seed",
+    "How trials run": "jobs memory executor address join wait",
     "Where the study is kept": "home storage mlflow",
-    OUTPUT: "as_json verbose fail_unless_better",
+    OUTPUT: "as_json verbose fail_unless_better wide table_format help",
 }
 """Panels of --help in their order, and which fields of a study are options there. The others are in study files."""
 LISTED = {name: title for title, names in PANELS.items() for name in names.split()}
@@ -95,13 +95,8 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
 
 StudyName = Annotated[str, typer.Argument(help="The study; `ranktune show` shows them.", autocompletion=study_names)]
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print one JSON object, and nothing else on standard output.", rich_help_panel=OUTPUT),
-]
-Wide = Annotated[
-    bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.", rich_help_panel=OUTPUT)
-]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
+Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.")]
 Solvers = Annotated[
     list[str] | None,
     typer.Option("--solver", help="module:Name of a class of yours, one of whose models this is. Repeatable."),
@@ -113,9 +108,7 @@ Trust = Annotated[
         "harm whatever its attributes are. Repeatable."
     ),
 ]
-FailUnlessBetter = Annotated[
-    bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help, rich_help_panel=OUTPUT)
-]
+FailUnlessBetter = Annotated[bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help)]
 Also = Annotated[
     list[str] | None, typer.Option(help="A further metric to report. Repeatable.", autocompletion=metric_names)
 ]
@@ -145,8 +138,7 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
             given = [{field.name: values.pop(field.name) for field in fields} for fields in shared]
             command(*given, **values)
 
-        pairs = zip(declarations, shared, strict=True)
-        parameters = [_parameter(kind, field) for kind, fields in pairs for field in fields]
+        parameters = map(_parameter, chain.from_iterable(shared))
         call.__signature__ = inspect.Signature([*parameters, *others])  # type: ignore[attr-defined]
         call.in_file = [  # type: ignore[attr-defined]
             field for kind, every in fields.items() for field in every if not has_option(kind, field)
@@ -156,16 +148,13 @@ def takes_options(*declarations: type) -> Callable[[Callable[..., None]], Callab
     return decorate
 
 
-def _parameter(declaration: type, option: Declared) -> inspect.Parameter:
+def _parameter(option: Declared) -> inspect.Parameter:
     """Return the parameter by which Typer makes the option, or argument, of a field."""
     setting = option.setting
     kind: Any = setting.option_type or (list[str] if option.kind == Sequence[str] else option.kind)
     default = inspect.Parameter.empty if option.default is MISSING else option.default
     if default in (None, (), {}):
         kind, default = kind | None, None
-    panel = COLUMNS if hasattr(DataArguments, option.name) else OPTIONS
-    if issubclass(declaration, OF_STUDIES):
-        panel = LISTED.get(option.name, panel)
     if setting.positional:
         info = typer.Argument(help=setting.help, autocompletion=COMPLETIONS.get(option.name))
     else:
@@ -174,7 +163,6 @@ def _parameter(declaration: type, option: Declared) -> inspect.Parameter:
             *(setting.options or flag),
             help=setting.help,
             min=setting.minimum,
-            rich_help_panel=panel,
             envvar=setting.variable,
             show_envvar=False,
             autocompletion=COMPLETIONS.get(option.name),
@@ -300,8 +288,7 @@ def with_format(command: Callable[..., None]) -> Callable[..., None]:
         finally:
             _FORM.clear()
 
-    form = f"Print tables as {', '.join(FORMATS_OF_TABLES)}, with all columns."
-    option = typer.Option("--format", help=form, rich_help_panel=OUTPUT)
+    option = typer.Option("--format", help=f"Print tables as {', '.join(FORMATS_OF_TABLES)}, with all columns.")
     added = inspect.Parameter(
         "table_format", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
     )

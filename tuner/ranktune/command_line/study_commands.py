@@ -16,7 +16,6 @@ import typer
 
 from ranktune.arguments import ReadArguments, ResumeArguments, ShowArguments, TuneArguments, WorkArguments
 from ranktune.command_line.options import (
-    RUNNING,
     Given,
     Home,
     Json,
@@ -51,11 +50,7 @@ def tune(
     context: typer.Context,
     join: Annotated[
         bool,
-        typer.Option(
-            "--join",
-            help="If another process runs the study of that name, run trials for it.",
-            rich_help_panel=RUNNING,
-        ),
+        typer.Option("--join", help="If another process runs the study of that name, run trials for it."),
     ] = False,
 ) -> None:
     """Tune the solvers on DATA, choose by validation, save a model. It is evaluated on the test queries.
@@ -86,16 +81,13 @@ def resume(
     *,
     join: Annotated[
         bool,
-        typer.Option(
-            "--join", help="Run trials for the process that runs the study, here or elsewhere.", rich_help_panel=RUNNING
-        ),
+        typer.Option("--join", help="Run trials for the process that runs the study, here or elsewhere."),
     ] = False,
     wait: Annotated[
         float,
         typer.Option(
             help="With --join: seconds without the study, or a trial, after which this process leaves.",
             min=0.0,
-            rich_help_panel=RUNNING,
         ),
     ] = 600,
 ) -> None:
@@ -106,17 +98,14 @@ def resume(
     On others:    ranktune resume N --join --storage postgresql://h/runs
     """
     from ranktune import api
-
-    def baseline() -> object:
-        from ranktune.tuner.study.home import find_folder, home_folder
-
-        return find_folder(home_folder(given["home"]), given["name"]).study().baseline
+    from ranktune.tuner.study.home import find_folder, home_folder
 
     if join:
         done = _work(given, wait)
         print(f"{done} trials of study '{given['name']}' were run here.", file=sys.stderr)
     else:
-        _finish(api.resume, given, how, baseline)
+        where = home_folder(given["home"])
+        _finish(api.resume, given, how, lambda: find_folder(where, given["name"]).study().baseline)
 
 
 SHOW_HELP = """List the studies; show one here, in a file or in a browser.
@@ -148,33 +137,25 @@ def show(
         bool, typer.Option("--live", help="Serve the pages of all studies, live, until interrupted. NAME is first.")
     ] = False,
     host: Annotated[
-        str, typer.Option(help="With --live: address to listen on; beyond this machine, requests need a token.")
+        str,
+        typer.Option(
+            help="With --live: address to listen on; beyond this machine requests need a token (RANKTUNE_TOKEN)."
+        ),
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(help="With --live: port to listen on; 0 for any free one.", min=0, max=65535)
     ] = 8765,
-    token: Annotated[
-        str | None,
-        typer.Option(
-            envvar="RANKTUNE_TOKEN",
-            help="With --live: token that requests need; others on this machine can see an argument. (default: created "
-            "if needed)",
-        ),
-    ] = None,
     as_json: Json = False,
     wide: Wide = False,
 ) -> None:
     """See SHOW_HELP."""
-    from ranktune.command_line.pages import Serving, serve, write
+    from ranktune.command_line.pages import serve, write
     from ranktune.tuner.study.home import home_folder
 
     where = home_folder(home)
     if live:
-
-        def on_ready(address: str) -> None:
-            print(f"Open {address}   (Ctrl-C stops)", flush=True)
-
-        serve(Serving(where, names[0] if names else None, host, port, token), on_ready)
+        name = names[0] if names else None
+        serve(where, name, lambda address: print(f"Open {address}   (Ctrl-C stops)", flush=True), host, port)
     elif not names:
         _list(where, as_json, wide)
     elif page is not None:
@@ -198,7 +179,7 @@ def _list(home: Path, as_json: bool, wide: bool) -> None:
         print(f"No studies in {home} yet. `ranktune tune` creates one.")
 
 
-def _show_study(home: Path, name: str, as_json: bool, wide: bool) -> None:
+def _show_study(home: Path, name: str, as_json: bool, wide: bool = False) -> None:
     """Print the result of a study, or the state of an unfinished one."""
     from ranktune.dashboards.terminal.listing import counted, state
     from ranktune.tuner.selection.results import load_result
@@ -227,7 +208,6 @@ def _show_study(home: Path, name: str, as_json: bool, wide: bool) -> None:
 def _worked_for(given: Given, as_json: bool) -> bool:
     """Run trials for a study that another process runs, and show its result; return False if none runs it."""
     from ranktune.solvers.core.errors import ParameterError
-    from ranktune.tuner.selection.results import load_result
     from ranktune.tuner.study.home import StudyFolder, home_folder
 
     if not given["name"]:
@@ -236,8 +216,7 @@ def _worked_for(given: Given, as_json: bool) -> bool:
     if not folder.held():
         return False
     _work(given)
-    if folder.has_result:
-        _show(load_result(folder.result), as_json)
+    _show_study(folder.path.parent, folder.path.name, as_json)
     return True
 
 

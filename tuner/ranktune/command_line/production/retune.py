@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ranktune.command_line.options import (
-    OUTPUT,
     Given,
     Json,
     Wide,
@@ -74,9 +73,7 @@ def retune(
             autocompletion=study_names,
         ),
     ] = None,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.", rich_help_panel=OUTPUT)
-    ] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Print every event of events.jsonl.")] = False,
     as_json: Json = False,
     wide: Wide = False,
 ) -> None:
