@@ -185,16 +185,16 @@ def toml_fields(path: str | Path) -> dict[str, Any]:
         raise ParameterError(f"cannot read the study {path}: {error.strerror}. Give the path of a TOML file.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ParameterError(f"{path} is not TOML: {error}.") from None
-    for name in ("data", "vali", "test", "qrels", "baseline", "propensities"):
+    for name in ("data", "vali", "test", "qrels", "baseline", "propensities", "clicks"):
         if values.get(name):
             values[name] = _near(path, values[name])
-    if isinstance(values.get("clicks"), list):
-        values["clicks"] = [_near(path, log) for log in values["clicks"]]
     return {"name": path.stem} | values
 
 
 def _near(path: Path, name: object) -> object:
-    """Return a name, as a path beside the file where there is such a file."""
+    """Return a name, or each of a list, as a path beside the file where there is such a file."""
+    if isinstance(name, list):
+        return [_near(path, each) for each in name]
     beside = path.parent / str(name)
     return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
 

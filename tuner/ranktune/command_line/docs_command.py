@@ -37,7 +37,6 @@ class Page(NamedTuple):
     section: str
     name: str
     title: str
-    summary: str
 
 
 @commands.command("docs", help=HELP)
@@ -62,8 +61,8 @@ def _pages(root: Path) -> list[Page]:
     pages, section = [], ""
     for line in (root / "llms.txt").read_text(encoding="utf-8").splitlines():
         section = line.removeprefix("## ") if line.startswith("## ") else section
-        if entry := re.fullmatch(r"- \[(?P<title>.+?)\]\((?P<name>.+)\.md\)(?:: (?P<summary>.*))?", line):
-            pages.append(Page(section, entry["name"], entry["title"], entry["summary"] or ""))
+        if entry := re.fullmatch(r"- \[(?P<title>.+?)\]\((?P<name>.+)\.md\)(?:: .*)?", line):
+            pages.append(Page(section, entry["name"], entry["title"]))
     return pages
 
 

@@ -50,8 +50,6 @@ Examples:
   ranktune export model.json --format elasticsearch --name mine \\
     --replay log.csv --document sku --to http://localhost:9200/products
 """
-NOT_SHIPPED = {"definitions", "check", "distil", "trees"}
-"""What is not for models that are shipped."""
 
 
 @takes_options(ExportArguments)
@@ -59,7 +57,7 @@ def export(given: Given, *, context: typer.Context) -> None:
     """Write the model, and print on standard error how it is used; or ship it, and print what was done."""
     wanted = ExportArguments(**{**given, "model": Path(named_model(str(given["model"])))})
     if wanted.replay is not None:
-        check_alone(context, "--replay", given.keys() - NOT_SHIPPED)
+        check_alone(context, "--replay", given.keys() - {"definitions", "check", "distil", "trees"})
         print("\n".join(_shipped(wanted, wanted.replay)))
         return
     if wanted.to is not None:

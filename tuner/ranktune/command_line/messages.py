@@ -15,7 +15,7 @@ from typing import Any, TextIO
 from typer.core import TyperCommand, TyperGroup
 
 from ranktune.arguments import ELSEWHERE, DataArguments
-from ranktune.command_line.options import COLUMNS, LISTED, OUTPUT, PANELS
+from ranktune.command_line.options import COLUMNS, LISTED, OPTIONS, OUTPUT, PANELS
 from ranktune.solvers.core.declared import Declared
 from ranktune.solvers.core.errors import printable, without_secrets
 from ranktune.solvers.data.columns.decisions import Decision, by_option
@@ -198,9 +198,10 @@ def _write_panel(formatter: Any, title: str, rows: list[tuple[str, str]]) -> Non
 
 def _panel(command: Any, parameter: Any) -> str:
     """Return the panel of an argument or option; one of studies where the command runs any."""
-    panel = LISTED.get(parameter.name, COLUMNS if hasattr(DataArguments, parameter.name) else "")
-    is_plain = parameter.param_type_name == "argument" or not (file_fields(command) or panel in (COLUMNS, OUTPUT))
-    return f"{parameter.param_type_name.title()}s" if is_plain else panel or "Options"
+    if parameter.param_type_name == "argument":
+        return "Arguments"
+    panel = LISTED.get(parameter.name, COLUMNS if hasattr(DataArguments, parameter.name) else OPTIONS)
+    return panel if file_fields(command) or panel in (COLUMNS, OUTPUT) else OPTIONS
 
 
 class Command(TyperCommand):
@@ -229,10 +230,10 @@ class Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, and the options below them."""
         for title, names in COMMANDS.items():
-            known = ((name, self.commands[name]) for name in names.split())
-            _write_panel(formatter, title, [(name, each.get_short_help_str(66)) for name, each in known])
+            rows = [(name, self.commands[name].get_short_help_str(66)) for name in names.split()]
+            _write_panel(formatter, title, rows)
         rows = [each.get_help_record(ctx) for each in self.get_params(ctx)]
-        _write_panel(formatter, "Options", [row for row in rows if row])
+        _write_panel(formatter, OPTIONS, [row for row in rows if row])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command of the first word."""

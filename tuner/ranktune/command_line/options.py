@@ -14,7 +14,7 @@ from dataclasses import MISSING
 from functools import wraps
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import typer
 
@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from ranktune.solvers.data.readers.parsing.options import ReadOptions
     from ranktune.solvers.models.base import Model
 
-FORMATS_OF_TABLES = ("csv", "latex", "markdown")
 NOT_BETTER = 4
 """Exit code of --fail-unless-better where the gain is not above 0 for sure."""
 
-COLUMNS, OUTPUT = "Columns, and how data are read", "Output and help"
+OPTIONS, COLUMNS, OUTPUT = "Options", "Columns, and how data are read", "Output and help"
 PANELS = {
     "The study": "test vali metric also solvers trials timeout baseline name version",
-    "Options": "",
+    OPTIONS: "",
     COLUMNS: "qid grade grades document features drop weight document_weight time qrels missing zero_based",
     "How models are tried and chosen": "clicks plan folds within serve sampler seed",
     "How trials run": "jobs memory executor address join wait",
@@ -196,11 +195,10 @@ def reading(given: Given) -> ReadOptions:
 
 def find_solvers(names: Sequence[str] | None) -> None:
     """Import the solvers of the user's whose models a command loads."""
-    if names:
+    for name in names or ():
         from ranktune.solvers.registry import solver_class
 
-        for name in names:
-            solver_class(name)
+        solver_class(name)
 
 
 def named_model(model: str) -> str:
@@ -279,19 +277,15 @@ def with_format(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def call(*args: object, table_format: str | None = None, **given: object) -> None:
         if table_format is not None:
-            from ranktune.solvers.core.checks import check_choice  # loads NumPy
-
-            check_choice("format", table_format, FORMATS_OF_TABLES)
             _FORM.append(table_format)
         try:
             command(*args, **given)
         finally:
             _FORM.clear()
 
-    option = typer.Option("--format", help=f"Print tables as {', '.join(FORMATS_OF_TABLES)}, with all columns.")
-    added = inspect.Parameter(
-        "table_format", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[str | None, option]
-    )
+    option = typer.Option("--format", help="Print tables in this form, with all columns.")
+    form = Annotated[Literal["csv", "latex", "markdown"] | None, option]
+    added = inspect.Parameter("table_format", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=form)
     parameters = [*signature.parameters.values(), added]
     call.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return call
