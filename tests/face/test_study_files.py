@@ -16,7 +16,6 @@ from ranktune.command_line.app import app
 from ranktune.command_line.messages import COMMANDS_ELSEWHERE, file_fields
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.core.errors import ParameterError
-from ranktune.tuner.study.settings import Settings
 from tests.support.commands import called, study_file
 
 GIVEN = {
@@ -26,7 +25,11 @@ GIVEN = {
     "refit": "", "like": "earlier", "artifacts": "arrays", "extend": "", "trial_timeout": "60.5", "trial_memory": "2GB",
 }  # fmt: skip
 """What options that are gone were given."""
-BESIDE = {"group": {"time": "day"}, "click_columns": {"clicks": ["log.csv"]}, "propensities": {"clicks": ["log.csv"]}}
+BESIDE: dict[str, dict[str, Any]] = {
+    "group": {"time": "day"},
+    "click_columns": {"clicks": ["log.csv"]},
+    "propensities": {"clicks": ["log.csv"]},
+}
 """Fields without which they are refused."""
 TABLES = {"space", "first", "reading"}
 """Fields that never were options."""
@@ -44,9 +47,8 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
 
     def begin(study: ranktune.Study, sources: object, given: NewStudyRuntime, deadline: object) -> None:
-        fields = [(given, field.name) for field in declared(NewStudyRuntime) if not field.setting.python_only]
-        fields += [(study, field.name) for field in declared(Settings)]
-        seen.append({name: getattr(whole, name) for whole, name in fields})
+        runtime = [field.name for field in declared(NewStudyRuntime) if not field.setting.python_only]
+        seen.append(api.settings_of(study) | {name: getattr(given, name) for name in runtime})
         raise Enough("enough")
 
     monkeypatch.setattr(api, "_run", begin)

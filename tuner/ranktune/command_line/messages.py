@@ -230,8 +230,8 @@ class Commands(TyperGroup):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the commands, and the options below them."""
         for title, names in COMMANDS.items():
-            rows = [(name, self.commands[name].get_short_help_str(66)) for name in names.split()]
-            _write_panel(formatter, title, rows)
+            known = [(name, self.commands[name].get_short_help_str(66)) for name in names.split()]
+            _write_panel(formatter, title, known)
         rows = [each.get_help_record(ctx) for each in self.get_params(ctx)]
         _write_panel(formatter, OPTIONS, [row for row in rows if row])
 
