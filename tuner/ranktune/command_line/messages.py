@@ -10,7 +10,7 @@ import shlex
 import sys
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeAlias
 
 from typer.core import TyperCommand, TyperGroup
 
@@ -20,6 +20,8 @@ from ranktune.solvers.core.declared import Declared
 from ranktune.solvers.core.errors import printable, without_secrets
 from ranktune.solvers.data.columns.decisions import Decision, by_option
 
+Click: TypeAlias = Any
+"""A context, command, parameter, formatter or error of Click, of which newer versions of Typer have their own."""
 COMMANDS = {
     "Tune": "tune resume show one-pass solvers",
     "Use a model": "predict evaluate explain export",
@@ -64,6 +66,7 @@ _EQUIVALENTS = {
     "ranktune.register_metric": "--metric module:name",
     "ranktune.register_solver": "--solver module:Name",
     "ranktune.api.work": "--join",
+    "ranktune.convert": "`ranktune data --output`",
     "ranktune.load_model and predict": "`ranktune predict`",
     ", a data frame, (X, y, qid)": "",
     'Pass layout="sparse"': "Convert them: `ranktune data --output`",
@@ -115,7 +118,7 @@ def shield() -> None:
             setattr(sys, name, Shield(stream))
 
 
-def as_options(message: str, root: Any) -> str:
+def as_options(message: str, root: Click) -> str:
     """Return message with arguments of Python written as options, missing='zero' as --missing zero.
 
     A value may be one of a solver's parameter, which has the name of another command's option: an argument with a value
@@ -123,7 +126,7 @@ def as_options(message: str, root: Any) -> str:
     """
     for in_python, option in _EQUIVALENTS.items():
         message = re.sub(rf"{re.escape(in_python)}(?!\w)", option, message)
-    commands: dict[str, Any] = getattr(root, "commands", {})
+    commands: dict[str, Click] = getattr(root, "commands", {})
     command = next((commands[word] for word in sys.argv[1:] if word in commands), root)
     current, in_file = command.params, {field.name for field in file_fields(command)}
     every = [parameter for command in commands.values() for parameter in command.params]
@@ -154,7 +157,7 @@ def as_options(message: str, root: Any) -> str:
     return _ITEM.sub(as_pair, _ARGUMENT.sub(as_option, message))  # what as_pair writes is no argument
 
 
-def answering(decisions: Iterable[Decision], root: Any) -> str:
+def answering(decisions: Iterable[Decision], root: Click) -> str:
     """Return a line, and below it the command that was given, of `data` that of `tune`, with the answers of decisions.
 
     It is empty where the command has no options for them, as one that reads a file.
@@ -174,7 +177,7 @@ def answering(decisions: Iterable[Decision], root: Any) -> str:
     return f"{ANSWER}\n{without_secrets(shlex.join(['ranktune', *words, *options]))}"
 
 
-def file_fields(command: Any) -> list[Declared]:
+def file_fields(command: Click) -> list[Declared]:
     """Return the fields of study files that a command has no option for."""
     return getattr(command.callback, "in_file", [])
 
@@ -190,13 +193,13 @@ def _line(field: Declared, given: Iterable[str], option: str) -> str:
     return f"{field.name} = {value}"
 
 
-def _write_panel(formatter: Any, title: str, rows: list[tuple[str, str]]) -> None:
+def _write_panel(formatter: Click, title: str, rows: list[tuple[str, str]]) -> None:
     if rows:
         with formatter.section(title):
             formatter.write_dl(rows)
 
 
-def _panel(command: Any, parameter: Any) -> str:
+def _panel(command: Click, parameter: Click) -> str:
     """Return the panel of an argument or option; one of studies where the command runs any."""
     if parameter.param_type_name == "argument":
         return "Arguments"
@@ -207,13 +210,13 @@ def _panel(command: Any, parameter: Any) -> str:
 class Command(TyperCommand):
     """A command whose help has panels, and whose errors of usage say what was given, and what it is called here."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: Click, formatter: Click) -> None:
         """Write the arguments, and the options in panels."""
         rows = [(_panel(self, each), each.get_help_record(ctx)) for each in self.get_params(ctx)]
         for title in ("Arguments", *PANELS):
             _write_panel(formatter, title, [row for panel, row in rows if row and panel == title])
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Click, args: list[str]) -> list[str]:
         """Parse the words after the command."""
         given = list(args)
         try:
@@ -227,7 +230,7 @@ class Command(TyperCommand):
 class Commands(TyperGroup):
     """The commands in groups; an unknown one is answered with what does that here."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: Click, formatter: Click) -> None:
         """Write the commands, and the options below them."""
         for title, names in COMMANDS.items():
             known = [(name, self.commands[name].get_short_help_str(66)) for name in names.split()]
@@ -235,7 +238,7 @@ class Commands(TyperGroup):
         rows = [each.get_help_record(ctx) for each in self.get_params(ctx)]
         _write_panel(formatter, OPTIONS, [row for row in rows if row])
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: Click, args: list[str]) -> Click:
         """Return the command of the first word."""
         word = args[0] if args else ""
         try:
@@ -246,7 +249,7 @@ class Commands(TyperGroup):
             raise
 
 
-def _amend(error: Any, command: Any, given: list[str]) -> None:
+def _amend(error: Click, command: Click, given: list[str]) -> None:
     """Add to an error of usage what was given and the remedy."""
     by_name = {parameter.name: parameter.opts[0] for parameter in command.params if parameter.opts[0].startswith("--")}
     unknown = str(getattr(error, "option_name", None))
