@@ -62,7 +62,7 @@ class Guard:
             if given is not None and self._is_token(given):
                 return await _send_text(303, "", _with_headers(send, self.policy), self._without_token(scope, given))
             if not self._has_token(headers):
-                text = "This page needs its token: open the address that `ranktune dashboard` printed."
+                text = "This page needs its token: open the address that `ranktune show --live` printed."
                 return await _send_text(401, text, _with_headers(send, self.policy))
         if len(self.running) >= MAX_RUNNING:
             return await _send_text(503, "Too many requests are running.", _with_headers(send, self.policy))
@@ -78,7 +78,7 @@ class Guard:
         if len(raw) + len(scope["query_string"]) > MAX_ADDRESS:
             return 414, "This address is too long."
         if not self._is_host(headers.get(b"host", b"").decode("latin-1")):
-            return 421, "This server has other names: use the address that `ranktune dashboard` printed."
+            return 421, "This server has other names: use the address that `ranktune show --live` printed."
         if scope["method"] not in ("GET", "HEAD"):
             return 405, "Pages are read only."
         if any(c in scope["path"] for c in "\\\0") or {".", ".."} & set(scope["path"].split("/")):

@@ -62,7 +62,7 @@ def starting(
             data, here, empty = Path(name) / "data.txt", Path(name) / "here", Path(name) / "empty"
             lines = write_text(many_queries(LINES // 5, 3, 20, 20), data).read_text().splitlines(keepends=True)
             data.write_text("".join(lines[:LINES]))
-            works = [("list", ["list"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
+            works = [("list", ["show"], here), (f"first data of {LINES} lines", ["data", str(data)], empty)]
             if studies:
                 works += [(FIRST, ["tune", "--name", "first"], here), (SECOND, ["tune", "--name", "second"], here)]
             for what, command, folder in works:

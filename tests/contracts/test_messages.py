@@ -37,7 +37,7 @@ IN_PYTHON = {
     "enable_metadata_routing": "of scikit-learn",
     "replicates": "of a sampler that is an object",
     "prior": "of a dimension of scikit-optimize",
-    "custom": "a key of TOML",
+    "custom": "of a study that is declared in Python",
 }
 """Arguments of functions whose mistakes no command makes."""
 OF_METRICS = {"gain", "highest", "ties", "empty", "relevant", "p"}

@@ -152,7 +152,7 @@ from ranktune.command_line.app import app
 
 assert inspect.signature(ranktune.tune).parameters["patience"].default == 100
 assert "Trials without a better one after which a study ends." in ranktune.tune.__doc__
-assert "--patience" in CliRunner().invoke(app, ["tune", "--help"]).output
+assert "write patience = 3 and" in CliRunner().invoke(app, ["tune", "--patience", "3"], env={"COLUMNS": "400"}).output
 assert ranktune.Study(patience=3).patience == 3
 """,
     "A reader": """

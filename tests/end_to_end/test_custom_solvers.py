@@ -157,7 +157,7 @@ def test_a_study_of_custom_solvers_is_killed_and_resumed(resumed: tuple[Path, st
 def test_pages_show_it_where_nothing_is_registered(resumed: tuple[Path, str], tmp_path: Path) -> None:
     pytest.importorskip("plotly")
     home = str(resumed[0])
-    for command in (["list"], ["show", "mine"], ["report", "mine"]):
+    for command in (["show"], ["show", "mine"], ["show", "mine", "--page", "mine.html"]):
         done = subprocess.run(
             [sys.executable, "-m", "ranktune", *command, "--home", home], capture_output=True, text=True, cwd=tmp_path
         )

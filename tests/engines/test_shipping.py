@@ -183,7 +183,18 @@ def made(engine: Any, folder: Path, missing: Missing) -> Shop:
 def check_shipped(shop: Shop, folder: Path) -> None:
     """Ship, rerank and read the log of the features back."""
     engine = shop.engine
-    command = ["ship", "model.json", "-f", engine.format, "--name", "shop", "--replay", "shop.csv", "--to", engine.url]
+    command = [
+        "export",
+        "model.json",
+        "-f",
+        engine.format,
+        "--name",
+        "shop",
+        "--replay",
+        "shop.csv",
+        "--to",
+        engine.url,
+    ]
     with_version = [*command, "--engine-version", "2.19"] if engine.format == "opensearch" else command
     said = " ".join(ranktune(*with_version, cwd=folder).stdout.split())
     assert "Replayed 1200 of 1200 documents by the values of the index" in said

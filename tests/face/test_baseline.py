@@ -222,6 +222,6 @@ def test_the_command_line_prints_the_gain_and_sets_the_exit_code(folder: Path) -
         assert "baseline" in printed
     toml = "\n".join(['data="train.csv"', 'test="test.csv"', 'solvers=["RidgeRanker"]', "trials=2", "folds=3"])
     (folder / "b.toml").write_text(f'{toml}\ndrop=["today"]\nbaseline="best.txt"\n')
-    assert called("run", "b.toml", "--jobs", "1", "--fail-unless-better").exit_code == 4
+    assert called("tune", "b.toml", "--jobs", "1", "--fail-unless-better").exit_code == 4
     assert called("resume", "b", "--jobs", "1", "--fail-unless-better").exit_code == 4
     assert called("tune", "train.csv", "--fail-unless-better").exit_code == 2

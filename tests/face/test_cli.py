@@ -59,9 +59,9 @@ def test_show_repeats_it(tuned: dict[str, object], folder: Path) -> None:
 
 
 def test_list_shows_it(tuned: dict[str, object], folder: Path) -> None:
-    listed = json.loads(ranktune("list", "--json", cwd=folder).stdout)["studies"]
+    listed = json.loads(ranktune("show", "--json", cwd=folder).stdout)["studies"]
     assert [(line["study"], line["state"], line["done"]) for line in listed] == [("mine", "finished", 6)]
-    assert "mine" in ranktune("list", cwd=folder).stdout
+    assert "mine" in ranktune("show", cwd=folder).stdout
 
 
 @pytest.mark.thorough
@@ -86,7 +86,7 @@ def test_a_declared_study_runs(folder: Path) -> None:
     (folder / "declared.toml").write_text(
         'data = "train.txt"\ntest = "test.txt"\nsolvers = ["RidgeRanker"]\ntrials = 2\nsampler = "random"\n'
     )
-    result = json.loads(ranktune("run", "declared.toml", "--jobs", 1, "--json", cwd=folder).stdout)
+    result = json.loads(ranktune("tune", "declared.toml", "--jobs", 1, "--json", cwd=folder).stdout)
     assert (result["study"], result["trials"]) == ("declared", 2)
     assert "RidgeRanker" in {row["solver"] for row in result["leaderboard"]} <= {"RidgeRanker", "LinearBlend"}
 
@@ -140,8 +140,12 @@ def test_bad_data_gives_one_message_and_exit_code_2(tmp_path: Path, text: str, s
     ("command", "message", "shown"),
     [
         ("data", "pass one_based=False", "pass --zero-based"),
-        ("tune", "pass missing='zero', or leave out until=.", "pass --missing zero, or leave out --until."),
-        ("resume", "Choose another name (name=), or extend=True.", "Choose another name (--name), or --extend."),
+        ("tune", "pass missing='zero', or leave out until=.", "pass --missing zero, or leave out until (study file)."),
+        (
+            "resume",
+            "Choose another name (name=), or extend=True.",
+            "Choose another name (--name), or extend = true (study file).",
+        ),
         ("solvers", "alpha=1.0: give home=, or seed=3", "alpha=1.0: give --home, or seed=3"),
         ("tune", "ranktune.register_solver adds your own.", "--solver module:Name adds your own."),
     ],
@@ -180,7 +184,7 @@ def test_remedies_are_options(tmp_path: Path) -> None:
         (("show", "../nothing"), "may not begin with a dot"),
         (("resume", "nothing"), "no study 'nothing'"),
         (("predict", "none.json", "train.txt"), "none.json"),
-        (("run", "none.toml"), "cannot read the study"),
+        (("tune", "none.toml"), "cannot read the study"),
     ],
 )
 @pytest.mark.usefixtures("tuned")

@@ -25,6 +25,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.tuner.study.declaration import Study
 from tests.support.click_simulation import Users, simulated
+from tests.support.commands import study_file
 
 SOLVERS = [f"tests.support.custom_solvers:{name}" for name in ("ByFirst", "BySecond")]
 CURVE = {place: 1.0 / place for place in range(1, 9)}
@@ -107,8 +108,10 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
     table, log, curve = files / "data.csv", files / "log.csv", files / "curve.csv"
     polars.DataFrame({"position": list(CURVE), "propensity": list(CURVE.values())}).write_csv(curve)
     options = ["--clicks", log, "--click-column", "document=sku", "--propensities", curve]
-    solvers = [word for name in SOLVERS for word in ("--solver", name)]
-    tuned = run("tune", table, "--metric", "ips", *solvers, "--trials", 3, "--jobs", 1, *options, "--home", files / "h")
+    declared = study_file(
+        files / "s.toml", data="data.csv", propensities="curve.csv", click_columns="document=sku", solvers=SOLVERS
+    )
+    tuned = run("tune", declared, "--metric", "ips", "--trials", 3, "--jobs", 1, "--clicks", log, "--home", files / "h")
     assert tuned.exit_code == 0, tuned.output
     assert "Chosen by validation: BySecond" in tuned.stdout and "ndcg@10 would choose ByFirst" in tuned.stdout
     assert max(map(len, re.split("\n", tuned.stdout.split("Chosen")[0]))) <= 80
@@ -141,10 +144,10 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
     ("words", "message"),
     [
         (["tune", "data.csv", "--metric", "dr"], "no click log. Give it (--clicks)"),
-        (["tune", "data.csv", "--propensities", "p.csv"], "there is none. Give it (--clicks)"),
-        (["tune", "data.csv", "--clicks", "log.csv"], "of the document. Perhaps it is: --click-column document=sku"),
+        (["tune", "p.toml"], "there is none. Give it (--clicks)"),
+        (["tune", "data.csv", "--clicks", "log.csv"], 'Perhaps it is: click_columns = "document=sku" (study file)'),
         (
-            ["tune", "data.csv", "--clicks", "log.csv", "--click-column", "document"],
+            ["evaluate", "column:f0", "data.csv", "--clicks", "log.csv", "--click-column", "document"],
             "document: write pairs of ROLE=NAME",
         ),
         (["evaluate", "column:f0", "data.csv", "--metric", "dr"], "Give --clicks LOG"),
@@ -153,6 +156,7 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
 )
 def test_what_is_missing_is_named(files: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str) -> None:
     monkeypatch.chdir(files)
+    study_file(files / "p.toml", data="data.csv", propensities="p.csv")
     monkeypatch.setattr(sys, "argv", ["ranktune", *words])
     error = run(*words).exception
     assert isinstance(error, DataError | ParameterError) and message in _readable(error)

@@ -20,7 +20,7 @@ def _source(folder: Path) -> Path:
 
 def test_convert_then_describe(tmp_path: Path) -> None:
     source, output = _source(tmp_path), tmp_path / "made"
-    words = ["convert", str(source), "-o", str(output), "--zero-based", "--json"]
+    words = ["data", str(source), "-o", str(output), "--zero-based", "--json"]
     done = called(*words)
     assert done.exit_code == 0, done.output
     result = json.loads(done.stdout)
@@ -31,7 +31,7 @@ def test_convert_then_describe(tmp_path: Path) -> None:
 
 
 def test_the_summary_says_what_to_do_with_it(tmp_path: Path) -> None:
-    done = called("convert", str(_source(tmp_path)), "-o", str(tmp_path / "made"), "--zero-based")
+    done = called("data", str(_source(tmp_path)), "-o", str(tmp_path / "made"), "--zero-based")
     line = "made: 12 queries, 60 documents, 2 features (dense float32), 0 MB. Give it as DATA.\n"
     assert done.stdout.endswith(line)
 
@@ -54,7 +54,7 @@ def test_a_folder_that_exists_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "made").mkdir()
-    assert ended(monkeypatch, "convert", _source(tmp_path), "-o", tmp_path / "made") == 2
+    assert ended(monkeypatch, "data", _source(tmp_path), "-o", tmp_path / "made") == 2
     assert "exists already. Remove it, or write to another folder." in capsys.readouterr().err
 
 

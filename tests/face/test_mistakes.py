@@ -16,7 +16,7 @@ from sklearn.linear_model import Ridge
 import ranktune
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.workers.interrupts import Interrupted
-from tests.support.commands import ended
+from tests.support.commands import ended, study_file
 
 untyped: Any = ranktune
 """The calls below are wrong on purpose."""
@@ -39,6 +39,8 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log.assign(device="a phone", position=log.index % 5 + 1, click=TABLE["bought"]).to_csv("log.csv", index=False)
     TABLE.to_csv("headless.csv", index=False, header=False)
     TABLE.rename(columns={"price": "rating"}).to_csv("rated.csv", index=False)
+    study_file(Path("clicks.toml"), data="shop.csv", clicks=["log.csv"], click_columns="document=sku")
+    study_file(Path("falling.toml"), data="shop.csv", monotone="prize=1")
     Path("runs").mkdir()
     numbers = TABLE[["price", "bm25"]]
     ranktune.RankSVM().fit(numbers, TABLE["bought"], qid=QID).as_model().save("model.json")
@@ -50,7 +52,7 @@ AT_THE_COMMAND_LINE = {
     ("fit", "shop.csv"): "No such command 'fit'. Here it is: ranktune tune.",
     ("mlflow", "mine", "http://127.0.0.1:5000"): "Here it is: ranktune tune DATA --name STUDY --mlflow URI, which logs",
     ("clicks", "log.csv", "-o", "grades.csv", "--model", "coec-lowest-rank"): "is gone: use coec.",
-    ("dashboard", "mine", "--optuna"): "No such option: --optuna. The record is an Optuna study: optuna-dashboard",
+    ("show", "mine", "--optuna"): "No such option: --optuna. The record is an Optuna study: optuna-dashboard",
     ("export", "model.json", "--format", "vespa", "--two-stage", "shop.csv"): "No such option: --two-stage. Export the",
     ("history", "mine"): "No such command 'history'. Here it is: ranktune retune NAME --history.",
     ("rollback", "mine", "v2"): "No such command 'rollback'. Here it is: ranktune retune NAME --rollback VERSION.",
@@ -76,9 +78,9 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", "--qid", "serach"): "no column 'serach' for the query ids. Did you mean 'search'?",
     ("tune", "shop.csv", *SHOP[:4]): "'sku' looks like the id of the document: --document sku. If it is not, leave it "
     "out: --drop sku.",
-    ("tune", "shop.csv", *SHOP, "--clicks", "log.csv"): "of the document. Perhaps it is: --click-column document=sku.",
-    ("tune", "shop.csv", *SHOP, "--clicks", "log.csv", "--click-column", "document=sku"): "and the data have no column "
-    "of document ids. Name it: --document COLUMN.",
+    ("tune", "shop.csv", *SHOP, "--clicks", "log.csv"): "of the document. Perhaps it is: click_columns = "
+    '"document=sku" (study file).',
+    ("tune", "clicks.toml", *SHOP): "and the data have no column of document ids. Name it: --document COLUMN.",
     ("clicks", "log.csv", "-o", "grades.csv"): "of the document. Perhaps it is: --column document=sku.",
     ("tune", "headless.csv"): "The first line of a file must hold the titles of its columns: is it missing?",
     ("tune", "rated.csv", *SHOP[:2], "--drop", "sku"): "'rating', and it has missing values or fractions, as ratings "
@@ -90,8 +92,7 @@ AT_THE_COMMAND_LINE = {
     ("tune", "shop.csv", *SHOP, "--within", "feature<=3"): "Did you mean 'features'?",
     ("tune", "shop.csv", *SHOP, "--baseline", "column:bm2"): "column:bm2: there is no such column of the data. Did you "
     "mean 'bm25'?",
-    ("tune", "shop.csv", *SHOP, "--monotone", "prize=1"): "names the feature 'prize', which the data do not have. Did "
-    "you mean 'price'?",
+    ("tune", "falling.toml", *SHOP): "names the feature 'prize', which the data do not have. Did you mean 'price'?",
     ("predict", "shop.csv", "model.json"): "shop.csv is not a RankTune model, which is JSON. Give a model.json",
     ("predict", "nothing.json", "shop.csv"): "nothing.json cannot be read: No such file or directory. Check the path:",
     ("predict", "runs", "shop.csv"): "runs is not a file. Check the path: a study keeps its model in",

@@ -16,7 +16,7 @@ from ranktune.solvers import LambdaMART, Queries, RidgeRanker
 from ranktune.solvers.core.errors import DataError, RankTuneWarning, StudyError
 from ranktune.solvers.data.queries import concatenate
 from ranktune.tuner.workers.executor import InProcess
-from tests.support.commands import called
+from tests.support.commands import called, study_file
 
 FEATURES = ["a", "b", "old", "noise"]
 STUDY: dict[str, Any] = {
@@ -119,7 +119,8 @@ def test_solvers_without_a_use_for_positions_are_named_once(tmp_path: Path) -> N
 def test_the_command_takes_the_column_where_the_data_have_it(tmp_path: Path) -> None:
     clicked(3, 60).to_parquet(tmp_path / "log.parquet")
     clicked(4, 30).drop(columns="position").to_parquet(tmp_path / "test.parquet")
-    ran = called("tune", str(tmp_path / "log.parquet"), "--position", "position", "--solver", "LambdaMART",
+    declared = study_file(tmp_path / "positions.toml", data="log.parquet", position="position")
+    ran = called("tune", declared, "--solver", "LambdaMART",
                  "--test", str(tmp_path / "test.parquet"),
                  "--trials", "1", "--jobs", "1", "--home", str(tmp_path), "--json")  # fmt: skip
     assert ran.exit_code == 0, ran.output

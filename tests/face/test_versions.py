@@ -132,7 +132,7 @@ def test_a_study_is_shown_without_the_libraries_of_its_solvers(
     remove_sealed(data.parent / "s" / "result.json")  # as if it had been killed
     monkeypatch.chdir(data.parent)
     missing(library)
-    for command in ("show s", "report s", "list", "retune s --history"):
+    for command in ("show s", "show s --page s.html", "show", "retune s --history"):
         done = CliRunner().invoke(app, [*command.split(), "--home", "."], env={"COLUMNS": "120"})
         assert done.exit_code == 0, (command, done.output, done.exception)
         assert "unreadable" not in done.output and "not installed" not in done.output

@@ -21,7 +21,7 @@ from tests.support.commands import called
 def warm(cache: Path, *arguments: str) -> Any:
     """Run the command with machine code in cache, and return what it prints."""
     environment = os.environ | {"NUMBA_CACHE_DIR": str(cache)}
-    command = [sys.executable, "-m", "ranktune", "warm", *arguments, "--json"]
+    command = [sys.executable, "-m", "ranktune", "solvers", "--warm", *arguments, "--json"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -29,20 +29,20 @@ def warm(cache: Path, *arguments: str) -> Any:
 
 @pytest.mark.thorough
 def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
-    first = warm(tmp_path, "--solver", "ridgeranker", "--solver", "BestFeature", "--jobs", "1")
+    first = warm(tmp_path, "ridgeranker", "BestFeature", "--jobs", "1")
     assert list(first["compiled"]) == ["reading text", "explanations", "RidgeRanker", "BestFeature"]
     assert first["compiled"]["reading text"] > 0.0
     assert sum(first["compiled"].values()) < first["seconds"]
     assert Path(first["cache"]).parent == tmp_path
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")}
     assert len(kept) > 5
-    second = warm(tmp_path, "--solver", "RidgeRanker", "--solver", "BestFeature", "--jobs", "1")
+    second = warm(tmp_path, "RidgeRanker", "BestFeature", "--jobs", "1")
     assert set(second["compiled"].values()) == {0.0}
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == kept
 
 
 def test_an_unknown_solver_is_an_error_that_names_the_nearest() -> None:
-    assert "Did you mean 'RankSVM'" in str(called("warm", "--solver", "RankSWM").exception)
+    assert "Did you mean 'RankSVM'" in str(called("solvers", "--warm", "RankSWM").exception)
 
 
 def test_every_active_choice_is_fitted_once() -> None:

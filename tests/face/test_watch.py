@@ -64,7 +64,7 @@ def test_a_changed_day_is_an_alarm_that_names_its_features(shop: Path) -> None:
     days, features = build("drift", data)
     assert [row[2] for row in days.table.rows][-1] == "alarm" and days.figure is not None
     assert {row[0] for row in features.table.rows} == {"price", "brand=Elm", "brand=(other)", "rating"}
-    assert called("report", "shop", "--home", shop / "runs", "-o", shop / "page.html").exit_code == 0
+    assert called("show", "shop", "--home", shop / "runs", "--page", shop / "page.html").exit_code == 0
     assert "2026-03-02" in unpacked_page((shop / "page.html").read_text())
 
 

@@ -137,10 +137,10 @@ def test_commands_wait_for_a_server_that_is_away(postgres: Server, tmp_path: Pat
     url, log = postgres.new_database(), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
     test_joining.write(graded(120, 0), tmp_path / "train.txt")
     data = ("train.txt", "--test", "none", "--solver", "RankSVM", "--solver", "ElasticRank", "--sampler", "random")
-    at = ("--name", "n", "--storage", url, "--jobs", "1")
-    owner = test_joining.start(tmp_path, "tune", *data, "--trials", "200", *at, "--json")
+    at = ("--storage", url, "--jobs", "1")
+    owner = test_joining.start(tmp_path, "tune", *data, "--trials", "200", "--name", "n", *at, "--json")
     wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
-    worker = test_joining.start(tmp_path, "worker", *at)
+    worker = test_joining.start(tmp_path, "resume", "n", "--join", *at)
     wait_for(lambda: '"worker_joined"' in log.read_text(), owner)
     postgres.crash(1.0)
     out, errors = owner.communicate(timeout=2 * SOON)
@@ -166,10 +166,10 @@ def test_a_signal_ends_the_wait_for_a_server(postgres: Server, tmp_path: Path, s
     url, log = postgres.new_database(), tmp_path / "ranktune-runs" / "n" / "events.jsonl"
     test_joining.write(graded(120, 0), tmp_path / "train.txt")
     data = ("train.txt", "--test", "none", "--solver", "RankSVM", "--sampler", "random", "--trials", "100")
-    at = ("--name", "n", "--storage", url, "--jobs", "1")
-    owner = test_joining.start(tmp_path, "tune", *data, *at)
+    at = ("--storage", url, "--jobs", "1")
+    owner = test_joining.start(tmp_path, "tune", *data, "--name", "n", *at)
     wait_for(lambda: log.exists() and '"finished"' in log.read_text(), owner)
-    worker = test_joining.start(tmp_path, "worker", *at)
+    worker = test_joining.start(tmp_path, "resume", "n", "--join", *at)
     wait_for(lambda: '"worker_joined"' in log.read_text(), owner)
     postgres.stop(signal.SIGQUIT)
     try:

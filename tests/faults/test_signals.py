@@ -22,7 +22,7 @@ from ranktune.tuner.storage.record import Record, number_of
 from ranktune.tuner.study.events import read_events
 from tests.faults.test_survival import checked, finish, start, workers_of
 from tests.support import survivor
-from tests.support.commands import letor
+from tests.support.commands import letor, study_file
 
 SOON = 10.0
 """Seconds in which all is over: a safety net, of twice what is promised."""
@@ -113,8 +113,8 @@ def test_what_runs_on_lanes_is_finished_or_put_back(
 
 
 def tune(folder: Path, *arguments: object) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ranktune", "tune", "train.txt", "--sampler", "random", "--solver", "LambdaRank"]
-    command += ["--full"]  # what is stopped does not count as finished
+    command = [sys.executable, "-m", "ranktune", "tune", "n.toml", "--sampler", "random", "--solver", "LambdaRank"]
+    study_file(folder / "n.toml", data="train.txt", full=True)  # what is stopped does not count as finished
     environment = {name: value for name, value in os.environ.items() if name != "RANKTUNE_HOME"}
     return subprocess.Popen(
         [*command, "--name", "n", *map(str, arguments)], cwd=folder, env=environment,

@@ -52,10 +52,10 @@ class Found:
 
 COMMANDS: Mapping[str, Sequence[str]] = {
     "show": ("show", NAME, "--home", "HOME", "--json"),
-    "list": ("list", "--home", "HOME", "--json"),
+    "list": ("show", "--home", "HOME", "--json"),
     "evaluate": ("evaluate", f"HOME/{NAME}/model.json", "DATA", "--json"),
     "predict": ("predict", f"HOME/{NAME}/model.json", "DATA"),
-    "report": ("report", NAME, "--home", "HOME"),
+    "report": ("show", NAME, "--home", "HOME", "--page", f"HOME/{NAME}/report.html"),
     "resume": ("resume", NAME, "--home", "HOME", "--json"),
     "dashboard": (),
 }

@@ -76,5 +76,5 @@ def test_a_path_that_cannot_be_looked_up_is_refused(tmp_path: Path, name: str) -
         with pytest.raises(DataError, match="too long"):
             read(name)
     (tmp_path / "study.toml").write_text(f'data = "{name}"\ntrials = 1\n')
-    done = called("run", str(tmp_path / "study.toml"), "--home", str(tmp_path))
+    done = called("tune", str(tmp_path / "study.toml"), "--home", str(tmp_path))
     assert isinstance(done.exception, DataError) and "too long" in str(done.exception)

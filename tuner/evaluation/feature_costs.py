@@ -8,12 +8,9 @@ costs 1. Features without names are called f1, f2, ...
 
 from __future__ import annotations
 
-import csv
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -25,8 +22,6 @@ from ranktune.solvers.data.columns.grammar import number_of, values_by_name
 if TYPE_CHECKING:
     from ranktune.solvers.data.queries import Queries
     from ranktune.solvers.models.base import Model
-
-FILES = (".toml", ".csv")
 
 
 @dataclass(frozen=True)
@@ -157,43 +152,6 @@ def _number(name: str, value: object) -> float:
 
 
 def read_costs(text: str) -> Json:
-    """Return costs given as text, "bm25*=1, embedding*=20", or as the path of a .toml or .csv file.
-
-    A csv file has the columns feature and cost, and may have group: the rows of a group share one cost. Raises
-    ParameterError.
-    """
-    if text.endswith(FILES):
-        return _from_file(Path(text))
-    return values_by_name(
-        text,
-        "costs={}: write a name or glob, = and a number, such as 'bm25*=1, emb*=20', or give a .toml or .csv file.",
-        number_of,
-    )
-
-
-def _from_file(path: Path) -> Json:
-    try:
-        content = path.read_text(encoding="utf-8-sig")
-        return tomllib.loads(content) if path.suffix == ".toml" else _from_rows(path, content.splitlines())
-    except OSError as error:
-        raise ParameterError(f"cannot read the costs {path}: {error.strerror}. Give the path of a file.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, csv.Error) as error:
-        raise ParameterError(f"{path} cannot be read as {path.suffix[1:]}: {error}.") from None
-
-
-def _from_rows(path: Path, lines: Sequence[str]) -> Json:
-    rows = csv.DictReader(lines)
-    if not {"feature", "cost"} <= set(rows.fieldnames or ()):
-        raise ParameterError(f"{path} has no columns feature and cost in its first line. A column group may follow.")
-    costs: Json = {}
-    for row in rows:
-        name, group = str(row["feature"]).strip(), (row.get("group") or "").strip()
-        cost = values_by_name({name: row["cost"]}, f"{path}: '{name}' cannot cost {row['cost']!r}.", number_of)[name]
-        if not group:
-            costs[name] = cost
-            continue
-        table = costs.setdefault(group, {"features": [], "cost": cost})
-        if not isinstance(table, dict) or table["cost"] != cost:
-            raise ParameterError(f"{path}: the rows of group '{group}' have several costs. A group has one.")
-        table["features"].append(name)
-    return costs
+    """Return costs given as text, "bm25*=1, embedding*=20". Raises ParameterError."""
+    rule = "costs={}: write a name or glob, = and a number, such as 'bm25*=1, emb*=20', or give a table."
+    return values_by_name(text, rule, number_of)

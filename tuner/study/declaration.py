@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -32,7 +30,7 @@ from ranktune.solvers.registry import (
     solver_class,
     standard,
 )
-from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureCosts, FeatureLimits
+from ranktune.tuner.evaluation.feature_costs import FeatureBudget, FeatureCosts, FeatureLimits, read_costs
 from ranktune.tuner.evaluation.feature_sets import FEATURE_SET, check_sets, with_feature_sets
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.samplers.foreign_spaces import overrides_of
@@ -50,7 +48,7 @@ from ranktune.tuner.study.abilities import (
 )
 from ranktune.tuner.study.custom import declared_solvers, described_custom, metrics_of, named_first
 from ranktune.tuner.study.secrets import check_tracking, shown_tracking
-from ranktune.tuner.study.settings import MIXED, Settings, check_name, given_columns
+from ranktune.tuner.study.settings import MIXED, Settings, check_name, given_columns, toml_fields
 
 
 @documented(Settings)
@@ -87,7 +85,11 @@ class Study(Settings):
 
     def __post_init__(self) -> None:
         """Check every field and give names their standard form."""
-        self._normalise(monotone=constraints(self.monotone), click_columns=named_columns(self.click_columns))
+        self._normalise(
+            monotone=constraints(self.monotone),
+            click_columns=named_columns(self.click_columns),
+            costs=read_costs(self.costs) if isinstance(self.costs, str) else self.costs,
+        )
         for setting in declared(Settings):
             _check_type(setting, getattr(self, setting.name))
         if self.preset is not None:
@@ -241,22 +243,9 @@ class Study(Settings):
 
         Data paths in it are relative to the file.
         """
-        path = Path(path)
+        values = toml_fields(path)
         try:
-            values = tomllib.loads(path.read_bytes().decode())
-        except OSError as error:
-            raise ParameterError(
-                f"cannot read the study {path}: {error.strerror}. Give the path of a TOML file."
-            ) from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ParameterError(f"{path} is not TOML: {error}.") from None
-        for name in ("data", "vali", "test", "qrels", "baseline", "propensities"):
-            if values.get(name):
-                values[name] = _near(path, values[name])
-        if isinstance(values.get("clicks"), list):
-            values["clicks"] = [_near(path, log) for log in values["clicks"]]
-        try:
-            return cls.from_dict({"name": path.stem} | values)
+            return cls.from_dict(values)
         except (ParameterError, TypeError) as error:
             raise ParameterError(f"{path}: {error}") from None
 
@@ -293,12 +282,6 @@ def _check_plan(study: Study) -> None:
             f"plan='nested' judges on outer folds of all queries. Leave test='{study.test}' out, or the plan: given "
             "test queries judge."
         )
-
-
-def _near(path: Path, name: object) -> object:
-    """Return a name, as a path beside the file where there is such a file."""
-    beside = path.parent / str(name)
-    return str(beside) if os.path.exists(beside) else name  # not Path.exists: it raises where a name is too long
 
 
 def _competing(

@@ -161,7 +161,7 @@ READERS: Table[Reader] = Table(
             splits=f"{_DATA}.readers.letor:read_letor",
         ),
         "stored": Reader(
-            label="what `ranktune convert` wrote",
+            label="what `data --output` wrote",
             help="a folder, opened without reading it",
             folder=f"{_DATA}.disk.stored:is_stored",
             queries=f"{_DATA}.disk.stored:read_queries",
@@ -311,8 +311,8 @@ def help_rows(field: str) -> str:
 
 
 def completions(incomplete: str) -> list[str]:
-    """Return the names of data sets, the folders and the files of known endings that an incomplete word may mean."""
-    endings = {suffix for reader in READERS.values() for suffix in (*reader.endings, ".txt")}
+    """Return the data sets, the folders, the files of data and of studies that an incomplete word may mean."""
+    endings = {suffix for reader in READERS.values() for suffix in (*reader.endings, ".txt", ".toml")}
     start = Path(incomplete)
     folder = start if incomplete.endswith("/") else start.parent
     paths = sorted(folder.iterdir()) if folder.is_dir() else []

@@ -168,8 +168,8 @@ def read(
     queries = _read(reader, source, options, known, n_features)
     if leaves_out_missing(solver) and reader is READERS["stored"] and queries.feature_names is None:
         raise DataError(
-            f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what `ranktune "
-            "convert` wrote does not tell it from 0. Give the file that was converted."
+            f"{source}: to a model of XGBoost, a feature that a line leaves out is missing, and what "
+            "ranktune.convert wrote does not tell it from 0. Give the file that was converted."
         )
     _check_alike(queries, known, what)
     return queries if n_features is None else aligned(queries, n_features, names, what)

@@ -107,7 +107,7 @@ def suspects(queries: Queries) -> list[Suspect]:
         kind, reason = _suspicion(values, sample) if source == name else ("", "")
         if name == f"{source}:age_days" and _is_of_queries(values, sample):
             kind = DATE
-            reason = f'is the same date in all documents of a query: to test on the latest, group_by_time="{source}".'
+            reason = f'is the same date in all documents of a query: to test on the latest, time="{source}".'
         if reason == _ROW_ID and names is not None and queries.document_ids is None:
             reason += f' If it is the id of the document: document="{source}".'
         if kind:

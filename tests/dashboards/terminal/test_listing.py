@@ -70,7 +70,7 @@ def test_all_columns_are_printed_wide(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("COLUMNS", "60")
     declare(tmp_path, "s")
     finish(tmp_path, "s")
-    arguments = ["list", "--home", str(tmp_path)]
+    arguments = ["show", "--home", str(tmp_path)]
     assert "metric" not in called(*arguments).stdout
     assert "metric" in called(*arguments, "--wide").stdout
 

@@ -317,7 +317,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path
     finish(home, "done")
     declare(home, "empty")
     with subprocess.Popen(
-        [sys.executable, "-m", "ranktune", "dashboard", "--home", str(home), "--port", "0"],
+        [sys.executable, "-m", "ranktune", "show", "--live", "--home", str(home), "--port", "0"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None and process.stderr is not None

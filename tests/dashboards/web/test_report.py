@@ -55,7 +55,7 @@ def test_the_command_writes_the_result(tmp_path: Path) -> None:
     append(tmp_path, "s", trials_of(SOLVERS, 4))
     result = finish(tmp_path, "s")
     done = subprocess.run(
-        [sys.executable, "-m", "ranktune", "report", "s", "--home", str(tmp_path), "-o", str(tmp_path / "out.html")],
+        [sys.executable, "-m", "ranktune", "show", "s", "--home", str(tmp_path), "--page", str(tmp_path / "out.html")],
         capture_output=True, text=True,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from ranktune.command_line.pages import Serving, serve
+from ranktune.command_line.pages import serve
 from ranktune.dashboards.records.watching import Watched
 from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_name, is_loopback
 from ranktune.dashboards.web.server import Site, make_app
@@ -251,6 +251,6 @@ def test_what_cannot_be_served_is_an_error(home: Path, tmp_path: Path) -> None:
         raise AssertionError(address)
 
     with pytest.raises(StudyError, match="no study 'nine'"):
-        serve(Serving(home, "nine", port=0), never)
+        serve(home, "nine", never, "127.0.0.1", 0)
     with pytest.raises(ParameterError, match="cannot listen"):
-        serve(Serving(home, host="203.0.113.1", port=0, token="x"), never)
+        serve(home, None, never, "203.0.113.1", 0)

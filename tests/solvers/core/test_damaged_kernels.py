@@ -111,7 +111,7 @@ def test_files_in_the_place_of_others_are_not_believed(
     assert run() == (0, [])
 
 
-SLOWER = [pytest.param(name, marks=pytest.mark.thorough) for name in ("warm", "tune")]
+SLOWER = [pytest.param(name, marks=pytest.mark.thorough) for name in ("solvers", "tune")]
 
 
 @pytest.mark.thorough
@@ -121,7 +121,7 @@ def test_commands_go_on_and_say_it_once(command: str, tmp_path: Path) -> None:
     folder = folders.code_folder()
     assert folder is not None
     shutil.copytree(folder, tmp_path / "cache" / Path(folder).name)
-    arguments = {"data": ["train.txt"], "warm": ["--solver", "BestFeature"]}.get(
+    arguments = {"data": ["train.txt"], "solvers": ["--warm", "BestFeature"]}.get(
         command, ["train.txt", "--solver", "BestFeature", "--trials", "1", "--jobs", "1"]
     )
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "RANKTUNE_HOME": str(tmp_path / "runs")}

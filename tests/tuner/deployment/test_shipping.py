@@ -245,7 +245,7 @@ def test_the_command(shop: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     path, model, _, documents = shop
     model.save(tmp_path / "model.json")
-    given = ("ship", "model.json", "-f", "elasticsearch", "--replay", str(path), "--name", "mine")
+    given = ("export", "model.json", "-f", "elasticsearch", "--replay", str(path), "--name", "mine")
     with running(documents) as server:
         shown = succeeded(*given, "--to", f"{server.url}/products", "-o", "shipped")
         assert list(server.models) == ["mine"]

@@ -29,7 +29,7 @@ from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.home import find_folder
 from ranktune.tuner.workers.executor import Processes
 from tests.support.buckets import s3_bucket
-from tests.support.commands import write_letor
+from tests.support.commands import study_file, write_letor
 from tests.support.engine_samples import graded
 from tests.support.postgres_server import Server
 
@@ -60,15 +60,15 @@ def start(folder: Path, *arguments: str, **environment: str) -> subprocess.Popen
 def test_workers_join_over_a_database(folder: Path, postgres: Server) -> None:
     url = postgres.new_database()
     owner = start(
-        folder, "tune", "train.txt", "--test", "test.txt", *SOLVERS, "--trials", "120", "--jobs", "1", "--name", "n",
-        "--storage", url, "--artifacts", "arrays", "--json", "-v",
+        folder, "tune", study_file(folder / "n.toml", data="train.txt", test="test.txt", artifacts="arrays"), *SOLVERS,
+        "--trials", "120", "--jobs", "1", "--storage", url, "--json", "-v",
     )  # fmt: skip
     until = time.monotonic() + 60.0
     while not names_in(url) and time.monotonic() < until:
         time.sleep(0.2)
     other = folder / "other"
     other.mkdir()
-    worker = start(other, "worker", "--name", "n", "--storage", url, "--jobs", "1")
+    worker = start(other, "resume", "n", "--join", "--storage", url, "--jobs", "1")
     out, errors = owner.communicate(timeout=120)
     assert owner.returncode == 0, errors
     _, ran = worker.communicate(timeout=60)
@@ -81,7 +81,7 @@ def test_workers_join_over_a_database(folder: Path, postgres: Server) -> None:
     assert any(":" in name for name in workers), "the worker that joined ran nothing"
     shown = api_show(folder, "n")
     assert shown["trials"] == 120
-    late = start(other, "worker", "--name", "n", "--storage", url)
+    late = start(other, "resume", "n", "--join", "--storage", url)
     assert "0 trials" in late.communicate(timeout=60)[1]
 
 

@@ -78,7 +78,7 @@ def test_the_command_line_ends_such_a_study_too(data: Path, monkeypatch: pytest.
     space = "\n".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in LIST_SCALED.items())
     declared = 'name = "s"\ndata = "data.csv"\nsolvers = ["ElasticRank"]\ntrials = 2\n[space]\n'
     (data.parent / "s.toml").write_text(f"{declared}{space}\n")
-    for words in (["run", "s.toml"], ["resume", "s", "--trials", "3"]):
+    for words in (["tune", "s.toml"], ["resume", "s", "--trials", "3"]):
         done = called(*words, "--jobs", 1)
         assert done.exit_code == 0, done.output
         assert "Report: " in done.stderr and "left out" not in done.stderr

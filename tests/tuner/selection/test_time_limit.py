@@ -211,7 +211,7 @@ def test_the_limit_of_a_command_counts_from_the_start_of_its_process(
         raise ranktune.solvers.core.errors.StudyError("that is all.")
 
     (tmp_path / "s.toml").write_text('name = "s"\ndata = "api-search"\ntimeout = 40.0\n')
-    words = {"tune": ["tune", "--timeout", "40"], "run": ["run", str(tmp_path / "s.toml")]}[command]
+    words = {"tune": ["tune", "--timeout", "40"], "run": ["tune", str(tmp_path / "s.toml")]}[command]
     monkeypatch.setattr(api, "_run", run)
     monkeypatch.setattr(cli, "BEGUN", time.monotonic() - ago)
     monkeypatch.setattr(sys, "argv", ["ranktune", *words, "--home", str(tmp_path)])

@@ -9,7 +9,7 @@ from ranktune.tuner.study.secrets import command_line
 
 CLEAR = (
     "ranktune tune train.txt --test test.txt --metric ndcg@10 --solver RankSVM --jobs 2",
-    "ranktune tune train.txt --full --join data2",
+    "ranktune tune train.txt --verbose --join data2",
     "ranktune evaluate model.json test.csv --metric=map -o out.txt",
 )
 URLS = (
@@ -57,8 +57,8 @@ def test_secrets_of_settings_are_hidden(text: str) -> None:
 
 
 def test_only_names_of_other_options_and_programs_are_shown() -> None:
-    assert command_line(["ranktune", "dashboard", "mine", "--token", "abc"]) == "ranktune dashboard mine --token ***"
-    assert command_line(["ranktune", "list", "--token=a", "--json", "mine"]) == "ranktune list --token=*** --json mine"
+    assert command_line(["ranktune", "show", "mine", "--token", "abc"]) == "ranktune show mine --token ***"
+    assert command_line(["ranktune", "show", "--token=a", "--json", "mine"]) == "ranktune show --token=*** --json mine"
     assert command_line(["/home/me/script.py", "--key", "abc"]) == "script.py"
     assert command_line([]) == ""
 

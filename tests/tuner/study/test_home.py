@@ -111,12 +111,12 @@ def test_a_home_that_cannot_be_written_gives_one_message_and_exit_code_2(
 def test_studies_in_a_home_that_cannot_be_written_are_shown(
     locked: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for arguments in (("list",), ("show", FINISHED), ("show", UNFINISHED)):
+    for arguments in (("show",), ("show", FINISHED), ("show", UNFINISHED)):
         assert ended(monkeypatch, *arguments, "--home", locked) == 0
         assert UNFINISHED in capsys.readouterr().out or arguments == ("show", FINISHED)
     pytest.importorskip("plotly")
     report = tmp_path / "report.html"
-    assert ended(monkeypatch, "report", UNFINISHED, "--home", locked, "-o", report) == 0
+    assert ended(monkeypatch, "show", UNFINISHED, "--home", locked, "--page", report) == 0
     assert UNFINISHED in report.read_text()
 
 

@@ -19,7 +19,7 @@ from ranktune.tuner.workers.clusters import base
 from ranktune.tuner.workers.clusters.host import versions
 from ranktune.tuner.workers.executor import Executor, Limits, make_executor
 from tests.support.clusters import DaskCluster as Cluster
-from tests.support.commands import write_letor
+from tests.support.commands import study_file, write_letor
 from tests.support.engine_samples import graded
 from tests.support.process_samples import SOON, soon
 
@@ -69,8 +69,8 @@ def test_a_study_goes_on_where_a_worker_dies(cluster: Cluster, tmp_path: Path) -
     with connected(cluster, before + 1):
         pass
     command = [
-        sys.executable, "-m", "ranktune", "tune", "train.txt", "--solver", "RidgeRanker", "--solver", "BestFeature",
-        "--sampler", "random", "--full", "--trials", str(trials), "--json",
+        sys.executable, "-m", "ranktune", "tune", study_file(tmp_path / "s.toml", data="train.txt", full=True),
+        "--solver", "RidgeRanker", "--solver", "BestFeature", "--sampler", "random", "--trials", str(trials), "--json",
     ]  # fmt: skip
     there = [*command, "--executor", "dask", "--address", cluster.address, "--name", "there"]
     pipes = {"cwd": tmp_path, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

@@ -117,7 +117,9 @@ def check_converted(data: str) -> str:
     """Return a sentence about a folder of converted data whose content is what was written, or raise DataError."""
     folder = Path(data)
     if not is_stored(folder):
-        raise DataError(f"{data}: is not a converted folder, so there is nothing to compare. Run `ranktune convert`.")
+        raise DataError(
+            f"{data}: is not a converted folder, so there is nothing to compare. Run `ranktune data --output`."
+        )
     queries = read_queries(folder, check=True)
     return f"{data}: {queries.n_documents:,} documents are what was written."
 
