@@ -72,7 +72,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark as thorough those folders, and what is tested of every solver where the solver is not a standard one."""
     others, tests = set(SOLVERS.names) - set(STANDARD), ROOT / "tests"
-    folders = {path: path.relative_to(tests).parts[0] for path in {item.path for item in items} if tests in path.parents}
+    inside = {item.path for item in items if item.path.is_relative_to(tests)}
+    folders = {path: path.relative_to(tests).parts[0] for path in inside}
     for item in items:
         folder = folders.get(item.path)
         solver = item.callspec.params.get("name") if hasattr(item, "callspec") else None

@@ -26,6 +26,7 @@ from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called
+from tests.support.study_samples import keyed
 
 METRIC = "ndcg@5"
 STUDY: dict[str, Any] = {
@@ -119,7 +120,7 @@ def test_the_pages_show_the_same_figures(tmp_path: Path, test: str) -> None:
         np.testing.assert_array_equal(evidence.weights, WEIGHTS)
     else:
         assert shown[f"expected {METRIC}, corrected for selection"] == pytest.approx(result.estimate.mean)
-    (wins,) = (panel for panel in queries.panels(data) if panel.key == "wins")
+    wins = keyed(queries.panels(data), "wins")
     for label, *_, difference, _, _, _ in wins.table.rows:
         ours, theirs = (evidence.values[METRIC][evidence.labels.index(name)] for name in (evidence.labels[0], label))
         assert difference == pytest.approx(weighted(ours - theirs, evidence.weights), abs=1e-6)

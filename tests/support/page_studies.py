@@ -20,7 +20,7 @@ from ranktune.tuner.selection.results import Result
 from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder, make_folder
-from tests.support.study_samples import HOSTILE, evidence_of, linear_model, result_of, study_data, trial, trials_of
+from tests.support.study_samples import HOSTILE, evidence_of, linear_model, result_of, study_of_splits, trial, trials_of
 
 SOLVERS = ("LambdaRank", "RankSVM")
 BEGUN = 1_700_000_000.0
@@ -102,9 +102,9 @@ def hostile_data(folder: Path) -> StudyData:
     evidence = replace(evidence, queries=queries, closely=closely)
     folder.mkdir(parents=True, exist_ok=True)
     model = linear_model(folder / "model.json", list(range(1, len(HOSTILE) + 1)), HOSTILE)
-    data = study_data(
-        folder, [(HOSTILE[0], trials, evidence), (HOSTILE[3], trials, evidence)], solvers=SOLVERS,
-        result=concluded(HOSTILE[1], labels, (HOSTILE[0], HOSTILE[3])),
-        models={(split, label): model for split in (HOSTILE[0], HOSTILE[3]) for label in labels},
+    splits = HOSTILE[0], HOSTILE[3]
+    data = study_of_splits(
+        [(split, trials, evidence) for split in splits], result=concluded(HOSTILE[1], labels, splits),
+        models={(split, label): model for split in splits for label in labels},
     )  # fmt: skip
     return replace(data, study=replace(data.study, data=HOSTILE[3]))

@@ -54,6 +54,17 @@ def traces(panel: Panel) -> list[dict[str, Any]]:
     return list(figure_of(panel)["data"])
 
 
+def keyed(panels: Iterable[Panel], key: str) -> Panel:
+    """Return the panel of this key."""
+    (found,) = [panel for panel in panels if panel.key == key]
+    return found
+
+
+def named(panels: Iterable[Panel], start: str) -> list[Panel]:
+    """Return the panels whose keys begin so."""
+    return [panel for panel in panels if panel.key.startswith(start)]
+
+
 def sampled(solver: str, generator: np.random.Generator) -> dict[str, Value]:
     """Return a random configuration of a solver, active parameters only."""
     params: dict[str, Value] = {}
@@ -171,12 +182,25 @@ def linear_model(
 
 
 def study_data(
-    folder: Path,
+    trials: Sequence[Trial] = (),
+    /,
+    evidence: Evidence | None = None,
+    *,
+    models: dict[str, Path] | None = None,
+    **more: Any,
+) -> StudyData:
+    """Return a study of one split, which has no name; models: label -> file."""
+    files = {("", label): file for label, file in (models or {}).items()}
+    return study_of_splits([("", trials, evidence)], models=files, **more)
+
+
+def study_of_splits(
     splits: Sequence[tuple[str, Sequence[Trial], Evidence | None]],
     *,
     solvers: Sequence[str] = ("LambdaRank", "RankSVM"),
     result: dict[str, Any] | None = None,
     models: dict[tuple[str, str], Path] | None = None,
+    folder: Path = Path("nowhere"),
     **fields: Any,
 ) -> StudyData:
     """Return a study of splits (name, trials, evidence); models: (split, label) -> file."""
@@ -209,23 +233,22 @@ def result_of(labels: Sequence[str], value: float = 0.5) -> dict[str, Any]:
     return {"study": "sample", "metric": "ndcg@10", "best": rows[0], "leaderboard": rows, "failures": [], "trials": 20}
 
 
-def conditions(folder: Path, labels: Sequence[str] = ("LambdaRank", "RankSVM")) -> dict[str, StudyData]:
+def conditions() -> dict[str, StudyData]:
     """Return a study in each state that a view must survive, by what it is."""
+    labels = ("LambdaRank", "RankSVM")
     trials = trials_of(labels, 40, failing=9)
     five = [
         (f"Fold{k}", trials_of(labels, 24, seed=k, level=0.4 + 0.03 * k), evidence_of(labels, 30, k))
         for k in range(1, 6)
     ]
     return {
-        "nothing": study_data(folder, [("", (), None)], solvers=labels),
-        "no split": study_data(folder, [], solvers=labels),
-        "one": study_data(folder, [("", trials[:1], None)], solvers=labels),
-        "failures": study_data(folder, [("", [trial(k, labels[0], {}, None) for k in range(5)], None)], solvers=labels),
-        "raced": study_data(folder, [("", along(along(raced(trials), "C"), "l1"), None)], solvers=labels),
-        "running": study_data(folder, [("", trials, None)], solvers=labels),
-        "finished": study_data(folder, [("", trials, evidence_of(labels))], solvers=labels, result=result_of(labels)),
-        "folds": study_data(folder, five, solvers=labels, result=result_of(labels)),
-        "one fold of five": study_data(
-            folder, [five[0], *((name, (), None) for name, _, _ in five[1:])], solvers=labels
-        ),
+        "nothing": study_data(),
+        "no split": study_of_splits([]),
+        "one": study_data(trials[:1]),
+        "failures": study_data([trial(k, labels[0], {}, None) for k in range(5)]),
+        "raced": study_data(along(along(raced(trials), "C"), "l1")),
+        "running": study_data(trials),
+        "finished": study_data(trials, evidence_of(labels), result=result_of(labels)),
+        "folds": study_of_splits(five, result=result_of(labels)),
+        "one fold of five": study_of_splits([five[0], *((name, (), None) for name, _, _ in five[1:])]),
     }

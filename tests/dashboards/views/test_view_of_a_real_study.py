@@ -12,6 +12,7 @@ import ranktune
 from ranktune.dashboards.records.study import StudyData, open_study
 from ranktune.dashboards.views.registry import build
 from ranktune.solvers.models.linear import LinearModel
+from tests.support.study_samples import keyed, named
 
 pytestmark = pytest.mark.thorough
 
@@ -53,7 +54,7 @@ def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
     assert evidence is not None
     assert evidence.labels[0] == chosen["solver"]
     result = build("queries", data)
-    shown = next(panel for panel in result if panel.key == "difference-0")
+    shown = keyed(result, "difference-0")
     values = evidence.values[data.metric][0]
     assert np.nanmean(values) == pytest.approx(chosen["test"])
     counted = [float(row[2]) for row in shown.table.rows]  # type: ignore[arg-type]
@@ -61,7 +62,7 @@ def test_the_chosen_model_has_the_scores_of_the_result(data: StudyData) -> None:
 
 
 def test_weights_are_those_of_the_model_files(data: StudyData) -> None:
-    results = {panel.group: panel for panel in build("weights", data) if panel.key.startswith("weights")}
+    results = {panel.group: panel for panel in named(build("weights", data), "weights")}
     model = data.splits[0].model("RidgeRanker")
     assert isinstance(model, LinearModel)
     weights = {str(row[0]): float(row[1]) for row in results["RidgeRanker"].table.rows}  # type: ignore[arg-type]

@@ -123,13 +123,11 @@ def reports(tmp_path_factory: pytest.TempPathFactory, finished: Finished) -> dic
     folder = tmp_path_factory.mktemp("reports")
     trials = trials_of(SOLVERS, 24, failing=7)
     studies = {
-        "finished": study_data(
-            folder / "sample", [("", trials, evidence_of(SOLVERS))], solvers=SOLVERS, result=concluded("sample")
-        ),
+        "finished": study_data(trials, evidence_of(SOLVERS), folder=folder / "sample", result=concluded("sample")),
         "hostile": hostile_data(folder / "hostile"),
-        "failures": study_data(folder, [("", [trial(k, "RankSVM", {}, None) for k in range(3)], None)]),
-        "nothing": study_data(folder, [("", (), None)]),
-        "one": study_data(folder, [("", trials[:1], None)], solvers=SOLVERS),
+        "failures": study_data([trial(k, "RankSVM", {}, None) for k in range(3)], folder=folder),
+        "nothing": study_data(folder=folder),
+        "one": study_data(trials[:1], folder=folder),
     }
     studies["real"] = open_study(finished.shared("split") / "split")
     results = {}
