@@ -17,8 +17,8 @@ LABELS = ("LambdaRank", "RankSVM", "baseline")
 GAIN = {"baseline": "column:old", "part": "test", "difference": 0.02, "queries": 40, "p_randomisation": 0.2}
 
 
-def data_of(**more: Any) -> StudyData:
-    return study_data(result=concluded("s", LABELS) | more)
+def data_of(name: str = "sample", **more: Any) -> StudyData:
+    return study_data(folder=Path(name), result=concluded("s", LABELS) | more)
 
 
 def test_an_unfinished_study_has_none() -> None:
@@ -38,8 +38,8 @@ def test_every_question_has_its_answer_and_doubts_are_named(low: float, watched:
     assert "outside the interval" in said["watch"] and "0.4800" in said["expected"]
 
 
-def test_it_is_on_the_first_page_and_beside_that_of_another(tmp_path: Path) -> None:
-    first, second = data_of(folder=tmp_path / "a"), study_data(folder=tmp_path / "b")
+def test_it_is_on_the_first_page_and_beside_that_of_another() -> None:
+    first, second = data_of("a"), study_data(folder=Path("b"))
     assert [tuple(row) for row in overview.panels(first)[1].table.rows] == verdict(first)
     table = compare.panels(first, second)[0].table
     assert table.columns == ("what", "a", "b") and ["state", "finished", "stopped"] in table.rows
