@@ -40,6 +40,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     TABLE.to_csv("headless.csv", index=False, header=False)
     TABLE.rename(columns={"price": "rating"}).to_csv("rated.csv", index=False)
     Path("runs").mkdir()
+    Path("empty.txt").touch()
     numbers = TABLE[["price", "bm25"]]
     ranktune.RankSVM().fit(numbers, TABLE["bought"], qid=QID).as_model().save("model.json")
 
@@ -99,6 +100,14 @@ AT_THE_COMMAND_LINE = {
     ("show", "ranktune-runs/mine"): "no study 'mine' in ranktune-runs.",
     ("export", "model.json", "--format", "slor"): "there is no format 'slor'. Did you mean 'solr'?",
     ("show", "mine"): "no study 'mine' in ranktune-runs.",
+    ("show", "../mine"): "may not begin with a dot",
+    ("resume", "mine"): "no study 'mine'",
+    ("run", "none.toml"): "cannot read the study",
+    ("tune", "shpo.csv", "--jobs", "2"): "shpo.csv: there is no such file",  # said by the process that reads
+    ("tune", "empty.txt"): "holds no documents",
+    ("tune", "shop.csv", *SHOP, "--sampler", "bayes"): "Known:",
+    ("tune", "shop.csv", *SHOP, "--home", "log.csv"): "cannot write to",
+    ("predict", "model.json", "shop.csv", *SHOP, "-o", "none/scores.txt"): "cannot write none/scores.txt",
     ("reproduce", "solr"): "no paper 'solr' to reproduce. Did you mean 'solar'?",
 }
 
