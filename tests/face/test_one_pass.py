@@ -1,13 +1,8 @@
-"""ranktune.one_pass and `ranktune one-pass`: files that other commands take, tables, resumption after a kill."""
+"""ranktune.one_pass and `ranktune one-pass`: files that other commands take, and tables."""
 
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -153,29 +148,3 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StudyError, match="cannot make"):
         ranktune.one_pass(linear_queries(30, 4), folder=tmp_path / "file" / "pass")
-
-
-@pytest.mark.thorough
-def test_a_killed_pass_goes_on(tmp_path: Path) -> None:
-    data, folder = written(tmp_path / "log.txt", 3000, 5), tmp_path / "pass"
-    whole = ranktune.one_pass(data, configurations=8, held_out=0.05)
-    program = (
-        "import sys, ranktune\n"
-        "from ranktune.tuner.one_pass import checkpoint, tuning\n"
-        "checkpoint.SECONDS, checkpoint.SHARE_OF_WRITING, tuning.BLOCK_ROWS = 0.0, 1e9, 200\n"
-        "ranktune.one_pass(sys.argv[1], configurations=8, held_out=0.05, folder=sys.argv[2])\n"
-    )
-    call = [sys.executable, "-c", program, str(data), str(folder)]
-    for _ in range(3):
-        process = subprocess.Popen(call)
-        begun = time.monotonic()
-        while not (folder / "checkpoint.npz").exists() and process.poll() is None and time.monotonic() - begun < 60:
-            time.sleep(0.01)
-        time.sleep(0.2)
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    if not (folder / "result.json").exists():
-        subprocess.run(call, check=True)
-    model = ranktune.load_model(folder / "model.json")
-    assert isinstance(model, LinearModel)
-    np.testing.assert_allclose(model.weights, whole.best_model.weights, rtol=1e-9)

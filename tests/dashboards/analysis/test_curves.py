@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -114,16 +113,6 @@ def test_there_is_no_picture_without_a_path() -> None:
     ]
     data = study_data([*strange, *trials[3:]], solvers=["RankSVM"])
     assert not named(panels(data), "curves")
-
-
-def test_names_on_curves_are_text() -> None:
-    trials = [
-        replace(trial(k, "RankSVM", {"C": 1.0, "loss": name}, 0.5), path_parameter="C", path=((1.0, 0.5), (2.0, 0.4)))
-        for k, name in enumerate(HOSTILE)
-    ]
-    data = study_of_splits([(HOSTILE[0], trials, None)], solvers=["RankSVM"])
-    text = json.dumps(curves(data).figure, allow_nan=False)
-    assert "<script" not in text and "<b>" not in text
 
 
 def test_paths_survive_the_record_on_the_level_of_the_value(tmp_path: Path) -> None:

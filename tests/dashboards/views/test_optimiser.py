@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from ranktune.dashboards.views.optimiser import DRAWS, panels
 from ranktune.tuner.gp.proposal import ACQUISITIONS
-from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF, Observation, fit_belief
+from ranktune.tuner.samplers.belief import Observation, fit_belief
 from tests.support.study_samples import named, number, numbers, study_data, study_of_splits, traces, trials_of
 
 LABELS = ("LambdaRank", "RankSVM")
@@ -82,12 +80,3 @@ def test_splits_are_groups() -> None:
     splits = [(f"Fold{k}", trials_of(LABELS, 20, seed=k), None) for k in (1, 2)]
     shown = panels(study_of_splits(splits))
     assert {panel.group for panel in shown} == {"Fold1", "Fold2"}
-
-
-@pytest.mark.thorough
-def test_the_surrogate_is_fitted_to_some_of_ten_thousand_trials() -> None:
-    result = panels(study_data(trials_of(LABELS, 10_000)))
-    shown = named(result, "noise")[0]
-    assert len(shown.table.rows) == MAX_TRIALS_IN_BELIEF
-    assert f"fitted to {MAX_TRIALS_IN_BELIEF} of 10000 trials" in shown.note
-    assert len(json.dumps([panel.figure for panel in result])) < 300_000

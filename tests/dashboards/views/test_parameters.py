@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -133,15 +132,6 @@ def test_one_solver_needs_no_panel_of_the_whole_search_space() -> None:
     assert running("RankSVM", 30)[0].key == "importance-0"
     few = panels(study_data(trials_of(["RankSVM"], 4), solvers=["RankSVM", "RidgeRanker"]))
     assert few[0].figure is None and "too few, 10 are needed" in few[0].note
-
-
-@pytest.mark.thorough
-def test_ten_thousand_trials_stay_small() -> None:
-    result = running("RankSVM", 10_000)
-    text = json.dumps([[panel.figure, list(panel.table.rows)] for panel in result])
-    assert len(text) < 2_500_000
-    assert "10000 trials." in named(result, "contour")[0].note
-    assert "trials are shown" in named(result, "slice")[0].note
 
 
 def test_a_report_in_brief_names_the_command_that_adds_the_importance() -> None:

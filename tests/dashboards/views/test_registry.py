@@ -14,22 +14,27 @@ import numpy as np
 import pytest
 
 from ranktune.dashboards.analysis import tuning_value
-from ranktune.dashboards.figures.panels import panels_json, to_json
+from ranktune.dashboards.figures.panels import Panel, panels_json, to_json
 from ranktune.dashboards.figures.plotly import evenly, number, plain
-from ranktune.dashboards.records.study import StudyData, duration
+from ranktune.dashboards.records.study import StudyData, duration, open_study
 from ranktune.dashboards.views import compare as view_compare
 from ranktune.dashboards.views.overview import sentences
 from ranktune.dashboards.views.progress import seconds_a_trial
 from ranktune.dashboards.views.registry import VIEWS, build, view_json
 from ranktune.dashboards.views.trials import trials_csv, trials_json
 from ranktune.solvers.core.errors import StudyError, guarded, unguarded
+from ranktune.solvers.models.linear import LinearModel
 from ranktune.tuner.policy.policy import POLICY
+from ranktune.tuner.samplers.belief import MAX_TRIALS_IN_BELIEF
+from tests.support.finished import Finished
 from tests.support.page_studies import concluded, hostile_data
 from tests.support.study_samples import (
     HOSTILE,
     conditions,
     evidence_of,
     keyed,
+    named,
+    numbers,
     study_data,
     study_of_splits,
     traces,
@@ -53,15 +58,21 @@ def states(folder: Path) -> dict[str, StudyData]:
     return studies
 
 
+def whole(key: str, data: StudyData) -> list[Panel]:
+    """Build a view and check its panels."""
+    result = build(key, data)
+    json.dumps(panels_json(result), allow_nan=False)
+    assert len({panel.key for panel in result}) == len(result)
+    assert all(len(row) == len(panel.table.columns) for panel in result for row in panel.table.rows)
+    for panel in result:
+        assert panel.title and (panel.figure is not None or panel.note or key in FRAME), panel.key
+    return result
+
+
 @pytest.mark.parametrize("state", CONDITIONS)
 @pytest.mark.parametrize("key", [key for key in VIEWS if key not in FRAME])
 def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str) -> None:
-    result = build(key, CONDITIONS[state])
-    json.dumps([panel.figure for panel in result], allow_nan=False)
-    json.dumps([list(panel.table.rows) for panel in result], allow_nan=False)
-    assert len({panel.key for panel in result}) == len(result)
-    assert all(panel.figure is not None or panel.note for panel in result)
-    assert all(len(row) == len(panel.table.columns) for panel in result for row in panel.table.rows)
+    result = whole(key, CONDITIONS[state])
     if key == "parameters":
         assert {panel.group for panel in result} == {"", "LambdaRank", "RankSVM"}
 
@@ -69,22 +80,32 @@ def test_every_view_of_a_study_in_every_state_is_whole(key: str, state: str) -> 
 @pytest.mark.parametrize("key", FRAME)
 def test_a_study_in_any_state_has_panels_that_say_something(key: str, tmp_path: Path) -> None:
     for name, data in states(tmp_path).items():
-        panels = build(key, data)
-        assert len({panel.key for panel in panels}) == len(panels), name
-        for panel in panels:
-            assert panel.title and (panel.table.rows or panel.note), (name, panel.key)
-            assert panel.figure is None or panel.table.rows, (name, panel.key)
-            assert all(len(row) == len(panel.table.columns) for row in panel.table.rows), (name, panel.key)
+        for panel in whole(key, data):
+            assert panel.table.rows or (panel.note and panel.figure is None), (name, panel.key)
             for axis in ("xaxis", "yaxis"):
                 assert panel.figure is None or panel.figure["layout"][axis], (name, panel.key)
-        json.dumps(panels_json(panels), allow_nan=False)
+
+
+@pytest.mark.parametrize("key", ["solvers", "parameters", "queries", "trade-offs", "weights", "optimiser"])
+def test_a_study_that_has_run_is_drawn_with_its_scores_and_models(key: str, finished: Finished) -> None:
+    data = open_study(finished.shared("blend") / "blend")
+    panels = whole(key, data)
+    assert any(panel.figure is not None for panel in panels) and data.result is not None
+    if key == "queries":
+        chosen = numbers(row[2] for row in keyed(panels, "difference-0").table.rows)
+        assert chosen.mean() == pytest.approx(data.result["leaderboard"][0]["test"], abs=1e-5)
+    model = data.splits[0].model("RidgeRanker")
+    if key == "weights" and isinstance(model, LinearModel):
+        shown = {panel.group: panel for panel in named(panels, "weights")}["RidgeRanker"].table.rows
+        assert len(shown) == model.nonzeros
+        assert numbers([shown[0][1]])[0] == pytest.approx(max(model.weights, key=abs), rel=1e-5)
 
 
 def hostile_choices(_: Path) -> StudyData:
     """A study whose choices, solvers, parameters and split have hostile names."""
     params: dict[str, Any] = {"C": 1.0, "weight": "ndcg", "optimizer": "fobos", "pairs": "all"}
     trials = [
-        trial(k, solver, {"loss": name, **params}, 0.5 + 0.01 * k)
+        trial(k, solver, {"loss": name, **params}, 0.5 + 0.01 * k, path_parameter="C", path=((1.0, 0.5), (2.0, 0.4)))
         for solver in ("RankSVM", "ElasticRank")
         for k, name in enumerate(HOSTILE)
     ]
@@ -208,6 +229,21 @@ def test_ten_thousand_trials_are_drawn_in_few_points() -> None:
     assert max(traces(history)[0]["y"]) == number(max(values))  # the best is never thinned away
     assert traces(history)[1]["y"][-1] == number(max(values))
     assert len(view_json("trials", data)["panels"][0]["table"]["rows"]) == 10_000
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("key", "most", "said"),
+    [
+        ("parameters", 2_000_000, "trials are shown"),
+        ("trade-offs", 600_000, "of 10000 trials are shown"),
+        ("optimiser", 300_000, f"fitted to {MAX_TRIALS_IN_BELIEF} of 10000 trials"),
+    ],
+)
+def test_pages_of_ten_thousand_trials_stay_small(key: str, most: int, said: str) -> None:
+    panels = build(key, study_data(trials_of(["RankSVM"], 10_000), solvers=["RankSVM"]))
+    assert len(json.dumps([panel.figure for panel in panels])) < most
+    assert any(said in panel.note for panel in panels)
 
 
 def test_an_even_choice_keeps_the_ends_and_the_given_places() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -100,10 +99,3 @@ def test_a_cost_of_zero_keeps_the_axis_linear() -> None:
     trials = [trial(k, "RankSVM", {}, 0.5 + 0.1 * k, nonzeros=float(k)) for k in range(3)]
     shown = panels(study_data(trials, solvers=["RankSVM"]))[0]
     assert figure_of(shown)["layout"]["xaxis"].get("type") != "log"
-
-
-@pytest.mark.thorough
-def test_ten_thousand_trials_are_thinned() -> None:
-    shown = panels(study_data(trials_of(LABELS, 10_000)))
-    assert len(json.dumps([panel.figure for panel in shown])) < 600_000
-    assert "of 10000 trials are shown" in shown[0].note
