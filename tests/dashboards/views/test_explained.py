@@ -19,6 +19,7 @@ from ranktune.solvers.models.trees import stumps
 from ranktune.tuner.selection.evidence import Effect, ExplainedQuery, Explanations, Importance
 from ranktune.tuner.statistics.intervals import Interval
 from tests.support.study_samples import (
+    HOSTILE,
     evidence_of,
     figure_of,
     linear_model,
