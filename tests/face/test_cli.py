@@ -39,7 +39,7 @@ def test_a_study_is_tuned_shown_listed_and_declared(tmp_path: Path) -> None:
     (tmp_path / "declared.toml").write_text(
         'data = "train.txt"\ntest = "test.txt"\nsolvers = ["RidgeRanker"]\ntrials = 2\nsampler = "random"\n'
     )
-    result = json.loads(ranktune("run", "declared.toml", "--jobs", 1, "--json", cwd=tmp_path).stdout)
+    result = json.loads(ranktune("run", "declared.toml", "--json", cwd=tmp_path).stdout)
     assert (result["study"], result["trials"]) == ("declared", 2)
     assert "RidgeRanker" in {row["solver"] for row in result["leaderboard"]} <= {"RidgeRanker", "LinearBlend"}
 
@@ -93,7 +93,7 @@ def test_a_study_whose_last_trial_never_ended_resumes_without_loss(finished: Fin
     record.study.ask()  # as a kill leaves it
     record.close()
     before = finished_numbers(home / "interrupted")
-    resumed = ranktune("resume", "interrupted", "--jobs", 1, "--home", home, "--json", cwd=tmp_path)
+    resumed = ranktune("resume", "interrupted", "--home", home, "--json", cwd=tmp_path)
     assert json.loads(resumed.stdout)["trials"] == TRIALS and len(before) == DONE
     after = finished_numbers(home / "interrupted")
     assert before.items() <= after.items() and len(after) == TRIALS

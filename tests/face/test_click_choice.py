@@ -76,12 +76,12 @@ def run(*words: object) -> Any:
 def test_the_choice_follows_the_metric_that_is_named(files: Path) -> None:
     judged, table = given()[0], files / "data.csv"
     options: dict[str, Any] = {
-        "solvers": SOLVERS, "trials": 4, "jobs": 1, "home": files / "home", "clicks": files / "log.csv",
+        "solvers": SOLVERS, "trials": 4, "home": files / "home", "clicks": files / "log.csv",
         "click_columns": {"document": "sku"},
     }  # fmt: skip
     by_clicks = ranktune.tune(judged, metric="dr", name="clicks", **options)
     by_people = ranktune.tune(table, name="people", also="ips@3", **options)
-    plain = ranktune.tune(table, name="plain", also="err", solvers=SOLVERS, trials=4, jobs=1, home=files / "home")
+    plain = ranktune.tune(table, name="plain", also="err", solvers=SOLVERS, trials=4, home=files / "home")
     assert by_clicks.best.solver == "BySecond" and by_people.best.solver == "ByFirst"
     assert truth(by_clicks.best_model.predict(ranktune.read(judged))) > truth(judged["f0"].to_numpy()) + 0.2
     assert by_people.estimate == plain.estimate and by_people.expected_on_test == plain.expected_on_test
@@ -99,7 +99,7 @@ def test_the_choice_follows_the_metric_that_is_named(files: Path) -> None:
         for text in (" ".join(str(result).split()), str(conclusion.note)):
             assert said in text and f"The choice followed {result.metric}." in text
         assert found.log["searches"] == 6000 and found.log["never_shown"] == 0
-    resumed = ranktune.resume("people", trials=5, jobs=1, home=files / "home")
+    resumed = ranktune.resume("people", trials=5, home=files / "home")
     assert resumed.trials == 5 and resumed.clicks == by_people.clicks
 
 
@@ -108,7 +108,7 @@ def test_the_commands_tell_what_sessions_tell(files: Path) -> None:
     polars.DataFrame({"position": list(CURVE), "propensity": list(CURVE.values())}).write_csv(curve)
     options = ["--clicks", log, "--click-column", "document=sku", "--propensities", curve]
     solvers = [word for name in SOLVERS for word in ("--solver", name)]
-    tuned = run("tune", table, "--metric", "ips", *solvers, "--trials", 3, "--jobs", 1, *options, "--home", files / "h")
+    tuned = run("tune", table, "--metric", "ips", *solvers, "--trials", 3, *options, "--home", files / "h")
     assert tuned.exit_code == 0, tuned.output
     assert "Chosen by validation: BySecond" in tuned.stdout and "ndcg@10 would choose ByFirst" in tuned.stdout
     assert max(map(len, re.split("\n", tuned.stdout.split("Chosen")[0]))) <= 80

@@ -159,10 +159,10 @@ def test_a_study_learns_from_the_judgments_and_is_resumed(tmp_path: Path) -> Non
     table = polars.DataFrame(ids | features)
     table.write_csv(data)
     n_judged = len(polars.read_csv(judged))
-    common: dict[str, Any] = {"solvers": ["RankSVM", "SymmetricGBDT"], "jobs": 1, "name": "a", "home": home}
+    common: dict[str, Any] = {"solvers": ["RankSVM", "SymmetricGBDT"], "name": "a", "home": home}
     with pytest.warns(RankTuneWarning, match=f"judges {n_judged} of {queries.n_documents} documents.* left out"):
         result = ranktune.tune(data, qrels=str(judged), trials=2, **common)
-        assert ranktune.resume("a", trials=3, jobs=1, home=home).trials == 3
+        assert ranktune.resume("a", trials=3, home=home).trials == 3
     assert result.metric == "ndcg@10:gain=linear" and not result.failures
     informed = ranktune.RankSVM().fit(queries)
     best, ours = (
@@ -259,7 +259,7 @@ def test_a_training_table_has_what_was_known_before_each_search(tmp_path: Path) 
     assert frame.height == 20_000 and {"place", "rate", "rank"}.isdisjoint(frame.columns) and "price" in frame.columns
     result = ranktune.tune(
         str(table), qid="qid", document="document", document_weight="document_weight", drop=["position"],
-        solvers=["RidgeRanker"], trials=1, jobs=1, home=str(tmp_path),
+        solvers=["RidgeRanker"], trials=1, home=str(tmp_path),
     )  # fmt: skip
     assert 0.0 < result.estimate.mean < 1.0
     for option in ("--training", "--report"):

@@ -55,7 +55,7 @@ def rows(result: ranktune.StudyResult) -> dict[str, tuple[float, float]]:
 
 def study(queries: Queries, X: Floats, home: Path, solvers: tuple[str, ...]) -> ranktune.StudyResult:
     moved = Queries.from_arrays(X, queries.grades, qid=queries.query_ids[queries.query_of_document])
-    return ranktune.tune(moved, jobs=1, sampler="random", trials=5, solvers=solvers, folds=3, home=home)
+    return ranktune.tune(moved, sampler="random", trials=5, solvers=solvers, folds=3, home=home)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_the_columns_of_data_are_listed_with_the_option_for_an_id(
 
 
 def tune(**given: Any) -> object:
-    return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1, "jobs": 1} | given)
+    return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1} | given)
 
 
 def changed(**columns: object) -> object:
@@ -175,9 +175,7 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
         price=["n/a", *X[1:, 0].tolist()]
     ),
     "remove those rows. A grade of 0 says: not": lambda: changed(bought=[None, *TABLE["bought"][1:]]),
-    "each query has one document only": lambda: untyped.tune(
-        TABLE, qid="sku", grade="bought", drop="search", trials=1, jobs=1
-    ),
+    "each query has one document only": lambda: untyped.tune(TABLE, qid="sku", grade="bought", drop="search", trials=1),
 }
 
 

@@ -31,7 +31,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
     home = tmp_path_factory.mktemp("home")
     solvers = ("RidgeRanker", "BestFeature")
-    return ranktune.tune((X, y, qid), solvers=solvers, trials=3, sampler="random", name="s", home=home, jobs=1)
+    return ranktune.tune((X, y, qid), solvers=solvers, trials=3, sampler="random", name="s", home=home)
 
 
 def test_it_is_a_table_with_its_conclusion(result: StudyResult) -> None:

@@ -24,7 +24,6 @@ from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.solvers.core.space import Parameter
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.storage.record import Record
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called
 from tests.support.study_samples import keyed
 
@@ -52,7 +51,7 @@ WEIGHTS = TEST.groupby("qid")["traffic"].first().to_numpy()
 
 def tuned(folder: Path, **settings: Any) -> StudyResult:
     given = STUDY | {"test": TEST, "weight": "traffic", "name": "s"} | settings
-    return ranktune.tune(TRAIN, **given, executor=InProcess(), home=folder)
+    return ranktune.tune(TRAIN, **given, home=folder)
 
 
 def per_query(scores: Floats, table: pd.DataFrame = TEST) -> Floats:
@@ -131,7 +130,7 @@ def test_weights_of_one_and_their_scale_change_no_figure(tmp_path: Path) -> None
     def rows(name: str, weight: str | None, factor: float) -> list[tuple[object, ...]]:
         weighted = TRAIN.assign(traffic=factor), TEST.assign(traffic=factor)
         given = STUDY | {"solvers": ["BestFeature"], "trials": 1, "weight": weight, "drop": ["traffic"] * (not weight)}
-        result = ranktune.tune(weighted[0], test=weighted[1], **given, name=name, executor=InProcess(), home=tmp_path)
+        result = ranktune.tune(weighted[0], test=weighted[1], **given, name=name, home=tmp_path)
         numbers = [result.estimate, *(getattr(row, part) for row in result.leaderboard for part in ("vali", "test"))]
         return [(number.mean, number.low, number.high) for number in numbers if number is not None]
 
@@ -168,8 +167,7 @@ def test_the_choice_follows_the_weights_where_fitting_does_not(tmp_path: Path) -
     given: dict[str, Any] = {"solvers": ["Picks"], "trials": 4, "sampler": "thompson", "test": "none"}
     for weight, column in (("traffic", 1), (None, 0)):
         result = ranktune.tune(
-            table, **STUDY | given, weight=weight, drop=[] if weight else ["traffic"], name=f"w{weight}",
-            executor=InProcess(), home=tmp_path,
+            table, **STUDY | given, weight=weight, drop=[] if weight else ["traffic"], name=f"w{weight}", home=tmp_path,
         )  # fmt: skip
         assert result.best_model.parameters == {"column": column}
 
@@ -180,7 +178,7 @@ def test_the_command_line_weighs_too(tmp_path: Path) -> None:
         table.to_csv(tmp_path / f"{name}.csv", index=False)
     home = str(tmp_path / "home")
     given = ["tune", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv"), "--weight", "traffic"]
-    given += f"--solver RidgeRanker --trials 2 --folds 2 --metric {METRIC} --name w --jobs 1".split()
+    given += f"--solver RidgeRanker --trials 2 --folds 2 --metric {METRIC} --name w".split()
     ran = called(*given, "--home", home, "--json")
     assert ran.exit_code == 0, ran.output
     result = json.loads(ran.stdout)

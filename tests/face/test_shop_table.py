@@ -11,11 +11,10 @@ import pytest
 
 import ranktune
 from ranktune.solvers.data.columns.decisions import Undecided
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import ranktune as run
 from tests.support.shop_table import shop_table
 
-FAST = ("--trials", "2", "--solver", "RidgeRanker", "--solver", "BestFeature", "--jobs", "1", "--name", "shop")
+FAST = ("--trials", "2", "--solver", "RidgeRanker", "--solver", "BestFeature", "--name", "shop")
 GERMAN = {
     "query": "Suchbegriff", "query_id": "Suchanfrage_ID", "grade": "Relevanz", "id": "SKU", "clicks": "Klicks",
     "orders": "Käufe", "title": "the product's title, short", "position": "Rank",
@@ -64,11 +63,11 @@ def test_the_words_that_are_given_are_in_the_command_that_is_printed(tmp_path: P
 @pytest.mark.filterwarnings("ignore::ranktune.solvers.core.errors.RankTuneWarning")
 @pytest.mark.parametrize("names", TABLES.values(), ids=TABLES)
 def test_in_python_the_error_has_the_call(names: Mapping[str, str], tmp_path: Path) -> None:
-    data, home, executor = shop_table(names, queries=100), tmp_path, InProcess()
+    data, home = shop_table(names, queries=100), tmp_path
     with pytest.raises(Undecided, match=r"\d decisions about columns:\n1\. ") as info:
-        ranktune.tune(data, solvers="RidgeRanker", trials=1, executor=executor, home=home, drop="size,col*")
+        ranktune.tune(data, solvers="RidgeRanker", trials=1, home=home, drop="size,col*")
     call = str(info.value).splitlines()[-1].partition(": ")[2]
-    scope = {"ranktune": ranktune, "data": data, "executor": executor}
+    scope = {"ranktune": ranktune, "data": data}
     result = eval(call.replace(f"home={home!r}", "home=home"), scope | {"home": home})
     assert "drop=['size,col*', " in call and "brand=brand 3" in result.best_model.feature_names
     assert not {"size=S", "colour=red"} & set(result.best_model.feature_names)

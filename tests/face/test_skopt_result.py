@@ -25,9 +25,7 @@ def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
     y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
     solvers, home = ("RankSVM", "RidgeRanker"), tmp_path_factory.mktemp("home")
-    return ranktune.tune(
-        (X, y, qid), solvers=solvers, trials=11, sampler="skopt", space=SPACE, name="s", home=home, jobs=1
-    )
+    return ranktune.tune((X, y, qid), solvers=solvers, trials=11, sampler="skopt", space=SPACE, name="s", home=home)
 
 
 def test_trials_are_points_of_the_space_with_negative_values(result: StudyResult) -> None:

@@ -19,11 +19,10 @@ from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.selection.evidence import EVIDENCE, read_evidence
 from ranktune.tuner.splits.plans import Progressive
 from ranktune.tuner.study.home import StudyFolder
-from ranktune.tuner.workers.executor import InProcess
 from tests.support import commands as command
 
 DAYS, A_DAY, DOCUMENTS = 30, 8, 6
-STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 1, "sampler": "random", "executor": InProcess()}
+STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 1, "sampler": "random"}
 
 
 def days(*, leak: bool) -> pd.DataFrame:

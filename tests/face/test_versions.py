@@ -35,7 +35,7 @@ def data(tmp_path: Path) -> Path:
 def tuned(data: Path, *solvers: str) -> None:
     space = {f"{name}.trees": [20] for name in SOLVERS.values() if name in solvers}
     given: dict[str, Any] = {"solvers": solvers, "trials": 2, "metric": "pairwise", "space": space}
-    ranktune.tune(data, name="s", **given, jobs=1, home=data.parent)
+    ranktune.tune(data, name="s", **given, home=data.parent)
 
 
 @pytest.fixture(scope="module")
@@ -80,17 +80,17 @@ def test_other_versions_are_said_in_a_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     home = shutil.copytree(study, tmp_path / "home")
-    assert said(lambda: ranktune.resume("s", jobs=1, home=home)) == []
+    assert said(lambda: ranktune.resume("s", home=home)) == []
     with monkeypatch.context() as patch:
         with_versions(patch, **changed)
         commands = (
-            lambda: ranktune.resume("s", trials=3, jobs=1, home=home),
-            lambda: retune("s", home / "train.txt", trials=2, jobs=1, home=home),
+            lambda: ranktune.resume("s", trials=3, home=home),
+            lambda: retune("s", home / "train.txt", trials=2, home=home),
         )
         for command in commands[: 1 + retuned]:
             lines = [text for text in said(command) if "versions" in text]
             assert [line in text and "\n" not in text for text in lines] == ([True] if line else [])
-    assert said(lambda: ranktune.resume("s", jobs=1, home=home)) == []
+    assert said(lambda: ranktune.resume("s", home=home)) == []
 
 
 def test_a_study_of_an_earlier_version_kept_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ def test_a_study_of_an_earlier_version_kept_none(data: Path, monkeypatch: pytest
     write_sealed(file, json.dumps(declared))
     with_versions(monkeypatch, numpy="9.9")
     for trials in (3, 4):  # nor does it get those of today
-        assert said(lambda trials=trials: ranktune.resume("s", trials=trials, jobs=1, home=data.parent)) == []
+        assert said(lambda trials=trials: ranktune.resume("s", trials=trials, home=data.parent)) == []
 
 
 @pytest.fixture
@@ -138,6 +138,6 @@ def test_a_study_is_shown_without_the_libraries_of_its_solvers(
         assert "unreadable" not in done.output and "not installed" not in done.output
     reason = f"{libraries.NAMES[library]} is not installed: pip install"
     with pytest.raises(ParameterError, match=reason):
-        ranktune.resume("s", trials=3, jobs=1, home=data.parent)
+        ranktune.resume("s", trials=3, home=data.parent)
     with pytest.raises(ParameterError, match=reason):
-        ranktune.tune(data, solvers=SOLVERS[library], trials=1, jobs=1, home=data.parent)
+        ranktune.tune(data, solvers=SOLVERS[library], trials=1, home=data.parent)

@@ -29,14 +29,14 @@ def warm(cache: Path, *arguments: str) -> Any:
 
 @pytest.mark.thorough
 def test_a_second_run_compiles_nothing(tmp_path: Path) -> None:
-    first = warm(tmp_path, "--solver", "ridgeranker", "--solver", "BestFeature", "--jobs", "1")
+    first = warm(tmp_path, "--solver", "ridgeranker", "--solver", "BestFeature")
     assert list(first["compiled"]) == ["reading text", "explanations", "RidgeRanker", "BestFeature"]
     assert first["compiled"]["reading text"] > 0.0
     assert sum(first["compiled"].values()) < first["seconds"]
     assert Path(first["cache"]).parent == tmp_path
     kept = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")}
     assert len(kept) > 5
-    second = warm(tmp_path, "--solver", "RidgeRanker", "--solver", "BestFeature", "--jobs", "1")
+    second = warm(tmp_path, "--solver", "RidgeRanker", "--solver", "BestFeature")
     assert set(second["compiled"].values()) == {0.0}
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nbc")} == kept
 
@@ -70,6 +70,6 @@ def test_the_first_study_on_a_machine_says_once_that_it_compiles(
     monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path / "cache"))
     data = small_queries()
     for name in ("first", "second"):
-        ranktune.tune(data, solvers="BestFeature", trials=1, name=name, home=tmp_path, jobs=1, progress=Stages())
+        ranktune.tune(data, solvers="BestFeature", trials=1, name=name, home=tmp_path, progress=Stages())
     assert sum("compiling, once" in text for text in Stages.said) == 1
     assert any("compiling, once" in text for text in Stages.said[: len(Stages.said) // 2])

@@ -25,7 +25,6 @@ from ranktune.tuner.retuning.versions import CURRENT, DECISION, current
 from ranktune.tuner.runner import retuning_stage
 from ranktune.tuner.selection.results import Result
 from ranktune.tuner.splits.sealing import write_sealed
-from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import called, succeeded, write_letor
 
 PROBE = np.random.default_rng(9).normal(size=(50, 4))
@@ -54,7 +53,7 @@ def days(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def tuned(tmp_path_factory: pytest.TempPathFactory, days: list[Path]) -> Path:
     home = tmp_path_factory.mktemp("home")
     ranktune.tune(
-        days[0], name="shop", solvers=["RidgeRanker", "RankSVM"], trials=4, executor=InProcess(), home=home,
+        days[0], name="shop", solvers=["RidgeRanker", "RankSVM"], trials=4, home=home,
     )  # fmt: skip
     return home
 
@@ -85,13 +84,13 @@ def decided(made: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path
 
 
 def again(home: Path, data: Path, version: str) -> Retuned:
-    return retune("shop", data, version=version, executor=InProcess(), home=home)
+    return retune("shop", data, version=version, home=home)
 
 
 def resumed(home: Path, name: str, trials: int, capsys: pytest.CaptureFixture[str]) -> str:
     """Give a study more trials, and return what is shown."""
     capsys.readouterr()
-    ranktune.resume(name, trials=trials, executor=InProcess(), home=home, verbose=True)
+    ranktune.resume(name, trials=trials, home=home, verbose=True)
     return capsys.readouterr().err
 
 
