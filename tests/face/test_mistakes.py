@@ -16,7 +16,7 @@ from sklearn.linear_model import Ridge
 import ranktune
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.workers.interrupts import Interrupted
-from tests.support.commands import ended
+from tests.support.commands import ranktune as run
 
 untyped: Any = ranktune
 """The calls below are wrong on purpose."""
@@ -113,22 +113,16 @@ AT_THE_COMMAND_LINE = {
 
 
 @pytest.mark.parametrize("words", AT_THE_COMMAND_LINE, ids=" ".join)
-def test_at_the_command_line(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ended(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    assert AT_THE_COMMAND_LINE[words] in said.err and not said.out
+def test_at_the_command_line(words: tuple[str, ...]) -> None:
+    said = run(*words, cwd=Path(), check=2)
+    assert AT_THE_COMMAND_LINE[words] in said.stderr and not said.stdout
 
 
-def test_the_columns_of_data_are_listed_with_the_option_for_an_id(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4]) == 0
-    listed = capsys.readouterr().out
+def test_the_columns_of_data_are_listed_with_the_option_for_an_id() -> None:
+    listed = run("data", "shop.csv", *SHOP[:4], cwd=Path()).stdout
     assert "Looks like the id of the document: --document sku, or --drop sku" in listed
-    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4], "--document", "sku") == 0
-    assert re.search(r"sku +\S+ +document id", capsys.readouterr().out)
+    listed = run("data", "shop.csv", *SHOP[:4], "--document", "sku", cwd=Path()).stdout
+    assert re.search(r"sku +\S+ +document id", listed)
 
 
 def tune(**given: Any) -> object:
@@ -206,12 +200,9 @@ DESCRIBED = {
 
 @pytest.mark.filterwarnings("ignore:the column 'price'")
 @pytest.mark.parametrize("words", DESCRIBED)
-def test_a_description_says_what_to_change(
-    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_description_says_what_to_change(words: str) -> None:
     MANY.assign(**DESCRIBED[words]).to_csv("many.csv", index=False)
-    ended(monkeypatch, "data", "many.csv", *SHOP)
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(run("data", "many.csv", *SHOP, cwd=Path()).stdout.split())
     assert words in said, said
 
 
