@@ -1,7 +1,5 @@
 """What the code keeps to, as far as a program can see it: few parameters, few untyped values, plain words."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """scikit-learn's checks of every solver, whose rows without qid are one query."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

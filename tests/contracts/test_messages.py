@@ -1,7 +1,5 @@
 """What a message tells people to do exists where they read it: options of commands, arguments, commands."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

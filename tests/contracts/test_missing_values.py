@@ -1,7 +1,5 @@
 """Missing values (NaN): every solver learns from them, and a model scores them alike wherever it is."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Grades that are not whole numbers, or large: click rates, counts of clicks, revenue. Nothing needs an option."""
 
-from __future__ import annotations
-
 import itertools
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The recipes of CONTRIBUTING.md, applied as they are written to copies of the files that they change."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

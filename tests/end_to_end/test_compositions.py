@@ -1,7 +1,5 @@
 """A study of compositions: what won is named and recorded, and what is delivered can be exported."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Solvers and a metric of the user's in whole studies: beside the built-in ones, killed, resumed, shown and loaded."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Numbers as people write them in the cells of a table, the largest double, and grades that are words."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path

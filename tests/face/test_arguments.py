@@ -1,7 +1,5 @@
 """A setting is declared once: Python, the command line, Study and TOML agree on its name, default and help."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from dataclasses import MISSING, fields, replace

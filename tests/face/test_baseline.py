@@ -1,7 +1,5 @@
 """The baseline of a study: its row, the gain over it, and its spellings, through Python and the command line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

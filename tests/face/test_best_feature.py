@@ -1,7 +1,5 @@
 """The baseline of one feature says which feature it is: in the table, in JSON and in Python."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

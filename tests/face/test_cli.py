@@ -1,7 +1,5 @@
 """The command as a user runs it: real files, exit codes, what goes where, and what ends its process."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Tuning and evaluation by a click log beside judgments that disagree: people judge by f0, users click by f1."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

@@ -1,7 +1,5 @@
 """ranktune.clicks and `ranktune clicks`: the judgments, how models are compared, and what bad logs end in."""
 
-from __future__ import annotations
-
 import json
 import sys
 from functools import cache

@@ -1,7 +1,5 @@
 """The tables and pages of the smaller commands."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

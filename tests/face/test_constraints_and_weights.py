@@ -1,7 +1,5 @@
 """Monotone constraints and document weights of a study, through Python, the command line and TOML."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

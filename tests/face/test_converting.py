@@ -1,7 +1,5 @@
 """Converting data and checking what was written, at the command line."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

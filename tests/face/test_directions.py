@@ -1,7 +1,5 @@
 """Which end of a column or file ranks first: the lowest of positions, else the highest, unless it is turned."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Configurations that a study tries first: those that it is given, and the best of an earlier study."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Mistakes that people make, at the command line and in Python, and the sentence that each is answered with."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

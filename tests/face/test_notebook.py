@@ -1,7 +1,5 @@
 """A result that shows itself."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """ranktune.one_pass and `ranktune one-pass`: files that other commands take, and tables."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Positions of clicked documents: never features, used by LambdaMART alone, and carried with the data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Weights of queries count in everything that a study averages: in Python, at the command line and on the pages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A better trial that is not delivered: the progress, the terminal, the report and Python say so alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

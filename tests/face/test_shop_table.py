@@ -1,7 +1,5 @@
 """A table of a shop reaches a model by two commands, of which the first prints the second, and by two calls."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Mapping

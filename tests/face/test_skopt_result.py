@@ -1,7 +1,5 @@
 """The trials of a study as scikit-optimize draws them."""
 
-from __future__ import annotations
-
 import pytest
 from skopt.space import Categorical, Real
 

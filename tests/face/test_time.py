@@ -1,7 +1,5 @@
 """Tuning forward in time through the public face: nothing that knows the future is rewarded."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A study says what has changed since it began, and is shown where the libraries of its solvers are missing."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import shutil

@@ -1,7 +1,5 @@
 """The command warm compiles what is missing, once, where numba keeps it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`ranktune watch` as a user runs it: a study of a table, days like before and days that differ, exit codes, pages."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

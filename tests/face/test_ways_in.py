@@ -1,7 +1,5 @@
 """Every form of data goes through read, tune, predict, evaluate and, where it is a file, the command line alike."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import replace

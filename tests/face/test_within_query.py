@@ -1,7 +1,5 @@
 """A study whose model compares the documents of a query: run, served, exported, explained and shown."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

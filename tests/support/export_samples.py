@@ -1,7 +1,5 @@
 """Models that the tests of exports share, documents to score, and what each format makes of a feature's name."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from pathlib import Path
 

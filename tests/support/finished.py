@@ -4,8 +4,6 @@ Their data are in the folder `Finished.data`: train.txt, vali.txt and test.txt; 
 two have another truth; the folder folds; judged.csv, and log.csv, a click log.
 """
 
-from __future__ import annotations
-
 import pickle
 import shutil
 from collections.abc import Callable

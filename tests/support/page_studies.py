@@ -1,7 +1,5 @@
 """Studies on disk for tests of pages, written in a moment and without tuning anything."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """Where things are in the repository, and its source files as trees."""
 
-from __future__ import annotations
-
 import ast
 from functools import cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Studies made by hand for tests of views: trials with known answers, evidence and models, without running anything."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Validation curves: a line a trial along the parameter that one fit goes through, with the trial's value on it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Trials that were stopped early, on every page: neither failed nor the best of anything, and always marked."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """The panel of the value of tuning: what it says of random search, and of the gain on test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A study in short: what was chosen, the runner-up, why, the gain, and what to watch."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A study with one damaged file: a right answer or one sentence, and the other studies are shown."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Reading a record without writing to it."""
 
-from __future__ import annotations
-
 import sqlite3
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is listed of studies: score, date and state, of those that run too."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

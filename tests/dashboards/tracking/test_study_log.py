@@ -1,7 +1,5 @@
 """What of a study is logged in MLflow, and what a server that MLflow itself runs has of it afterwards."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

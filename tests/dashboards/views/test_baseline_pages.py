@@ -1,7 +1,5 @@
 """The baseline on the Overview page, and paired tests between rows of studies on the Compare page."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The choices' view: effects, grids and combinations of categorical parameters, against what was simulated."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import combinations
 

@@ -1,7 +1,5 @@
 """The delivered model on the Overview: its parameters, commands that run, and the settings that apply."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

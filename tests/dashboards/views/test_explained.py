@@ -1,7 +1,5 @@
 """The panels of explanations show what was kept, whatever it is called."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

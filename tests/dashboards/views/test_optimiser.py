@@ -1,7 +1,5 @@
 """The optimiser's view: allocation, belief along parameters, noise."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

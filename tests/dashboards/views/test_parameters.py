@@ -1,7 +1,5 @@
 """The parameters' view: what matters, slices, surfaces and dependences of each solver."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The queries' view: differences, counts, and the documents of the worst queries."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

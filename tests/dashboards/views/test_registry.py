@@ -1,7 +1,5 @@
 """The registry of views and the views of the frame: overview, progress, trials, compare."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

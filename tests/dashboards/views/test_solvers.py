@@ -1,7 +1,5 @@
 """The solvers' view: distributions of trials and pairwise verdicts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The trade-offs' view: fronts, knees, the leaderboard's rows, and the best within limits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

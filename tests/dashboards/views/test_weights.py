@@ -1,7 +1,5 @@
 """The weights' view: weights by name, agreement of splits, splits of trees, paths of L1 fits."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

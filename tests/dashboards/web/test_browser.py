@@ -1,7 +1,5 @@
 """Every view in a real browser: it draws, makes no request elsewhere, runs no name, and fits the screen."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The report: one file, small, the numbers of the study, nothing from elsewhere."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

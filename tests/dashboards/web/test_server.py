@@ -1,7 +1,5 @@
 """The live page's server: who may ask, what can be asked for, the events of changes."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io

@@ -1,7 +1,5 @@
 """What goes on compares data by content: a version of a study, a study, a pass; and queries as they were given."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import warnings

@@ -1,7 +1,5 @@
 """Which model is the current one: only retune moves it, each in one step, and say so."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A study is retuned on new data: through the public function and the command line."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from dataclasses import replace
