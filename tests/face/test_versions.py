@@ -2,7 +2,6 @@
 
 import importlib.util
 import json
-import shutil
 import sys
 import warnings
 from collections.abc import Iterator
@@ -36,14 +35,6 @@ def tuned(data: Path, *solvers: str) -> None:
     ranktune.tune(data, name="s", **given, home=data.parent)
 
 
-@pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of data and of a study of them, which is copied."""
-    folder = tmp_path_factory.mktemp("study")
-    tuned(letor(folder / "train.txt", 40, 1, documents=5), "RidgeRanker", "LambdaMART")
-    return folder
-
-
 def with_versions(monkeypatch: pytest.MonkeyPatch, **versions: str | None) -> None:
     """Let packages have other versions; None: not installed."""
     real = metadata.version
@@ -64,31 +55,24 @@ def said(command: Any) -> list[str]:
     return [str(each.message) for each in caught if issubclass(each.category, RankTuneWarning)]
 
 
-@pytest.mark.parametrize(
-    ("changed", "line", "retuned"),
-    [
-        ({"numpy": "9.9"}, f"numpy {metadata.version('numpy')} -> 9.9.", True),
-        ({"scipy": "0.1", "lightgbm": "9"}, f"scipy {metadata.version('scipy')} -> 0.1, lightgbm ", False),
-        ({"optuna": None}, f"optuna {metadata.version('optuna')} -> None.", False),
-        ({"catboost": "9.9", "polars": "9.9"}, "", True),  # which its solvers do not use
-    ],
-)
-def test_other_versions_are_said_in_a_line(
-    changed: dict[str, str | None], line: str, retuned: bool, study: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    home = shutil.copytree(study, tmp_path / "home")
-    assert said(lambda: ranktune.resume("s", home=home)) == []
-    with monkeypatch.context() as patch:
-        with_versions(patch, **changed)
-        commands = (
-            lambda: ranktune.resume("s", trials=3, home=home),
-            lambda: retune("s", home / "train.txt", trials=2, home=home),
-        )
-        for command in commands[: 1 + retuned]:
-            lines = [text for text in said(command) if "versions" in text]
-            assert [line in text and "\n" not in text for text in lines] == ([True] if line else [])
-    assert said(lambda: ranktune.resume("s", home=home)) == []
+def test_other_versions_are_said_in_a_line(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tuned(data, "RidgeRanker", "LambdaMART")
+    cases: list[tuple[dict[str, str | None], str]] = [
+        ({"numpy": "9.9"}, f"numpy {metadata.version('numpy')} -> 9.9."),
+        ({"scipy": "0.1", "lightgbm": "9"}, f"scipy {metadata.version('scipy')} -> 0.1, lightgbm "),
+        ({"optuna": None}, f"optuna {metadata.version('optuna')} -> None."),
+        ({"catboost": "9.9", "polars": "9.9"}, ""),  # which its solvers do not use
+    ]
+    for trials, (changed, line) in enumerate(cases, start=3):
+        with monkeypatch.context() as patch:
+            with_versions(patch, **changed)
+            heard = [said(lambda: ranktune.resume("s", trials=trials, home=data.parent))]  # noqa: B023
+            if trials == 3:
+                heard.append(said(lambda: retune("s", data, trials=2, home=data.parent)))
+        for lines in heard:
+            about = [text for text in lines if "versions" in text]
+            assert [line in text and "\n" not in text for text in about] == ([True] if line else [])
+        assert said(lambda: ranktune.resume("s", home=data.parent)) == []
 
 
 def test_a_study_of_an_earlier_version_kept_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
