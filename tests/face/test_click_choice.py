@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import polars
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import _readable, app
+from ranktune.command_line.app import _readable
 from ranktune.dashboards.records.study import open_study
 from ranktune.dashboards.views.overview import panels
 from ranktune.solvers.clicks.counterfactual import ratio
@@ -23,6 +22,7 @@ from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.tuner.study.declaration import Study
 from tests.support.click_simulation import Users, simulated
+from tests.support.commands import called
 
 SOLVERS = [f"tests.support.custom_solvers:{name}" for name in ("ByFirst", "BySecond")]
 CURVE = {place: 1.0 / place for place in range(1, 9)}
@@ -68,7 +68,7 @@ def truth(scores: Floats) -> float:
 
 
 def run(*words: object) -> Any:
-    return CliRunner().invoke(app, list(map(str, words)), env={"COLUMNS": "80"})
+    return called(*words, env={"COLUMNS": "80"})
 
 
 def test_the_choice_follows_the_metric_that_is_named(files: Path) -> None:

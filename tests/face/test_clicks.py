@@ -11,10 +11,9 @@ import polars
 import pytest
 from polars import col, lit
 from scipy.stats import kendalltau, t
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import _readable, app
+from ranktune.command_line.app import _readable
 from ranktune.solvers.clicks.counts import Counts
 from ranktune.solvers.clicks.judging.models import MODELS
 from ranktune.solvers.clicks.position_based import PositionBased
@@ -26,6 +25,7 @@ from ranktune.solvers.metrics.metrics import parse_metric
 from tests.dashboards.web.test_report import payload_of
 from tests.support.click_counts import graded_queries, log_loss
 from tests.support.click_simulation import Users, simulated
+from tests.support.commands import called
 
 
 @cache
@@ -52,7 +52,7 @@ def written(path: Path, log: polars.DataFrame | None = None) -> str:
 
 
 def run(*words: object) -> Any:
-    return CliRunner().invoke(app, ["clicks", *map(str, words)], env={"COLUMNS": "80"})
+    return called("clicks", *words, env={"COLUMNS": "80"})
 
 
 def test_judgments_are_those_of_the_model_and_losses_those_of_later_sessions(tmp_path: Path) -> None:
@@ -171,7 +171,7 @@ def test_a_study_learns_from_the_judgments_and_is_resumed(tmp_path: Path) -> Non
         assert ranktune.evaluate(result.best_model, data, qrels=judged, against="column:f3")["queries"] == 10
     without = table.drop("docid")
     without.write_csv(data)
-    tuned = CliRunner().invoke(app, ["tune", str(data), "--qrels", str(judged), "--home", str(home)])
+    tuned = called("tune", data, "--qrels", judged, "--home", home)
     assert isinstance(tuned.exception, DataError) and 'document="COLUMN"' in str(tuned.exception)
 
 

@@ -11,15 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import ranktune
-from ranktune.command_line.app import app
 from ranktune.daily.retuning import retune
 from ranktune.solvers.core import libraries
 from ranktune.solvers.core.errors import ParameterError, RankTuneWarning
 from ranktune.tuner.splits.sealing import read_sealed, remove_sealed, write_sealed
-from tests.support.commands import letor
+from tests.support.commands import called, letor
 
 SOLVERS = {"catboost": "CatBoostRanker", "xgboost": "XGBoostRanker", "lightgbm": "LambdaMART"}
 
@@ -57,22 +55,21 @@ def said(command: Any) -> list[str]:
 
 def test_other_versions_are_said_in_a_line(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tuned(data, "RidgeRanker", "LambdaMART")
-    cases: list[tuple[dict[str, str | None], str]] = [
-        ({"numpy": "9.9"}, f"numpy {metadata.version('numpy')} -> 9.9."),
-        ({"scipy": "0.1", "lightgbm": "9"}, f"scipy {metadata.version('scipy')} -> 0.1, lightgbm "),
-        ({"optuna": None}, f"optuna {metadata.version('optuna')} -> None."),
-        ({"catboost": "9.9", "polars": "9.9"}, ""),  # which its solvers do not use
-    ]
-    for trials, (changed, line) in enumerate(cases, start=3):
-        with monkeypatch.context() as patch:
-            with_versions(patch, **changed)
-            heard = [said(lambda: ranktune.resume("s", trials=trials, home=data.parent))]  # noqa: B023
-            if trials == 3:
-                heard.append(said(lambda: retune("s", data, trials=2, home=data.parent)))
-        for lines in heard:
-            about = [text for text in lines if "versions" in text]
-            assert [line in text and "\n" not in text for text in about] == ([True] if line else [])
+    unused: dict[str, str | None] = {"catboost": "9.9", "polars": "9.9"}  # by its solvers
+    changed = {"numpy": "9.9", "lightgbm": "9", "optuna": None}
+    lines = [f"{name} {metadata.version(name)} -> {new}" for name, new in changed.items()]
+    with monkeypatch.context() as patch:
+        with_versions(patch, **unused)
         assert said(lambda: ranktune.resume("s", home=data.parent)) == []
+        with_versions(patch, **changed | unused)
+        for command in (
+            lambda: ranktune.resume("s", trials=3, home=data.parent),
+            lambda: retune("s", data, trials=2, home=data.parent),
+        ):
+            (line,) = [text for text in said(command) if "versions" in text]
+            assert "\n" not in line and not any(name in line for name in unused)
+            assert all(each in line for each in lines)
+    assert said(lambda: ranktune.resume("s", home=data.parent)) == []
 
 
 def test_a_study_of_an_earlier_version_kept_none(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +112,7 @@ def test_a_study_is_shown_without_the_libraries_of_its_solvers(
     monkeypatch.chdir(data.parent)
     missing(library)
     for command in ("show s", "report s", "list", "retune s --history"):
-        done = CliRunner().invoke(app, [*command.split(), "--home", "."], env={"COLUMNS": "120"})
+        done = called(*command.split(), "--home", ".", env={"COLUMNS": "120"})
         assert done.exit_code == 0, (command, done.output, done.exception)
         assert "unreadable" not in done.output and "not installed" not in done.output
     reason = f"{libraries.NAMES[library]} is not installed: pip install"
