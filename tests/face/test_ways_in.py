@@ -15,8 +15,8 @@ import ranktune
 from ranktune.solvers.core.errors import RankTuneWarning
 from ranktune.solvers.data.sources.catalogue import load
 from ranktune.solvers.models.linear import LinearModel
-from tests.support import commands as command
 from tests.support.commands import called, succeeded
+from tests.support.commands import ranktune as run
 from tests.support.input_samples import ROWS, SAMPLES, Sample, expected, in_folder
 
 STUDY: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 2, "sampler": "random", "test": "none"}
@@ -152,7 +152,7 @@ def test_a_model_takes_tables_as_its_own_was_taken(form: str, tmp_path: Path) ->
             json.loads(succeeded("evaluate", tmp_path / "model.json", shop, "--json"))["queries"] == queries.n_queries
         )
         words = ["--format", "python", "--check", shop, "-o", tmp_path / "m.py"]
-        done = called(*[str(word) for word in ("export", tmp_path / "model.json", *words)])
+        done = called("export", tmp_path / "model.json", *words)
         assert "added:age_days is the days from added to 2001-" in done.stderr
         assert "the order is the same on 48 of 48 queries" in done.stderr
 
@@ -187,13 +187,13 @@ def test_errors_about_columns_name_options(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
 
     def refused(*words: str) -> str:
-        return command.ranktune(*words, cwd=tmp_path, check=2).stderr
+        return run(*words, cwd=tmp_path, check=2).stderr
 
     unnamed = refused("tune", "shop.csv", "--qid", "session")
     assert "Name it: --grade COLUMN. Perhaps it is 'bought'." in unnamed
     assert "Did you mean 'session'" in refused("tune", "shop.csv", "--grade", "bought", "--qid", "sesion")
     words = ("data", "shop.csv", "--grade", "bought", "--qid", "session", "--json")
-    columns = json.loads(command.ranktune(*words, cwd=tmp_path, check=0).stdout)["columns"]
+    columns = json.loads(run(*words, cwd=tmp_path).stdout)["columns"]
     assert columns[2]["note"].endswith("If it is not known when documents are ranked: --drop sku")
     assert "--drop 'x*' matches no column" in refused("data", "shop.csv", "--grade", "bought", "--drop", "x*")
     Path("train.txt").write_text("1 qid:1 1:1\n")
