@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from ranktune.command_line.pages import Serving, serve
@@ -37,8 +36,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return result
 
 
-def asked(app: Any, path: str, *, method: str = "GET", host: str = HOST, **more: Any) -> httpx.Response:
-    async def ask() -> httpx.Response:
+def asked(app: Any, path: str, *, method: str = "GET", host: str = HOST, **more: Any) -> Any:
+    import httpx  # here: it takes long to load
+
+    async def ask() -> Any:
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=host) as client:
             return await client.request(method, path, **more)
