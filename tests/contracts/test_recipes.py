@@ -136,7 +136,7 @@ from ranktune.dashboards.views.registry import view_json, views_json
 from tests.support.study_samples import study_data, trials_of
 
 assert views_json()[0]["title"] == "Durations" and views_json()[0]["meaning"]["terms"][0][0] == "trial"
-data = study_data(trials_of(("RankSVM",), 4), solvers=("RankSVM",))
+data = study_data(trials_of(4, ("RankSVM",)), solvers=("RankSVM",))
 assert len(view_json("durations", data)["panels"][0]["table"]["rows"]) == 4
 """,
     "A setting of a study": """

@@ -3,7 +3,7 @@
 import json
 import re
 import sys
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,41 +21,22 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.core.registrations import REGISTERED
 from ranktune.tuner.study.declaration import Study
-from tests.support.click_simulation import Users, simulated
+from tests.support.click_simulation import Users
 from tests.support.commands import called
+from tests.support.finished import clicked
 
 SOLVERS = [f"tests.support.custom_solvers:{name}" for name in ("ByFirst", "BySecond")]
 CURVE = {place: 1.0 / place for place in range(1, 9)}
 
 
-@cache
-def given() -> tuple[polars.DataFrame, polars.DataFrame, Floats]:
-    """60 queries of 8 documents, a log of 6,000 searches by several sessions, and the attraction of each document."""
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(480, 2))
-    ids = {"qid": [f"q{row // 8}" for row in range(480)], "docid": [f"d{row}" for row in range(480)]}
-    grades = np.clip(np.round(1.0 + X[:, 0] + generator.normal(size=480)), 0, 3)
-    judged = polars.DataFrame(ids | {"grade": grades, "f0": X[:, 0], "f1": X[:, 1]})
-    liked = ranktune.Queries.from_arrays(X, np.clip(np.round(1.0 + X[:, 1]), 0, 3), qid=ids["qid"])
-    batch = simulated(liked, Users(), 6000, generator, scores=generator.normal(size=480))
-    log = polars.DataFrame(
-        {
-            "query": [batch.queries[number] for number in batch.query],
-            "sku": [f"d{number}" for number in batch.document],
-            "rank": batch.position,
-            "click": batch.click.astype(int),
-            "session": batch.session % 1500,
-            "search": batch.session,
-        }
-    )
-    return judged, log, Users().attraction(liked.grades)
+given = cache(partial(clicked, 6000))
 
 
 @pytest.fixture
 def files(tmp_path: Path) -> Any:
     judged, log, _ = given()
     judged.write_csv(tmp_path / "data.csv")
-    log.drop("search").write_csv(tmp_path / "log.csv")
+    log.write_csv(tmp_path / "log.csv")
     yield tmp_path
     for name in ("ByFirst", "BySecond"):
         REGISTERED.pop(name, None)
@@ -64,7 +45,8 @@ def files(tmp_path: Path) -> Any:
 def truth(scores: Floats) -> float:
     """The clicks that a search expects, over all queries."""
     order = np.lexsort((-scores, np.repeat(np.arange(60), 8))).reshape(60, 8)
-    return float((given()[2][order] @ np.array(list(CURVE.values()))).mean())
+    attraction = Users().attraction(given()[2].grades)
+    return float((attraction[order] @ np.array(list(CURVE.values()))).mean())
 
 
 def run(*words: object) -> Any:

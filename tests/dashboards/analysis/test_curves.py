@@ -37,7 +37,7 @@ def drawn(panel: Panel, mode: str) -> list[dict[str, Any]]:
 
 
 def walked(count: int, **more: Any) -> StudyData:
-    trials = along(raced(trials_of(["RankSVM"], count)), "C")
+    trials = along(raced(trials_of(count, ["RankSVM"])), "C")
     return study_data(trials, solvers=["RankSVM"], **more)
 
 
@@ -85,7 +85,7 @@ def test_colours_have_a_scale_for_a_number_and_a_legend_for_a_choice() -> None:
     shown = curves(walked(40))
     entries = {t["name"] for t in traces(shown) if t["x"] == [None] and ": " in t["name"]}
     assert len(entries) > 1
-    trials = along(trials_of(["LambdaRank"], 40), "l1")
+    trials = along(trials_of(40, ["LambdaRank"]), "l1")
     shown = curves(study_data(trials, solvers=["LambdaRank"]))
     scale = [trace for trace in traces(shown) if trace.get("marker", {}).get("showscale")]
     entries = {t["name"] for t in traces(shown) if t["x"] == [None] and ": " in t["name"]}
@@ -94,7 +94,7 @@ def test_colours_have_a_scale_for_a_number_and_a_legend_for_a_choice() -> None:
 
 
 def test_curves_of_several_splits_are_on_one_level() -> None:
-    splits = [(name, along(trials_of(["RankSVM"], 8, seed=1, level=level), "C"), None)
+    splits = [(name, along(trials_of(8, ["RankSVM"], seed=1, level=level), "C"), None)
               for name, level in (("a", 0.3), ("b", 0.7))]  # fmt: skip
     shown = curves(study_of_splits(splits, solvers=["RankSVM"]))
     by_split = {name: sorted(number(row[3]) for row in shown.table.rows if row[1] == name) for name in ("a", "b")}
@@ -103,7 +103,7 @@ def test_curves_of_several_splits_are_on_one_level() -> None:
 
 
 def test_there_is_no_picture_without_a_path() -> None:
-    trials = trials_of(["RankSVM"], 8)
+    trials = trials_of(8, ["RankSVM"])
     strange = [
         replace(trials[0], path_parameter="C", path=((1.0, 0.5),)),  # a point is no line
         replace(trials[1], path_parameter="C", path=((1e9, 0.5), (2e9, 0.4))),  # its own value is not on it

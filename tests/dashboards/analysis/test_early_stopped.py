@@ -34,7 +34,6 @@ from tests.support.study_samples import (
     trials_of,
 )
 
-LABELS = ("LambdaRank", "RankSVM")
 STOPPED: dict[str, Any] = {"stopped": "fold 2 of 5", "error_of_estimate": 0.003}
 
 
@@ -49,7 +48,7 @@ def column(shown: Panel, name: str) -> list[Any]:
 @pytest.fixture
 def data() -> StudyData:
     """Estimates lie above all complete values: whatever takes one of them for the best is wrong."""
-    return study_data(raced(trials_of(LABELS, 60, failing=9)))
+    return study_data(raced(trials_of(60, failing=9)))
 
 
 def test_a_trial_is_evaluated_in_full_or_stopped_or_failed() -> None:
@@ -120,7 +119,7 @@ def test_markers_of_stopped_trials_are_open_and_in_the_legend(view: str, key: st
 
 
 def test_without_stopped_trials_nothing_is_said_of_them() -> None:
-    data = study_data(trials_of(LABELS, 40))
+    data = study_data(trials_of(40))
     for view in ("overview", "progress", "solvers", "parameters", "trade-offs", "optimiser", "trials"):
         panels = build(view, data)
         assert panels, view
@@ -200,7 +199,7 @@ def test_observations_have_the_error_of_an_estimate_and_the_values_of_a_path() -
 
 def test_an_estimate_changes_the_surrogate_less_than_a_value() -> None:
     def expected(of: dict[str, Any]) -> float:
-        trials = list(trials_of(["RankSVM"], 24))
+        trials = list(trials_of(24, ["RankSVM"]))
         trials[7] = replace(trials[7], value=0.9, **of)
         data = study_data(trials, solvers=["RankSVM"])
         rows = panel(data, "optimiser", "noise-0").table.rows
@@ -210,7 +209,7 @@ def test_an_estimate_changes_the_surrogate_less_than_a_value() -> None:
 
 
 def test_stopped_trials_are_in_the_record_and_every_export(tmp_path: Path) -> None:
-    trials = list(trials_of(LABELS, 5))
+    trials = list(trials_of(5))
     trials[3] = replace(trials[3], value=0.9, stopped="fold 2 of 5", error_of_estimate=0.004, parts=(0.4, 0.3))
     trials[4] = trial(4, "RankSVM", {}, None, error="it did not converge")
     declare(tmp_path, "s")
@@ -246,6 +245,6 @@ def test_a_conclusion_of_a_time_before_racing_can_still_be_read(tmp_path: Path) 
 
 
 def test_a_study_that_ends_by_expected_improvement_has_no_number_of_trials() -> None:
-    data = study_data(trials_of(LABELS, 12), until=0.002)
+    data = study_data(trials_of(12), until=0.002)
     assert data.progress == "12"
     assert "expected to improve ndcg@10 by less than 0.002, 500 at most" in panel(data, "progress", "time-left").note

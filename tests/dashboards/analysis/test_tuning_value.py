@@ -24,16 +24,16 @@ def panel_of(data: StudyData) -> Panel:
 
 
 def test_nothing_is_said_about_random_search_from_a_few_random_trials() -> None:
-    few = [replace(t, number=t.number + STARTUP - 6) for t in trials_of(SOLVERS, BUDGET) if t.number >= 2]
-    trials = [*trials_of(SOLVERS, 2), *few]  # the defaults, then 4 trials that were drawn at random
+    few = [replace(t, number=t.number + STARTUP - 6) for t in trials_of(BUDGET) if t.number >= 2]
+    trials = [*trials_of(2), *few]  # the defaults, then 4 trials that were drawn at random
     note = panel_of(study_of([replace(t, number=k if k < 2 else k + 4) for k, t in enumerate(trials)])).note
     assert "drawn at random" not in note and "gained" not in note.split(".")[0]
-    enough = panel_of(study_of(trials_of(SOLVERS, BUDGET))).note
+    enough = panel_of(study_of(trials_of(BUDGET))).note
     assert "of the 8 trials that were drawn at random" in enough
 
 
 def test_a_finished_study_says_what_tuning_gained_on_test_and_none_where_it_did_not() -> None:
-    data = study_of(trials_of(SOLVERS, BUDGET))
+    data = study_of(trials_of(BUDGET))
     gain = {"default": "RankSVM", "gain": 0.0123, "gain_interval": [-0.001, 0.026], "p_value": 0.07}
     finished = replace(data, result=concluded("s") | {"tuning": gain})
     note = panel_of(finished).note

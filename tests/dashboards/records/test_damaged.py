@@ -19,8 +19,8 @@ from ranktune.tuner.storage.record import Record
 from ranktune.tuner.study.compatibility import claim
 from ranktune.tuner.study.events import Event, Events
 from tests.dashboards.web.test_server import asked
-from tests.support.page_studies import SOLVERS, append, declare, finish
-from tests.support.study_samples import evidence_of, trials_of
+from tests.support.page_studies import append, declare, finish
+from tests.support.study_samples import PAIR, evidence_of, trials_of
 
 FILES = ("study.json", "result.json", "record.db", "evidence.npz", "lock", "places.json", "events.jsonl", "facts.json")
 GARBAGE = (b"", b"\0" * 3000, b"{}", b"[]", b"null", b"[" * 5000, b'{"format": 2, "study": [], "data": 3}', b"\xff\xfe")
@@ -31,10 +31,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = tmp_path_factory.mktemp("home")
     for name in ("bad", "good"):
         declare(result, name)
-        append(result, name, trials_of(SOLVERS, 4))
+        append(result, name, trials_of(4))
         counts = {"trials": 4, "stopped": 0}
         (result / name / "result.json").write_text(json.dumps(finish(result, name) | counts))
-        write_evidence(evidence_of(SOLVERS, 30), result / name / "evidence.npz")
+        write_evidence(evidence_of(PAIR, 30), result / name / "evidence.npz")
     return result
 
 
@@ -116,7 +116,7 @@ def test_pages_and_report_of_a_study_without_its_evidence(home: Path, tmp_path: 
 
 def test_what_a_record_lacks_of_its_log_is_named(tmp_path: Path) -> None:
     declare(tmp_path, "s")
-    append(tmp_path, "s", trials_of(SOLVERS, 4))
+    append(tmp_path, "s", trials_of(4))
     with Events(tmp_path / "s") as events:
         for number in range(6):
             events.write(Event.FINISHED, trial=number, split="", value=0.5)
@@ -128,7 +128,7 @@ def test_what_a_record_lacks_of_its_log_is_named(tmp_path: Path) -> None:
 def test_the_record_of_another_study_is_refused(tmp_path: Path) -> None:
     for name in ("a", "b"):
         study = declare(tmp_path, name)
-        append(tmp_path, name, trials_of(SOLVERS, 2))
+        append(tmp_path, name, trials_of(2))
         record = Record(tmp_path / name, name, study.metric)
         claim(record.study, study, "digest" if name == "a" else "another")
         record.close()

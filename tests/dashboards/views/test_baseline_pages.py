@@ -27,7 +27,7 @@ GAIN = {
 
 def made(home: Path, name: str, labels: tuple[str, ...] = ("LambdaRank", "RankSVM"), **more: Any) -> Path:
     declare(home, name)
-    append(home, name, trials_of(("LambdaRank", "RankSVM"), 6))
+    append(home, name, trials_of(6))
     result = finish(home, name, labels) | more
     (home / name / "result.json").write_text(json.dumps(result))
     return home / name

@@ -27,7 +27,7 @@ def simulated(count: int, seed: int = 0) -> list[Trial]:
     noise = np.random.default_rng(seed).normal(scale=0.003, size=count)
     return [
         replace(t, value=0.5 + LOSS[str(t.params["loss"])] + WEIGHT[str(t.params["pair_weight"])] + float(noise[k]))
-        for k, t in enumerate(trials_of([SOLVER], count, seed))
+        for k, t in enumerate(trials_of(count, [SOLVER], seed=seed))
     ]
 
 
@@ -207,7 +207,7 @@ def test_without_trials_or_choices_it_says_so() -> None:
         name for name in ("BestFeature", "AdaRank", "SOLAR1")
         if sum(isinstance(p, Choice) and len(p.choices) > 1 for p in solver_class(name).space) < 2
     )  # fmt: skip
-    (nothing,) = shown(list(trials_of([plain], 20)), plain)
+    (nothing,) = shown(list(trials_of(20, [plain])), plain)
     assert "Of no solver" in nothing.note
     (panel,) = shown(simulated(1))
     assert "Of no solver" in panel.note

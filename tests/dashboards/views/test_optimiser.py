@@ -8,12 +8,10 @@ from ranktune.tuner.gp.proposal import ACQUISITIONS
 from ranktune.tuner.samplers.belief import Observation, fit_belief
 from tests.support.study_samples import named, number, numbers, study_data, study_of_splits, traces, trials_of
 
-LABELS = ("LambdaRank", "RankSVM")
-
 
 @pytest.mark.parametrize("count", [1, 7, 40, 777])
 def test_every_trial_is_counted_once_where_it_went(count: int) -> None:
-    trials = trials_of(LABELS, count, failing=5)
+    trials = trials_of(count, failing=5)
     shown = panels(study_data(trials, sampler="random"))[0]
     for j, solver in enumerate(shown.table.columns[1:], start=1):
         assert numbers(row[j] for row in shown.table.rows).sum() == sum(t.solver == solver for t in trials)
@@ -24,7 +22,7 @@ def test_every_trial_is_counted_once_where_it_went(count: int) -> None:
 
 
 def test_slices_are_what_the_surrogate_predicts() -> None:
-    trials = trials_of(LABELS, 40)
+    trials = trials_of(40)
     data = study_data(trials)
     shown = panels(data)
     best = max(trials, key=lambda t: t.value or 0.0)
@@ -50,7 +48,7 @@ def test_slices_are_what_the_surrogate_predicts() -> None:
 
 @pytest.mark.parametrize("acquisition", ACQUISITIONS)
 def test_notes_say_what_a_suggestion_maximises(acquisition: str) -> None:
-    data = study_data(trials_of(LABELS, 12), acquisition=acquisition)
+    data = study_data(trials_of(12), acquisition=acquisition)
     notes = " ".join(panel.note for panel in named(panels(data), "belief"))
     assert ("one function sampled" in notes) == (acquisition == "thompson")
     assert ("expected improvement" in notes) == (acquisition in ("ei", "mixed"))
@@ -58,7 +56,7 @@ def test_notes_say_what_a_suggestion_maximises(acquisition: str) -> None:
 
 
 def test_noise_compares_each_trial_with_what_the_others_say() -> None:
-    trials = trials_of(LABELS, 30, failing=10)
+    trials = trials_of(30, failing=10)
     result = panels(study_data(trials))
     shown = named(result, "noise")[0]
     assert [row[0] for row in shown.table.rows] == [t.number for t in trials if t.value is not None]
@@ -68,13 +66,13 @@ def test_noise_compares_each_trial_with_what_the_others_say() -> None:
 
 
 def test_samplers_without_a_surrogate_say_so() -> None:
-    shown = panels(study_data(trials_of(LABELS, 30), sampler="tpe"))
+    shown = panels(study_data(trials_of(30), sampler="tpe"))
     assert len(shown) == 2
     assert "tpe" in shown[1].note
     assert shown[1].figure is None
 
 
 def test_splits_are_groups() -> None:
-    splits = [(f"Fold{k}", trials_of(LABELS, 20, seed=k), None) for k in (1, 2)]
+    splits = [(f"Fold{k}", trials_of(20, seed=k), None) for k in (1, 2)]
     shown = panels(study_of_splits(splits))
     assert {panel.group for panel in shown} == {"Fold1", "Fold2"}

@@ -24,7 +24,7 @@ from tests.support.study_samples import (
 
 
 def running(solver: str, count: int, **more: Any) -> list[Panel]:
-    return panels(study_data(trials_of([solver], count), solvers=[solver], **more))
+    return panels(study_data(trials_of(count, [solver]), solvers=[solver], **more))
 
 
 def test_the_only_parameter_that_matters_comes_first() -> None:
@@ -44,7 +44,7 @@ def test_the_only_parameter_that_matters_comes_first() -> None:
 
 @pytest.mark.parametrize("solver", ["ElasticRank", "RankSVM", "DominationRank"])
 def test_slices_show_the_trials_in_which_the_parameter_was_active(solver: str) -> None:
-    trials = trials_of([solver], 40)
+    trials = trials_of(40, [solver])
     result = panels(study_data(trials, solvers=[solver]))
     shown = {panel.table.columns[2]: panel for panel in named(result, "slice")}
     conditional = 0
@@ -89,7 +89,7 @@ def test_dependences_follow_the_metric() -> None:
 
 
 def test_splits_are_pooled_on_one_level() -> None:
-    low, high = trials_of(["RankSVM"], 30, seed=1, level=0.3), trials_of(["RankSVM"], 30, seed=1, level=0.7)
+    low, high = trials_of(30, ["RankSVM"], seed=1, level=0.3), trials_of(30, ["RankSVM"], seed=1, level=0.7)
     result = panels(study_of_splits([("a", low, None), ("b", high, None)], solvers=["RankSVM"]))
     shown = named(result, "slice")[0]
     by_split = {name: numbers(row[3] for row in shown.table.rows if row[1] == name) for name in ("a", "b")}
@@ -104,7 +104,7 @@ def test_the_whole_search_space_says_which_choice_matters() -> None:
     """Three solvers on levels .1 apart: too few trials for each of them, enough for all together."""
     names = ("LambdaRank", "RankSVM", "RidgeRanker")
     levels = {name: 0.3 + 0.1 * k for k, name in enumerate(names)}
-    trials = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(names, 27)]
+    trials = [replace(t, value=(t.value or 0.0) + levels[t.solver]) for t in trials_of(27, names)]
     result = panels(study_data(trials, solvers=names))
     shown = result[0]
     assert (shown.key, shown.group) == ("importance", "") and traces(shown)
@@ -114,7 +114,7 @@ def test_the_whole_search_space_says_which_choice_matters() -> None:
     assert all("too few" in panel.note for panel in named(result, "importance-"))
     by_name = {str(row[0]): row[1] for row in shown.table.rows}
     assert by_name["RankSVM.C"] == 9
-    few = panels(study_data([*trials_of(names[:1], 20), *trials_of(names[1:], 4)], solvers=names))
+    few = panels(study_data([*trials_of(20, names[:1]), *trials_of(4, names[1:])], solvers=names))
     assert all(not str(row[0]).startswith(("RankSVM", "RidgeRanker")) for row in few[0].table.rows)
 
 
@@ -128,12 +128,12 @@ def test_one_or_two_trials_are_not_drawn() -> None:
 
 def test_one_solver_needs_no_panel_of_the_whole_search_space() -> None:
     assert running("RankSVM", 30)[0].key == "importance-0"
-    few = panels(study_data(trials_of(["RankSVM"], 4), solvers=["RankSVM", "RidgeRanker"]))
+    few = panels(study_data(trials_of(4, ["RankSVM"]), solvers=["RankSVM", "RidgeRanker"]))
     assert few[0].figure is None and "too few, 10 are needed" in few[0].note
 
 
 def test_a_report_in_brief_names_the_command_that_adds_the_importance() -> None:
-    whole = study_data(trials_of(["RankSVM", "LambdaRank"], 60))
+    whole = study_data(trials_of(60, ["RankSVM", "LambdaRank"]))
     brief = panels(replace(whole, brief=True))
     assert [panel.key for panel in brief] == [panel.key for panel in panels(whole)]
     for panel in named(brief, "importance"):

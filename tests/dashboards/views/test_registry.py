@@ -47,8 +47,8 @@ CONDITIONS = conditions()
 
 def states(folder: Path) -> dict[str, StudyData]:
     studies = dict(CONDITIONS)
-    trials = trials_of(LABELS, 12)
-    studies["finished"] = study_data(trials, evidence_of(LABELS), result=concluded("sample"))
+    trials = trials_of(12)
+    studies["finished"] = study_data(trials, evidence_of(), result=concluded("sample"))
     folds = [(f"Fold{k}", trials, None) for k in (1, 2)]
     studies["folds"] = study_of_splits(folds, result=concluded("s", LABELS, ("Fold1", "Fold2")))
     studies["hostile"] = hostile_data(folder / "hostile")
@@ -239,7 +239,7 @@ def test_ten_thousand_trials_are_drawn_in_few_points() -> None:
     ],
 )
 def test_pages_of_ten_thousand_trials_stay_small(key: str, most: int, said: str) -> None:
-    panels = build(key, study_data(trials_of(["RankSVM"], 10_000), solvers=["RankSVM"]))
+    panels = build(key, study_data(trials_of(10_000, ["RankSVM"]), solvers=["RankSVM"]))
     assert len(json.dumps([panel.figure for panel in panels])) < most
     assert any(said in panel.note for panel in panels)
 
@@ -271,8 +271,8 @@ def test_plain_names() -> None:
 
 
 def test_two_studies_compared(tmp_path: Path) -> None:
-    a = study_data(trials_of(LABELS, 12), folder=tmp_path / "a", result=concluded("a"))
-    b = study_data(trials_of(LABELS, 8, seed=1), folder=tmp_path / "b", seed=7)
+    a = study_data(trials_of(12), folder=tmp_path / "a", result=concluded("a"))
+    b = study_data(trials_of(8, seed=1), folder=tmp_path / "b", seed=7)
     panels = {panel.key: panel for panel in view_compare.panels(a, b)}
     assert [row for row in panels["settings"].table.rows] == [["seed", 0, 7]]
     assert len(traces(panels["race"])) == 2
@@ -280,6 +280,6 @@ def test_two_studies_compared(tmp_path: Path) -> None:
     assert panels["leaderboard-1"].table.rows and panels["leaderboard-2"].note == "The study is not finished."
     same = {panel.key: panel for panel in view_compare.panels(a, a)}
     assert same["settings"].note == "Every setting is the same."
-    other = study_data(trials_of(LABELS, 8), folder=tmp_path / "c", metric="map")
+    other = study_data(trials_of(8), folder=tmp_path / "c", metric="map")
     race = keyed(view_compare.panels(a, other), "race")
     assert race.figure is None and "different metrics" in race.note

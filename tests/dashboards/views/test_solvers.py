@@ -23,7 +23,7 @@ LABELS = ("LambdaRank", "RankSVM")
 
 
 def test_numbers_are_those_of_the_trials() -> None:
-    trials = trials_of(LABELS, 41, failing=6)
+    trials = trials_of(41, failing=6)
     shown = panels(study_data(trials))[0]
     assert len(shown.table.rows) == 2
     for name, n, failed, median, low, high, best, place, default, seconds, _ in shown.table.rows:
@@ -38,7 +38,7 @@ def test_numbers_are_those_of_the_trials() -> None:
 
 
 def test_boxes_and_points_say_what_the_table_says() -> None:
-    shown = panels(study_data(trials_of(LABELS, 40)))[0]
+    shown = panels(study_data(trials_of(40)))[0]
     boxes = [trace for trace in traces(shown) if trace["type"] == "box"]
     drawn = [[box["name"], box["median"][0], box["q1"][0], box["q3"][0]] for box in boxes]
     assert drawn == [[row[0], *row[3:6]] for row in shown.table.rows]
@@ -51,7 +51,7 @@ def test_boxes_and_points_say_what_the_table_says() -> None:
 def test_the_defaults_are_marked() -> None:
     data = study_data()
     default_trial = trial(0, "RankSVM", default_params(data)["RankSVM"], 0.25)
-    data = study_data([default_trial, *trials_of(LABELS, 9)[1:]])
+    data = study_data([default_trial, *trials_of(9)[1:]])
     shown = panels(data)[0]
     assert {row[0]: row[8] for row in shown.table.rows} == {"RankSVM": 0.25, "LambdaRank": None}
     assert next(trace for trace in traces(shown) if trace["name"] == "defaults")["x"] == [0.25]
@@ -84,7 +84,7 @@ def test_learning_curves_are_those_of_the_best_trials() -> None:
 
 
 def test_trials_without_learning_curves_have_no_panel_of_them() -> None:
-    shown = panels(study_data(trials_of(LABELS, 8)))
+    shown = panels(study_data(trials_of(8)))
     assert [panel.key for panel in shown] == ["trials-0", "verdicts"]
 
 
@@ -115,7 +115,7 @@ def test_verdicts_are_of_every_pair_and_counts_add_up() -> None:
 
 
 def test_ten_thousand_trials_are_thinned_with_their_best_kept() -> None:
-    trials = trials_of(LABELS, 10_000)
+    trials = trials_of(10_000)
     shown = panels(study_data(trials))[0]
     points = [trace for trace in traces(shown) if trace["name"] in LABELS and trace["type"] == "scatter"]
     assert all(len(trace["x"]) <= 2000 for trace in points)

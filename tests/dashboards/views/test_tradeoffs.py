@@ -21,10 +21,10 @@ LABELS = ("LambdaRank", "RankSVM")
 
 
 def test_the_cost_of_features_is_shown_where_the_study_gives_costs() -> None:
-    trials = [replace(trial, cost=2.0 * (trial.nonzeros or 1.0)) for trial in trials_of(LABELS, 20)]
+    trials = [replace(trial, cost=2.0 * (trial.nonzeros or 1.0)) for trial in trials_of(20)]
     shown = panels(study_data(trials))[0]
     assert (shown.key, shown.title.rpartition(" by ")[2]) == ("cost-0", "cost of features")
-    plain = panels(study_data(trials_of(LABELS, 20)))
+    plain = panels(study_data(trials_of(20)))
     assert "cost-0" not in [panel.key for panel in plain]
     features = keyed(plain, "nonzeros-0")
     assert [row[3] for row in shown.table.rows] == [2.0 * float(row[3] or 0) for row in features.table.rows]
@@ -32,8 +32,8 @@ def test_the_cost_of_features_is_shown_where_the_study_gives_costs() -> None:
 
 @pytest.mark.parametrize("cost", [cost for cost in COSTS if cost != "cost"])
 def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str) -> None:
-    trials = trials_of(LABELS, 60, failing=7)
-    result = panels(study_data(trials, result=result_of(LABELS)))
+    trials = trials_of(60, failing=7)
+    result = panels(study_data(trials, result=result_of()))
     shown = keyed(result, f"{cost}-0")
     options = [
         Option(str(t.number), t.value, t.nonzeros, t.bytes, t.microseconds, t.seconds)
@@ -56,7 +56,7 @@ def test_fronts_knees_and_rings_are_those_of_the_trials(cost: str) -> None:
 
 
 def test_the_best_within_limits_never_falls_as_they_grow() -> None:
-    trials = trials_of(LABELS, 60)
+    trials = trials_of(60)
     shown = panels(study_data(trials))[-1]
     values = [float(row[4]) for row in shown.table.rows]  # type: ignore[arg-type]
     assert values == sorted(values)
@@ -84,8 +84,8 @@ def test_unknown_costs_are_reported() -> None:
 
 
 def test_each_split_has_a_leaderboard() -> None:
-    splits = [(name, trials_of(LABELS, 20, seed=k), None) for k, name in enumerate(("Fold1", "Fold2"))]
-    result = result_of(LABELS) | {"folds": [{"name": "Fold2", "leaderboard": result_of(LABELS, 0.8)["leaderboard"]}]}
+    splits = [(name, trials_of(20, seed=k), None) for k, name in enumerate(("Fold1", "Fold2"))]
+    result = result_of() | {"folds": [{"name": "Fold2", "leaderboard": result_of(LABELS, 0.8)["leaderboard"]}]}
     shown = panels(study_of_splits(splits, result=result))
     by_key = {panel.key: panel for panel in shown}
     assert {panel.group for panel in shown} == {"Fold1", "Fold2"}

@@ -112,7 +112,7 @@ def test_a_model_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
 
 def test_paths_are_the_trials_of_solvers_with_an_l1_strength() -> None:
     labels = ("LambdaRank", "RankSVM", "ElasticRank")
-    trials = trials_of(labels, 60)
+    trials = trials_of(60, labels)
     shown = named(panels(study_data(trials, solvers=labels)), "path")
     assert [panel.group for panel in shown] == ["LambdaRank", "ElasticRank"]
     for panel in shown:

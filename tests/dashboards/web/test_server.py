@@ -17,7 +17,7 @@ from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_nam
 from ranktune.dashboards.web.server import Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.splits.sealing import write_sealed
-from tests.support.page_studies import LINE, SOLVERS, append, declare, finish
+from tests.support.page_studies import LINE, append, declare, finish
 from tests.support.study_samples import trial, trials_of
 
 HOST = "http://127.0.0.1:8765"
@@ -28,7 +28,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = tmp_path_factory.mktemp("home")
     for name in ("mine", "other"):
         declare(result, name)
-        append(result, name, trials_of(SOLVERS, 4))
+        append(result, name, trials_of(4))
     finish(result, "mine")
     declare(result, "empty")
     declare(result, LINE[0])
