@@ -64,11 +64,6 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.fixture
-def home(tuned: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tuned, tmp_path / "home"))
-
-
 def file_replaced(folder: Path) -> Callable[[int], dict[str, Any]]:
     return lambda day: {"data": write(folder / "today.txt", day)}
 

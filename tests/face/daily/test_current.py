@@ -56,11 +56,6 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, days: list[Path]) -> Path:
     return home
 
 
-@pytest.fixture
-def home(tuned: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tuned, tmp_path / "home"))
-
-
 @pytest.fixture(scope="module")
 def made(tuned: Path, days: list[Path]) -> Callable[[str], Path]:
 

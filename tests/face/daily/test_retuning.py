@@ -49,11 +49,6 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
-@pytest.fixture
-def home(tuned: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(tuned, tmp_path / "home"))
-
-
 def test_the_same_data_give_the_same_values_and_keep(home: Path) -> None:
     kept = [path for path in (home / "shop").rglob("*") if path.is_file() and not path.name.startswith("record.db-")]
     before = {path: path.read_bytes() for path in kept}
