@@ -128,7 +128,7 @@ def trials_of(home: Path, name: str) -> list[tuple[str, int]]:
 def test_a_study_stops_some_chooses_among_the_rest_and_goes_on_where_it_was(tmp_path: Path) -> None:
     options = {"solvers": ("RankSVM", "RankBoost"), "test": "none", "jobs": 1, "home": tmp_path, "progress": Silent()}
     result = api.tune(graded(200, 1), name="raced", trials=25, seed=2, **options)  # type: ignore[arg-type]
-    counts = dict(trials_of("raced", tmp_path))
+    counts = dict(trials_of(tmp_path, "raced"))
     assert counts["PRUNED"] > 0
     assert counts["COMPLETE"] + counts["PRUNED"] == 25 == result.trials
     assert result.failures == ()
@@ -158,7 +158,7 @@ def boosted(home: Path, name: str, **options: Any) -> None:
 
 def test_a_full_study_stops_none_and_follows_no_path(tmp_path: Path) -> None:
     boosted(tmp_path, "full", trials=8, full=True)
-    assert trials_of("full", tmp_path) == [("COMPLETE", 8)]
+    assert trials_of(tmp_path, "full") == [("COMPLETE", 8)]
     record = Record(tmp_path / "full", "full", METRIC)
     assert all(PATH not in trial.user_attrs for trial in record.trials())
     record.close()

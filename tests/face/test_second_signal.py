@@ -1,5 +1,6 @@
 """Two signals end a command within seconds, also where compiled code runs that no signal interrupts."""
 
+import random
 import signal
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ranktune.second_signal import second_signal_ends
+from tests.support.commands import SOLVERS, letor
 
 SOON = 20.0
 """Seconds, of five that are promised: a safety net under load."""
@@ -79,3 +81,36 @@ def test_an_interrupt_within_exec_ends_with_the_exit_code_too(tmp_path: Path) ->
         [sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (130, "Interrupted.\n")
+
+
+def interrupted(folder: Path, seed: int) -> tuple[int, str, float]:
+    """Send two signals to a study at random moments; return its exit code, what it said and seconds."""
+    generator = random.Random(seed)
+    first, second = generator.uniform(0.0, 3.0), generator.uniform(0.0, 1.0)
+    jobs = str(generator.choice((1, 2)))
+    command = [sys.executable, "-m", "ranktune", "tune", "train.txt", "--trials", "30", *SOLVERS, "--jobs", jobs]
+    with subprocess.Popen(
+        [*command, "--name", f"n{seed}"], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None and process.stderr.readline()
+        time.sleep(first)
+        process.send_signal(generator.choice((signal.SIGINT, signal.SIGTERM)))
+        time.sleep(second)
+        begun = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=60)
+    return process.returncode, f"seed {seed}, {first:.3f} s, {second:.3f} s: {errors}", time.monotonic() - begun
+
+
+MOMENTS = (
+    pytest.param(range(4), marks=pytest.mark.thorough),
+    *(pytest.param(range(k, k + 50), marks=pytest.mark.slow) for k in range(0, 500, 50)),
+)
+
+
+@pytest.mark.parametrize("seeds", MOMENTS)
+def test_signals_at_random_moments(seeds: range, tmp_path: Path) -> None:
+    letor(tmp_path / "train.txt", 100, 1, documents=20)
+    for seed in seeds:
+        code, said, seconds = interrupted(tmp_path, seed)
+        assert code in (130, 0) and "Traceback" not in said and seconds < SOON, (code, said)

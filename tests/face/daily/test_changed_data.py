@@ -123,7 +123,7 @@ def test_a_study_that_goes_on_says_that_its_file_has_changed(
 ) -> None:
     data = tmp_path / name
     make(data, 1)
-    settings = {"solvers": "RidgeRanker", "trials": 4, "home": tmp_path}
+    settings: dict[str, Any] = {"solvers": "RidgeRanker", "trials": 4, "home": tmp_path}
     whole = ranktune.tune(data, name="whole", **settings)
     stop(monkeypatch, lambda: ranktune.tune(data, name="mine", **settings))
     make(data, 2)
