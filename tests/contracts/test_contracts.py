@@ -3,8 +3,6 @@
 A solver is left out of a contract only by name and with the reason.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Properties of every table: its entries can be imported, have a description, and are looked up by name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A study of which every trial fails: it stops with the cause and a distinct exit code, and can be opened."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Solvers and a metric of the user's in whole studies: beside the built-in ones, killed, resumed, shown and loaded."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal
@@ -95,11 +93,15 @@ def top(grades):
 """
 
 
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
+
+
 def start(folder: Path, what: str) -> subprocess.Popen[str]:
     (folder / "script.py").write_text(textwrap.dedent(SCRIPT))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     command = [sys.executable, str(folder / "script.py"), str(folder / "home"), what]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env, cwd=folder)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT, cwd=folder
+    )
 
 
 def finished(folder: Path) -> int:
@@ -171,11 +173,10 @@ def test_the_command_line_names_them_by_their_import_path(tmp_path: Path) -> Non
     X = generator.normal(size=(300, 3))
     write_letor(tmp_path / "train.txt", X, X[:, 0] > 0, np.arange(300) // 10)
     (tmp_path / "mine.py").write_text(MODULE)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
     def ranktune(*arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from ranktune.cli import main; main()", *arguments]
-        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=env)
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=ENVIRONMENT)
 
     options = ["--solver", "mine:Mine", "--metric", "mine:top"]
     done = ranktune("tune", "train.txt", *options, "--trials", "4", "--jobs", "1", "--home", "home", "--name", "s")

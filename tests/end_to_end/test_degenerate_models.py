@@ -1,7 +1,5 @@
 """Models that score all documents of a query alike: studies end with them, and all that is done with models works."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self

@@ -1,7 +1,5 @@
 """A frame with missing values and click rates becomes a model that scores the same wherever it is used."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

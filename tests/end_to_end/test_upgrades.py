@@ -1,7 +1,5 @@
 """Studies of every release are opened: listed, shown, reported, resumed; of other formats one line says why not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A setting is declared once: Python, the command line, Study and TOML agree on its name, default and help."""
 
-from __future__ import annotations
-
 import inspect
 import os
 from dataclasses import MISSING, fields, replace
@@ -87,7 +85,7 @@ def test_a_call_with_a_wrong_argument_names_the_function_and_the_argument() -> N
 
 def test_none_stands_for_the_default_of_a_setting(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="missing"):
-        ranktune.tune("missing.txt", name=None, also=None, space=None, reading=None, home=tmp_path, jobs=1)  # type: ignore[arg-type]
+        ranktune.tune("missing.txt", name=None, also=None, space=None, reading=None, home=tmp_path)  # type: ignore[arg-type]
 
 
 def test_an_option_is_read_from_its_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:

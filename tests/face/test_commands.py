@@ -1,7 +1,5 @@
 """The tables and pages of the smaller commands."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path
@@ -113,7 +111,7 @@ def test_a_description_of_data_says_what_tune_will_say_of_grades_below_0(tmp_pat
     path.write_text("qid,grade,a\n1,-1,0.5\n1,1,0.2\n2,0,0.1\n2,2,0.7\n")
     assert "The lowest grade is -1." in describe(str(path))["remarks"][0]
     with pytest.raises(DataError, match="grades of at least 0"):
-        ranktune.tune(path, trials=1, test="none", name="a", home=tmp_path, jobs=1)
+        ranktune.tune(path, trials=1, test="none", name="a", home=tmp_path)
     path.write_text(path.read_text().replace("-1", "0"))
     assert "remarks" not in describe(str(path))
 

@@ -1,7 +1,5 @@
 """What a shell completes: names of studies, solvers, metrics and data."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Errors that nothing handles: one message, exit code 70, and a file with the traceback that only the user can read."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

@@ -3,8 +3,6 @@
 And every command that writes, to a file or to standard output, answers in a sentence what the file system refuses.
 """
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """The command `ranktune export` as a user runs it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

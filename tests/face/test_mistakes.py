@@ -1,7 +1,5 @@
 """Mistakes that people make, at the command line and in Python, and the sentence that each is answered with."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +14,8 @@ from sklearn.linear_model import Ridge
 import ranktune
 from ranktune.solvers.core.errors import RankTuneError
 from ranktune.tuner.workers.interrupts import Interrupted
-from tests.support.commands import ended, study_file
+from tests.support.commands import ranktune as run
+from tests.support.commands import study_file
 
 untyped: Any = ranktune
 """The calls below are wrong on purpose."""
@@ -42,6 +41,7 @@ def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study_file(Path("clicks.toml"), data="shop.csv", clicks=["log.csv"], click_columns="document=sku")
     study_file(Path("falling.toml"), data="shop.csv", monotone="prize=1")
     Path("runs").mkdir()
+    Path("empty.txt").touch()
     numbers = TABLE[["price", "bm25"]]
     ranktune.RankSVM().fit(numbers, TABLE["bought"], qid=QID).as_model().save("model.json")
 
@@ -100,31 +100,33 @@ AT_THE_COMMAND_LINE = {
     ("show", "ranktune-runs/mine"): "no study 'mine' in ranktune-runs.",
     ("export", "model.json", "--format", "slor"): "there is no format 'slor'. Did you mean 'solr'?",
     ("show", "mine"): "no study 'mine' in ranktune-runs.",
+    ("show", "../mine"): "may not begin with a dot",
+    ("resume", "mine"): "no study 'mine'",
+    ("run", "none.toml"): "cannot read the study",
+    ("tune", "shpo.csv", "--jobs", "2"): "shpo.csv: there is no such file",  # said by the process that reads
+    ("tune", "empty.txt"): "holds no documents",
+    ("tune", "shop.csv", *SHOP, "--sampler", "bayes"): "Known:",
+    ("tune", "shop.csv", *SHOP, "--home", "log.csv"): "cannot write to",
+    ("predict", "model.json", "shop.csv", *SHOP, "-o", "none/scores.txt"): "cannot write none/scores.txt",
     ("reproduce", "solr"): "no paper 'solr' to reproduce. Did you mean 'solar'?",
 }
 
 
 @pytest.mark.parametrize("words", AT_THE_COMMAND_LINE, ids=" ".join)
-def test_at_the_command_line(
-    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ended(monkeypatch, *words) == 2
-    said = capsys.readouterr()
-    assert AT_THE_COMMAND_LINE[words] in said.err and not said.out
+def test_at_the_command_line(words: tuple[str, ...]) -> None:
+    said = run(*words, cwd=Path(), check=2)
+    assert AT_THE_COMMAND_LINE[words] in said.stderr and not said.stdout
 
 
-def test_the_columns_of_data_are_listed_with_the_option_for_an_id(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4]) == 0
-    listed = capsys.readouterr().out
+def test_the_columns_of_data_are_listed_with_the_option_for_an_id() -> None:
+    listed = run("data", "shop.csv", *SHOP[:4], cwd=Path()).stdout
     assert "Looks like the id of the document: --document sku, or --drop sku" in listed
-    assert ended(monkeypatch, "data", "shop.csv", *SHOP[:4], "--document", "sku") == 0
-    assert re.search(r"sku +\S+ +document id", capsys.readouterr().out)
+    listed = run("data", "shop.csv", *SHOP[:4], "--document", "sku", cwd=Path()).stdout
+    assert re.search(r"sku +\S+ +document id", listed)
 
 
 def tune(**given: Any) -> object:
-    return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1, "jobs": 1} | given)
+    return ranktune.tune(TABLE, qid="search", grade="bought", drop="sku", **{"trials": 1} | given)
 
 
 def changed(**columns: object) -> object:
@@ -167,9 +169,7 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
         price=["n/a", *X[1:, 0].tolist()]
     ),
     "remove those rows. A grade of 0 says: not": lambda: changed(bought=[None, *TABLE["bought"][1:]]),
-    "each query has one document only": lambda: untyped.tune(
-        TABLE, qid="sku", grade="bought", drop="search", trials=1, jobs=1
-    ),
+    "each query has one document only": lambda: untyped.tune(TABLE, qid="sku", grade="bought", drop="search", trials=1),
 }
 
 
@@ -200,12 +200,9 @@ DESCRIBED = {
 
 @pytest.mark.filterwarnings("ignore:the column 'price'")
 @pytest.mark.parametrize("words", DESCRIBED)
-def test_a_description_says_what_to_change(
-    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_description_says_what_to_change(words: str) -> None:
     MANY.assign(**DESCRIBED[words]).to_csv("many.csv", index=False)
-    ended(monkeypatch, "data", "many.csv", *SHOP)
-    said = " ".join(capsys.readouterr().out.split())
+    said = " ".join(run("data", "many.csv", *SHOP, cwd=Path()).stdout.split())
     assert words in said, said
 
 

@@ -1,7 +1,5 @@
 """A result that shows itself."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 from html.parser import HTMLParser
@@ -21,17 +19,14 @@ from ranktune.solvers.core.errors import ParameterError
 from ranktune.terminal import Notebook
 from ranktune.tuner.search.progress import TrialReport
 from tests.support.commands import called
+from tests.support.engine_samples import graded
 from tests.support.study_samples import trial
 
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
-    generator = np.random.default_rng(0)
-    X, qid = generator.random((240, 3)), np.repeat(np.arange(24), 10)
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.4 * generator.normal(size=240), [0.0, 0.5])
-    home = tmp_path_factory.mktemp("home")
-    solvers = ("RidgeRanker", "BestFeature")
-    return ranktune.tune((X, y, qid), solvers=solvers, trials=3, sampler="random", name="s", home=home, jobs=1)
+    solvers, home = ("RidgeRanker", "BestFeature"), tmp_path_factory.mktemp("home")
+    return ranktune.tune(graded(24, 0), solvers=solvers, trials=3, sampler="random", name="s", home=home)
 
 
 def test_it_is_a_table_with_its_conclusion(result: StudyResult) -> None:

@@ -1,7 +1,5 @@
 """What a person gives with a password in it is never printed with it, whatever the command says of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

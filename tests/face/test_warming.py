@@ -1,21 +1,19 @@
 """The command warm compiles what is missing, once, where numba keeps it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 import ranktune
 from ranktune.command_line.warming import _choices, compile_solver, small_queries
 from ranktune.solvers.registry import SOLVERS
-from ranktune.tuner.search.progress import Silent
 from tests.support.commands import called
+from tests.support.finished import Heard
 
 
 def warm(cache: Path, *arguments: str) -> Any:
@@ -61,15 +59,9 @@ def test_compiled_kernels_are_not_recompiled() -> None:
 def test_the_first_study_on_a_machine_says_once_that_it_compiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Stages(Silent):
-        said: ClassVar[list[str]] = []
-
-        def stage(self, text: str) -> None:
-            self.said.append(text)
-
     monkeypatch.setenv("RANKTUNE_CACHE", str(tmp_path / "cache"))
-    data = small_queries()
+    data, heard = small_queries(), Heard()
     for name in ("first", "second"):
-        ranktune.tune(data, solvers="BestFeature", trials=1, name=name, home=tmp_path, jobs=1, progress=Stages())
-    assert sum("compiling, once" in text for text in Stages.said) == 1
-    assert any("compiling, once" in text for text in Stages.said[: len(Stages.said) // 2])
+        ranktune.tune(data, solvers="BestFeature", trials=1, name=name, home=tmp_path, progress=heard)
+    assert sum("compiling, once" in text for text in heard.lines) == 1
+    assert any("compiling, once" in text for text in heard.lines[: len(heard.lines) // 2])

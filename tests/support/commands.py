@@ -1,7 +1,5 @@
 """The command line in tests: in this process with its streams and exit code, or by its commands alone; its files."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Small data whose answer is known, and what tests of whole studies ask of models and rows."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats

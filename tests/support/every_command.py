@@ -3,8 +3,6 @@
 `used` fails where a command is new and has no words here.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from collections.abc import Sequence

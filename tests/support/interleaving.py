@@ -1,7 +1,5 @@
 """Interleaving written another way: all tosses of the coins, credit by the papers, and how likely clicks are."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import combinations, product
 from typing import Any

@@ -1,7 +1,5 @@
 """Machine code for tests: one folder for all processes, compiled before their first test."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import subprocess

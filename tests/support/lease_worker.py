@@ -3,8 +3,6 @@
 Prints a line "NUMBER ATTEMPT DELIVERED" for each. The metric of trial k is k at every query.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

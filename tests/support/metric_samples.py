@@ -1,7 +1,5 @@
 """Queries with scores, and their values under a metric, for tests of metrics."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

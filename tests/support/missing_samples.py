@@ -1,7 +1,5 @@
 """Random data of which some columns lack values and others never do, and models trained on them."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 from functools import lru_cache, partial

@@ -1,7 +1,5 @@
 """Data for rankers that learn together."""
 
-from __future__ import annotations
-
 import numpy as np
 from scipy import sparse
 

@@ -1,7 +1,5 @@
 """Whole studies that decide by another policy than that of every study, and single decisions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

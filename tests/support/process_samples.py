@@ -1,7 +1,5 @@
 """Processes that functions of tests run in: their numbers, and whether they are still there."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import wait

@@ -1,7 +1,5 @@
 """Small papers: a few systems on a few random queries."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

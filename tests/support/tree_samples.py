@@ -1,7 +1,5 @@
 """Random trees, and what they answer by the definition."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

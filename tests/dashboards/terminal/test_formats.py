@@ -1,7 +1,5 @@
 """Tables for other programs hold what the terminal shows."""
 
-from __future__ import annotations
-
 import csv
 from io import StringIO
 from pathlib import Path

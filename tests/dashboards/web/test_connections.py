@@ -1,7 +1,5 @@
 """Clients that do not send, do not read, or are pages of other sites, cost the others nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 import threading

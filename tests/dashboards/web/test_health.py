@@ -1,7 +1,5 @@
 """The health check of a container asks a dashboard, and takes every other command as it runs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The live page's server: who may ask, what can be asked for, the events of changes."""
 
-from __future__ import annotations
-
 import asyncio
 import csv
 import io
@@ -11,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
 from ranktune.command_line.pages import serve
@@ -20,7 +17,7 @@ from ranktune.dashboards.web.guard import COOKIE, Guard, allowed_hosts, host_nam
 from ranktune.dashboards.web.server import Site, make_app
 from ranktune.solvers.core.errors import ParameterError, StudyError
 from ranktune.tuner.splits.sealing import write_sealed
-from tests.support.page_studies import LINE, SOLVERS, append, declare, finish
+from tests.support.page_studies import LINE, append, declare, finish
 from tests.support.study_samples import trial, trials_of
 
 HOST = "http://127.0.0.1:8765"
@@ -31,7 +28,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     result = tmp_path_factory.mktemp("home")
     for name in ("mine", "other"):
         declare(result, name)
-        append(result, name, trials_of(SOLVERS, 4))
+        append(result, name, trials_of(4))
     finish(result, "mine")
     declare(result, "empty")
     declare(result, LINE[0])
@@ -39,8 +36,10 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return result
 
 
-def asked(app: Any, path: str, *, method: str = "GET", host: str = HOST, **more: Any) -> httpx.Response:
-    async def ask() -> httpx.Response:
+def asked(app: Any, path: str, *, method: str = "GET", host: str = HOST, **more: Any) -> Any:
+    import httpx  # here: it takes long to load
+
+    async def ask() -> Any:
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url=host) as client:
             return await client.request(method, path, **more)

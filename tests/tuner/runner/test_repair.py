@@ -12,29 +12,14 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.search.progress import Silent, TrialReport
 from ranktune.tuner.splits.proof import DIGESTS
 from ranktune.tuner.storage.record import DamagedArrays, Record
 from tests.faults.test_study_faults import found_by
 from tests.support.commands import letor
+from tests.support.finished import Heard
 from tests.tuner.splits.test_proof import emptied, one_bit, zeroed
 
 TRIALS = 4
-
-
-class Heard(Silent):
-    """Keeps the lines, and interrupts a study after so many trials."""
-
-    def __init__(self, until: int = 10**9) -> None:
-        self.lines: list[str] = []
-        self._until = until
-
-    def stage(self, text: str) -> None:
-        self.lines.append(text)
-
-    def trial(self, report: TrialReport) -> None:
-        if report.done >= self._until:
-            raise KeyboardInterrupt
 
 
 def tuned(home: Path, **options: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,10 @@ from tests.support.commands import study_file, write_letor
 from tests.support.engine_samples import graded
 from tests.support.process_samples import SOON, soon
 
-pytestmark = pytest.mark.thorough
-
-pytest.importorskip("distributed")
+pytestmark = [
+    pytest.mark.thorough,
+    pytest.mark.skipif(find_spec("distributed") is None, reason="distributed is not here"),
+]
 
 
 @pytest.fixture
