@@ -102,7 +102,7 @@ AT_THE_COMMAND_LINE = {
     ("show", "mine"): "no study 'mine' in ranktune-runs.",
     ("show", "../mine"): "may not begin with a dot",
     ("resume", "mine"): "no study 'mine'",
-    ("run", "none.toml"): "cannot read the study",
+    ("tune", "none.toml"): "cannot read the study",
     ("tune", "shpo.csv", "--jobs", "2"): "shpo.csv: there is no such file",  # said by the process that reads
     ("tune", "empty.txt"): "holds no documents",
     ("tune", "shop.csv", *SHOP, "--sampler", "bayes"): "Known:",
