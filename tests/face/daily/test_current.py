@@ -117,7 +117,7 @@ def test_resume_leaves_what_is_current(
     decide(monkeypatch, then)
     for name in ("v2",) if back else ("v2", "shop"):
         old = (home / name / "model.json").read_bytes()
-        line = next(line for line in resumed(home, name, 9, capsys).splitlines() if "current model" in line)
+        line = next(line for line in resumed(home, name, 7, capsys).splitlines() if "current model" in line)
         assert (
             f"is that of {at[0]}: " in line and f"`ranktune retune shop --rollback {name}` makes that of {name}" in line
         )
