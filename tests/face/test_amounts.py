@@ -168,5 +168,5 @@ def test_an_error_about_grades_prints_the_option_that_answers_it(
     monkeypatch.chdir(tmp_path)
     TABLE.with_columns(grade=pl.Series(["Bad", "Very good"] * (N // 2))).write_csv("words.csv")
     assert ended(monkeypatch, "tune", "words.csv") == 2
-    assert "--grades 'Bad=NUMBER,Very good=NUMBER'" in capsys.readouterr().err
+    assert "--grades 'Bad=0,Very good=1'" in capsys.readouterr().err
     assert called("data", "words.csv", "--grades", "Bad=0,Very good=1").exit_code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ import numpy as np
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
 from ranktune.solvers.core.table import named
-from ranktune.solvers.data.columns.decisions import COLUMN, Decision, Undecided, answered
+from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, answered
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, alike
 from ranktune.solvers.data.columns.roles import ROLES, Wanted
@@ -255,6 +256,8 @@ def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], Re
                 asked, options = [*asked, *error.decisions], cast(ReadOptions, answered(options, error.decisions))
                 if options.get("grade") == COLUMN:
                     options["grade"] = None  # of which the other questions are independent
+                if NUMBER in str(options.get("grades")):
+                    options["grades"] = re.sub("=[^=,]*(?=,|$)", "=0", str(options["grades"]))
             except DataError:  # the answers leave it open which are the queries, or it has other faults
                 return asked, options
             else:
