@@ -17,7 +17,7 @@ import ranktune
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.data.columns.decisions import Undecided, answered
 from ranktune.solvers.data.columns.meanings import SCALE, usual_grades
-from tests.support.commands import called, ended
+from tests.support.commands import called, ended, letor
 from tests.support.shop_table import shop_table
 
 untyped: Any = ranktune
@@ -128,6 +128,27 @@ def test_words_in_a_file_of_judgments_are_asked_for_with_the_rest(
     assert json.loads(called("data", "data.csv", *options, "--json").stdout)["parts"][0]["grades"] == {
         "0": 2, "1": 2, "2": 2
     }  # fmt: skip
+
+
+def test_every_command_that_reads_text_takes_numbers_of_grades(folder: Path) -> None:
+    letor(folder / "numbers.txt", 12, 0)
+    words = {"0": "-1", "1": "fair", "2": "2"}
+    for name, seed in (("words.txt", 0), ("test.txt", 1)):
+        rest = [line.partition(" ") for line in letor(folder / "drawn.txt", 12, seed).read_text().splitlines()]
+        (folder / name).write_text("".join(f"{words[grade]}{space}{line}\n" for grade, space, line in rest))
+    given = ("--grades", "-1=0,fair=1")
+    grades = [json.loads(called("data", f, *more, "--json").stdout)["parts"][0]["grades"] for f, more in (
+        ("numbers.txt", ()), ("words.txt", given)
+    )]  # fmt: skip
+    assert grades[0] == grades[1] and set(grades[0]) == set(words)
+    fast = ("--trials", "1", "--solver", "RidgeRanker", "--jobs", "1")
+    assert called("tune", "words.txt", "--test", "test.txt", *given, *fast, "--name", "shop").exit_code == 0
+    assert called("convert", "words.txt", "-o", "converted", *given).exit_code == 0
+    said = [
+        json.loads(called("evaluate", "ranktune-runs/shop/model.json", name, *more, "--json").stdout)["metrics"]
+        for name, more in (("numbers.txt", ()), ("words.txt", given), ("converted", ()))
+    ]
+    assert said[0] == said[1] == said[2]
 
 
 def test_the_order_of_usual_words_is_that_of_the_scale_however_they_are_written() -> None:

@@ -7,6 +7,7 @@ document: "#docid = X inc = ..." as LETOR writes it gives X, any other comment t
 from __future__ import annotations
 
 import math
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,7 +19,8 @@ from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
-from ranktune.solvers.data.columns.grammar import ABSENT, is_largest
+from ranktune.solvers.data.columns.grammar import ABSENT, is_largest, number_of, values_by_name
+from ranktune.solvers.data.columns.roles import GRADES_RULE
 from ranktune.solvers.data.grouping import Grouping, group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.parsing.decimals import Bytes, exact_double, exact_single
@@ -46,6 +48,7 @@ def read_text(
     qid: Ids | None = None,
     group: Sizes | None = None,
     max_expansion: float = 200.0,
+    grades: object = None,
 ) -> Queries:
     r"""Return the queries of a text file, plain or compressed by gzip or bzip2.
 
@@ -79,6 +82,8 @@ def read_text(
         Number of lines of each query, as an alternative to qid.
     max_expansion : float, default=200
         How many times its size a compressed file may unpack to.
+    grades : str or mapping, optional
+        Numbers of grades that are no numbers, or are other ones: "bad=0,good=1", "-1=0".
 
     Returns
     -------
@@ -106,10 +111,10 @@ def read_text(
     """
     blocks = TextBlocks(
         Path(path), n_features=n_features, dtype=dtype, one_based=one_based, missing=missing, strict=strict,
-        max_features=max_features, layout=layout, max_expansion=max_expansion,
+        max_features=max_features, layout=layout, max_expansion=max_expansion, grades=grades,
     )  # fmt: skip
     rows = Rows(layout, dtype, n_features)
-    grades: list[Floats] = []
+    parts: list[Floats] = []
     documents: list[Sequence[str] | int] = []  # an int: so many rows without a comment
     for block in blocks:
         # the first block tells how many rows to expect; with a margin
@@ -117,10 +122,10 @@ def read_text(
         if rows.n_rows == 0:
             _check_room(block, expected, blocks)
         rows.add(block.values, block.columns, block.ends, block.width, expected)
-        grades.append(block.grades)
+        parts.append(block.grades)
         documents.append(len(block.grades) if block.document_ids is None else block.document_ids)
     grouping, n_features = blocks.grouping(qid, group), blocks.check_features()
-    features, joined, ids = rows.joined(n_features), np.concatenate(grades), _document_ids(documents)
+    features, joined, ids = rows.joined(n_features), np.concatenate(parts), _document_ids(documents)
     if grouping.rows is not None:
         features, joined = features[grouping.rows], joined[grouping.rows]
         ids = None if ids is None else ids[grouping.rows]
@@ -157,7 +162,7 @@ class TextBlocks:
     def __init__(
         self, path: Path, *, n_features: int | None = None, dtype: type | str = np.float32, one_based: bool = True,
         missing: Missing = "keep", strict: bool = False, max_features: int = 1_000_000, layout: Layout = "auto",
-        max_expansion: float = 200.0,
+        max_expansion: float = 200.0, grades: object = None,
     ) -> None:  # fmt: skip
         _check_options(n_features, dtype, layout, max_features, missing)
         self.position = self._at = Position(path)
@@ -169,15 +174,22 @@ class TextBlocks:
         self._grouped = Grouped.UNKNOWN
         self._unsorted_at = 0
         self._runs = QueryRuns()
+        known = values_by_name(grades or (), GRADES_RULE, number_of)
+        self._grades = {word.encode(): repr(number).encode() for word, number in known.items()}
 
     def __iter__(self) -> Iterator[TextBlock]:
         """Yield the blocks of the file, once. Raises DataError at the first fault."""
-        for parsed in in_order(
-            line_blocks(self.position, max_expansion=self.max_expansion), self._parse, self.position
-        ):
+        texts = line_blocks(self.position, max_expansion=self.max_expansion)
+        for parsed in in_order(map(self._numbered, texts) if self._grades else texts, self._parse, self.position):
             block = self._block(*parsed)
             if block is not None:
                 yield block
+
+    def _numbered(self, text: Bytes) -> Bytes:
+        """Return lines with the numbers of grades in place of the words that stand for them."""
+        known = self._grades
+        graded = re.sub(rb"(?m)^([ \t]*)([^\s#]+)", lambda hit: hit[1] + known.get(hit[2], hit[2]), text.tobytes())
+        return np.frombuffer(bytearray(graded), dtype=np.uint8)
 
     def _parse(self, text: Bytes, into: ParseBuffers) -> ParseResult:
         """Parse some lines, in any thread."""

@@ -15,6 +15,7 @@ Missing = Literal["keep", "error", "zero"]
 class LineOptions(TypedDict, total=False):
     """Options of `TextBlocks`, except n_features."""
 
+    grades: object
     dtype: type | str
     one_based: bool
     missing: Missing
