@@ -182,9 +182,10 @@ def _r_precision(metric: Metric, scores: Floats, judgements: Judgements) -> tupl
     if average:  # each of tied documents has the mean of all
         block = np.cumsum(np.append(False, (ranked[1:] != ranked[:-1]) | (query[1:] != query[:-1])))
         found = (np.bincount(block, found) / np.bincount(block))[block]
-    ends = judgements.starts[:-1] + np.add.reduceat(pool.grades >= lowest, pool.starts[:-1], dtype=np.int64)
+    first = judgements.starts[:-1]
+    ends = first + np.add.reduceat(pool.grades >= lowest, pool.starts[:-1], dtype=np.int64)
     relevant, counted = pool.relevant(lowest), np.arange(len(found)) < ends[query]
-    return np.minimum(_ratio(np.bincount(query, found * counted), relevant), 1.0), relevant == 0
+    return np.minimum(_ratio(np.add.reduceat(found * counted, first), relevant), 1.0), relevant == 0
 
 
 def _winner_terms(metric: Metric, judgements: Judgements) -> Terms:

@@ -44,13 +44,11 @@ def named_like(words: str, names: Iterable[str]) -> Sequence[str]:
     return sorted(found, key=lambda name: (not re.search(r"id\b", words_of(name)), len(words_of(name).split())))
 
 
-def usual_grades(words: Iterable[str]) -> dict[str, int]:
+def usual_grades(words: Sequence[str]) -> dict[str, int]:
     """Return the numbers from 0 of words for grades in the order of SCALE; empty where one is not in it."""
-    places = {word: words_of(word) for word in words}
-    if not set(places.values()) <= set(SCALE):
-        return {}
-    found = sorted(set(places.values()), key=SCALE.index)
-    return {word: found.index(plain) for word, plain in sorted(places.items(), key=lambda pair: found.index(pair[1]))}
+    found = sorted((SCALE.index(plain), word) for word in words if (plain := words_of(word)) in SCALE)
+    levels = sorted({place for place, _ in found})
+    return {word: levels.index(place) for place, word in found} if len(found) == len(words) else {}
 
 
 def tells_after(name: str) -> bool:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed
@@ -47,7 +47,11 @@ class Line(NamedTuple):
     grade: object
 
 
-def judgment_lines(path: Path, named: JsonView) -> tuple[Iterator[Line], dict[str, str]]:
+Judgment: TypeAlias = tuple[str, str, str, float]
+"""A place, a query, a document and its grade."""
+
+
+def judgment_lines(path: Path, named: JsonView) -> tuple[Iterator[Judgment], dict[str, str]]:
     """Return the judgments of a file, and query words -> query id where it has both.
 
     named are the options of reading, of which those that name columns of the file, and words for grades, hold for it.
@@ -65,14 +69,18 @@ def judgment_lines(path: Path, named: JsonView) -> tuple[Iterator[Line], dict[st
     return _graded(_of_rows(path, lines, named, known), known), {}
 
 
-def _graded(lines: Iterator[Line], known: Mapping[str, float]) -> Iterator[Line]:
-    """Return lines with the numbers of words for grades. Raises Undecided where some are not known."""
-    read = [line._replace(grade=known.get(str(line.grade), line.grade)) for line in lines]
-    words = [line for line in read if number_of(str(line.grade or 0)) is None]
+def _graded(lines: Iterator[Line], known: Mapping[str, float]) -> Iterator[Judgment]:
+    """Return the judgments of the lines that have a grade; grades below 0, which TREC gives to spam, become 0.
+
+    Raises Undecided for words whose numbers are not known.
+    """
+    read = [(line, str(line.grade)) for line in lines if line.grade not in ("", None)]
+    numbers = {text: known.get(text, number_of(text)) for _, text in read}
+    words = [text for text, number in numbers.items() if number is None or not math.isfinite(number)]
     if words:
-        problem = f"{words[0].place}: {str(words[0].grade)[:40]!r} is no grade. Is it a word for one?"
-        raise number_each(problem, list(dict.fromkeys(str(line.grade) for line in words)), known)
-    return iter(read)
+        place = next(line.place for line, text in read if text == words[0])
+        raise number_each(f"{place}: {words[0][:40]!r} is no grade. Is it a word for one?", words, known)
+    return ((*line[:3], max(numbers[text] or 0.0, 0.0)) for line, text in read)
 
 
 def _of_list(path: Path, lines: Sequence[tuple[int, str]]) -> Iterator[Line]:
@@ -184,16 +192,6 @@ def _fault(table: Table, found: Sequence[object], known: Mapping[str, object]) -
         f": query, document and grade are not found among its columns {listed(table[0][1])}. Name "
         'them: qid="COLUMN", document="COLUMN", grade="COLUMN"'
     )
-
-
-def grade_of(place: str, text: object) -> float | None:
-    """Return a grade, None for an empty cell; grades below 0, which TREC gives to spam, become 0."""
-    if text in ("", None):
-        return None
-    grade = number_of(str(text))
-    if grade is None or not math.isfinite(grade):
-        raise DataError(f"{place}: {str(text)[:40]!r} is no grade. {FORMS}")
-    return max(grade, 0.0)
 
 
 def _of_json(path: Path, text: str) -> Iterator[Line]:
