@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import ranktune
-from ranktune.solvers.core.errors import ParameterError
+from ranktune.solvers.core.errors import DataError, ParameterError
 from ranktune.solvers.data.columns.decisions import Undecided, answered
 from ranktune.solvers.data.columns.meanings import SCALE, usual_grades
 from tests.support.commands import called, ended, letor
@@ -162,3 +162,20 @@ def test_the_order_of_usual_words_is_that_of_the_scale_however_they_are_written(
 
 def plain(word: str) -> str:
     return word.lower().replace("_", " ")
+
+
+def test_columns_of_many_words_that_name_each_other_are_asked_about_once(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pl.DataFrame({
+        "qid": [k // 8 for k in range(80)], "docid": [f"D{k}" for k in range(80)],
+        "label": [f"w{k}" for k in range(80)], "grading": [f"v{k}" for k in range(80)],
+        "bm25": [k * 0.5 % 7 for k in range(80)],
+    })  # fmt: skip
+    table.write_csv("table.csv")
+    code = ended(monkeypatch, "data", "table.csv")
+    said = "".join(capsys.readouterr())
+    assert code in (0, 2) and said.count("'label' holds 80 words") <= 2 and "Name the grades: --grade COLUMN" in said
+    (folder / "judged").write_text("".join(f"w{k} qid:{k // 8} # D{k}\n" for k in range(80)))
+    with pytest.raises(DataError, match=r"judged:1: 'w0' is no grade\. Read are lines QUERY 0 DOCUMENT GRADE"):
+        ranktune.read(table.select("qid", "docid", "bm25"), qrels="judged")

@@ -78,8 +78,10 @@ def _graded(lines: Iterator[Line], known: Mapping[str, float]) -> Iterator[Judgm
     numbers = {text: known.get(text, number_of(text)) for _, text in read}
     words = [text for text, number in numbers.items() if number is None or not math.isfinite(number)]
     if words:
-        place = next(line.place for line, text in read if text == words[0])
-        raise number_each(f"{place}: {words[0][:40]!r} is no grade. Is it a word for one?", words, known)
+        problem = f"{next(line.place for line, text in read if text == words[0])}: {words[0][:40]!r} is no grade."
+        if len(words) > MOST_GRADES:
+            raise DataError(f"{problem} {FORMS}")
+        raise number_each(f"{problem} Is it a word for one?", words, known)
     return ((*line[:3], max(numbers[text] or 0.0, 0.0)) for line, text in read)
 
 

@@ -253,6 +253,8 @@ def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], Re
             try:
                 queries = _queries_of(table, options)
             except Undecided as error:
+                if error.decisions[0] in asked:  # its answer leads back to it
+                    return asked, options
                 asked, options = [*asked, *error.decisions], cast(ReadOptions, answered(options, error.decisions))
                 if options.get("grade") == COLUMN:
                     options["grade"] = None  # of which the other questions are independent
