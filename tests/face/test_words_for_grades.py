@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -97,9 +98,31 @@ def test_in_python_the_answers_make_the_grades(kind: str, folder: Path) -> None:
         untyped.read(data, **answered(answers, info.value.decisions))
 
 
+@pytest.mark.parametrize("grades", [["Good", 3, 1], ["Good", "3", "1"], ["Good", 0.5, None]], ids=str)
+def test_beside_numbers_no_number_of_a_word_is_usual(grades: list[object], folder: Path) -> None:
+    frame = pd.DataFrame({"qid": [1, 1, 1], "label": grades, "docid": ["a", "b", "c"], "bm25": [1.0, 2.0, 3.0]})
+    (folder / "judged").write_text(
+        "".join(f"1 0 {d} {y}\n" for d, y in zip("abc", grades, strict=True) if y is not None)
+    )
+    for data, qrels in ((frame, {}), (frame[["qid", "docid", "bm25"]], {"qrels": "judged"})):
+        with pytest.raises(Undecided, match='grades="Good=NUMBER"'):
+            untyped.read(data, **qrels)
+    for good in ("Good=2", {"Good": 2}):
+        read = untyped.read(frame[["qid", "docid", "bm25"]], qrels="judged", grades=good)
+        assert read.grades.tolist() == [2.0 if y == "Good" else float(str(y or 0)) for y in grades]
+
+
+def test_dates_are_no_words_for_grades() -> None:
+    frame = pd.DataFrame({"qid": [1, 1], "label": pd.to_datetime(["2026-01-01", "2026-01-02"]), "bm25": [1.0, 2.0]})
+    with pytest.raises(DataError, match=r"'label' holds Datetime.*, not numbers"):
+        ranktune.read(frame)
+
+
 def test_a_column_of_many_words_is_not_of_grades(folder: Path) -> None:
     table = shop_table(queries=40).rename({"title": "label", "grade": "score"})
-    with pytest.raises(Undecided, match=r"'label' holds 400 words, such as .*\. Name the grades: grade=\"COLUMN\"\."):
+    with pytest.raises(
+        Undecided, match=r"'label' holds words such as .*, 400 in all\. Name the grades: grade=\"COLUMN\"\."
+    ):
         ranktune.read(table)
 
 
@@ -175,7 +198,11 @@ def test_columns_of_many_words_that_name_each_other_are_asked_about_once(
     table.write_csv("table.csv")
     code = ended(monkeypatch, "data", "table.csv")
     said = "".join(capsys.readouterr())
-    assert code in (0, 2) and said.count("'label' holds 80 words") <= 2 and "Name the grades: --grade COLUMN" in said
+    assert (
+        code in (0, 2)
+        and said.count("'label' holds words such as 'w0', 80 in all") <= 2
+        and "Name the grades: --grade COLUMN" in said
+    )
     (folder / "judged").write_text("".join(f"w{k} qid:{k // 8} # D{k}\n" for k in range(80)))
     with pytest.raises(DataError, match=r"judged:1: 'w0' is no grade\. Read are lines QUERY 0 DOCUMENT GRADE"):
         ranktune.read(table.select("qid", "docid", "bm25"), qrels="judged")

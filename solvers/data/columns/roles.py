@@ -15,7 +15,7 @@ from ranktune.solvers.core.errors import DataError, listed, nearest
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, as_list, left_out
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.grammar import number_of
-from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like, usual_grades
+from ranktune.solvers.data.columns.meanings import AFTER_WORDS, GRADE_WORDS, QUERY_WORDS, named_like
 
 GRADES = ("grade", "label", "relevance", "rel", "y", "judgment", "judgement")
 GRADES_RULE = "grades={}: write pairs of WORD=NUMBER, such as Bad=0,Good=1."
@@ -143,16 +143,16 @@ def name_grades(problem: str, others: Sequence[str]) -> Undecided:
 
 
 def number_each(
-    problem: str, words: Sequence[str], known: Mapping[str, float], others: Sequence[str] = ()
+    problem: str, words: Sequence[str], numbers: Mapping[str, float], others: Sequence[str] = ()
 ) -> Undecided:
     """Return the question which numbers words for grades stand for, or which of others has the grades if they are many.
 
-    known are the numbers of other words.
+    numbers are those of some words.
     """
     if len(words) > MOST_GRADES:
         return name_grades(problem, others)
-    numbers = {word: f"{number:.15g}" for word, number in (known or usual_grades(words)).items()}
-    pairs = ",".join(f"{word}={numbers.get(word, NUMBER)}" for word in dict.fromkeys([*numbers, *words]))
+    given = {word: f"{number:.15g}" for word, number in numbers.items()}
+    pairs = ",".join(f"{word}={given.get(word, NUMBER)}" for word in dict.fromkeys([*given, *words]))
     return Undecided([Decision(f'{problem} Give the number of each: grades="{pairs}".', [("grades", pairs)])])
 
 

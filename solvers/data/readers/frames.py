@@ -23,9 +23,10 @@ from ranktune.solvers.data.columns.documents import DATA_COLUMNS
 from ranktune.solvers.data.columns.encoding import Encoding, check_features
 from ranktune.solvers.data.columns.grammar import number_of, repeated, values_by_name
 from ranktune.solvers.data.columns.learning import Taken, learn, taken
+from ranktune.solvers.data.columns.meanings import usual_grades
 from ranktune.solvers.data.columns.roles import GRADES_RULE, RATING, Roles, Wanted, name_grades, number_each, roles
 from ranktune.solvers.data.columns.texts import Frame, Series, numbered, numbered_text, polars_text
-from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, numbers
+from ranktune.solvers.data.columns.values import contents, encoded, is_numeric, is_text, numbers
 from ranktune.solvers.data.grouping import group_rows
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.readers.judgments import Judgments
@@ -315,11 +316,12 @@ def _grades(frame: Frame, name: str, wanted: Wanted) -> Array:
                 "of products have.",
                 others,
             )
-    elif not is_numeric(column):
-        words = [text for text in numbered(column)[1] if text not in known and number_of(text) is None]
+    elif is_text(column) or (column.dtype == nw.Object and not is_numeric(column)):
+        texts = numbered(column)[1]
+        words = [text for text in texts if text not in known and number_of(text) is None]
         if words:
-            problem = f"the grade column {name!r} holds {len(words):,} words, such as {words[0][:40]!r}."
-            raise number_each(problem, words, known, others)
+            problem = f"the grade column {name!r} holds words such as {words[0][:40]!r}, {len(words):,} in all."
+            raise number_each(problem, words, known or usual_grades(texts), others)
     return numbers(column, "grade", read=(lambda text: known.get(text, number_of(text))) if known else number_of)
 
 

@@ -21,6 +21,7 @@ from ranktune.solvers.core.arrays import JsonView
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.data.columns import roles
 from ranktune.solvers.data.columns.grammar import json_of, number_of, values_by_name
+from ranktune.solvers.data.columns.meanings import usual_grades
 from ranktune.solvers.data.columns.roles import GRADES_RULE, MOST_GRADES, RATING, number_each
 from ranktune.solvers.data.readers.parsing.streams import Position, lines_of
 
@@ -81,7 +82,7 @@ def _graded(lines: Iterator[Line], known: Mapping[str, float]) -> Iterator[Judgm
         problem = f"{next(line.place for line, text in read if text == words[0])}: {words[0][:40]!r} is no grade."
         if len(words) > MOST_GRADES:
             raise DataError(f"{problem} {FORMS}")
-        raise number_each(f"{problem} Is it a word for one?", words, known)
+        raise number_each(f"{problem} Is it a word for one?", words, known or usual_grades(list(numbers)))
     return ((*line[:3], max(numbers[text] or 0.0, 0.0)) for line, text in read)
 
 
