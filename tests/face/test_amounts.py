@@ -164,5 +164,5 @@ def test_grades_that_are_words(words: dict[str, int], tmp_path: Path, monkeypatc
 def test_an_error_about_grades_prints_the_option_that_answers_it(tmp_path: Path) -> None:
     TABLE.with_columns(grade=pl.Series(["Bad", "Very good"] * (N // 2))).write_csv(tmp_path / "words.csv")
     said = run("tune", "words.csv", cwd=tmp_path, check=2).stderr
-    assert "--grades 'Bad=NUMBER,Very good=NUMBER'" in said
+    assert "--grades 'Bad=0,Very good=1'" in said
     run("data", "words.csv", "--grades", "Bad=0,Very good=1", cwd=tmp_path)

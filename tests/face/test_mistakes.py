@@ -162,7 +162,7 @@ IN_PYTHON: dict[str, Callable[[], object]] = {
     r"'search' is the index of the frame: give reset_index\(\) of it": lambda: untyped.read(TABLE.set_index("search")),
     r"Give the name of a column: qid='NAME'.* tune\(\(X, y, qid\)\)": lambda: untyped.tune(TABLE, qid=TABLE["search"]),
     r"Make a frame of it: pandas.DataFrame\(data\)": lambda: untyped.read(TABLE.to_dict("list")),
-    "'brand' holds .*, not numbers: '(Elm|Fir)'. Give .*: grades=\"(Elm|Fir)=NUMBER,": lambda: untyped.read(
+    "'brand' holds words such as '(Elm|Fir)', 2 in all. Give .*: grades=\"(Elm|Fir)=NUMBER,": lambda: untyped.read(
         TABLE, qid="search", grade="brand", drop="sku"
     ),
     "'price' .values of type float and str, such as 'n/a'; a missing value is None or NaN": lambda: changed(

@@ -222,7 +222,7 @@ class _Power(NamedTuple):
 def _power(values: Floats, grades: Floats, pairs: _Pairs) -> _Power:
     difference = values[pairs.better] - values[pairs.worse]
     apart = int(np.count_nonzero(difference))
-    right = np.count_nonzero(difference > 0.0)
+    right = int(np.count_nonzero(difference > 0.0))
     falls = bool(2 * right < apart)
     right = apart - right if falls else right
     share = (right + 0.5 * (len(difference) - apart)) / len(difference)

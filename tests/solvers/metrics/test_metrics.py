@@ -33,7 +33,7 @@ EVERY: tuple[str, ...] = (
     "mrr",
     "mrr@2",
 )
-EVERY += ("precision@2", "precision@4:short=cut", "recall@3", "wta", "pairwise", "kendall")
+EVERY += ("precision@2", "precision@4:short=cut", "recall@3", "r-precision", "wta", "pairwise", "kendall")
 BY_TIES = tuple(spelling for spelling in EVERY if spelling not in ("pairwise", "kendall"))
 EVERY += ("err", "err@3:highest=6", "rbp", "rbp@3:p=0.5", "auc", "domination")
 
@@ -70,6 +70,7 @@ PLAIN: dict[str, Callable[[list[float]], float]] = {
     "precision@2": lambda g: sum(y >= 1 for y in g[:2]) / 2,
     "precision@4:short=cut": lambda g: sum(y >= 1 for y in g[:4]) / min(4, len(g)),
     "recall@3": lambda g: sum(y >= 1 for y in g[:3]) / sum(y >= 1 for y in g),
+    "r-precision": lambda g: float(np.mean([y >= 1 for y in g[: sum(y >= 1 for y in g)]])),
     "wta": lambda g: float(g[0] == max(g)),
 }
 

@@ -31,6 +31,7 @@ def test_queries_without_anything_to_rank_are_skipped_or_counted() -> None:
         "mrr",
         "precision@1",
         "recall@1",
+        "r-precision",
         "wta",
         "pairwise",
         "kendall",

@@ -128,8 +128,9 @@ def test_trec_eval(ranked: tuple[np.ndarray, Queries]) -> None:
         "recip_rank": "mrr",
         "P_5": "precision@5",
         "recall_5": "recall@5",
+        "Rprec": "r-precision",
     }
-    asked = {"ndcg_cut.3,10", "ndcg", "map", "map_cut.3", "recip_rank", "P.5", "recall.5"}
+    asked = {"ndcg_cut.3,10", "ndcg", "map", "map_cut.3", "recip_rank", "P.5", "recall.5", "Rprec"}
     theirs = pytrec_eval.RelevanceEvaluator(qrels, asked).evaluate(run)
     for their_name, our_name in names.items():
         ours = parse_metric(f"{our_name}:trec_eval").per_query(nudged, queries)

@@ -26,6 +26,7 @@ THEIRS = {
     "recall@1:trec_eval": "recall_1",
     "recall@5:trec_eval": "recall_5",
     "mrr:trec_eval": "recip_rank",
+    "r-precision:trec_eval": "Rprec",
 }
 Grades = dict[str, dict[str, int]]
 Scores = dict[str, dict[str, float]]

@@ -20,7 +20,7 @@ from ranktune.solvers.abilities import TREES
 from ranktune.solvers.core.arrays import Json
 from ranktune.solvers.core.errors import DataError, listed
 from ranktune.solvers.core.space import Choice, Parameter, conditions
-from ranktune.solvers.data.columns.decisions import COLUMN
+from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, by_option
 from ranktune.solvers.data.columns.roles import Wanted
 from ranktune.solvers.data.disk.stored import is_stored, read_queries
 from ranktune.solvers.data.grades import check_learnable
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MOST_PLAIN_FEATURES = 20
 """Feature columns without a note that a description lists."""
+_OF_GRADES = {"grade", "grades", "relevant"}
 _MAIN_FACTS = ("queries", "documents", "features", "grades", "sparsity", "queries_without_relevant")
 
 
@@ -134,8 +135,8 @@ BELOW_ZERO = (
 def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
     """Return a description of each part of data, of the columns of a table, and of the features that look wrong.
 
-    What is to be decided about the columns is with it, and is taken by the likeliest answers. A folder of folds has
-    parts: each fold's train, vali and test.
+    What is to be decided about the columns is with it, and is taken by the likeliest answers; of grades that have none
+    nothing is said. A folder of folds has parts: each fold's train, vali and test.
     """
     table = catalogue.open_table(data, Wanted.of(reading))
     described: Json = {"data": data}
@@ -147,6 +148,11 @@ def describe(data: str, **reading: Unpack[ReadOptions]) -> Json:
         splits = catalogue.load(data if table is None else table, **answers)
         listed = suspects(splits[0].train)
         described |= _parts(splits)
+        asked = by_option(described.get("decisions", ()))
+        if COLUMN in asked.get("grade", ()) or NUMBER in str(asked.get("grades")):
+            facts = [key for key in described["parts"][0] if not _OF_GRADES & {*key.split("_")}]
+            described["parts"] = [{key: part[key] for key in facts} for part in described["parts"]]
+            described.pop("remarks", None)
     except DataError as error:
         if table is None:
             raise

@@ -15,6 +15,7 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.data.columns.decisions import Undecided
 from ranktune.solvers.data.readers.judgments import read_judgments
 
 JUDGED = {"shoe": {"D1": 2.0, "D2": 0.0}, "shoe red": {"D4": 1.0, "D 2": 3.0}, "hat": {"D6": 1.0}}
@@ -85,7 +86,7 @@ def test_a_quoted_cell_keeps_its_lines_and_others_their_quotes(sign: str, tmp_pa
     [
         ("q,d,rating\na,D1,1\na,D1,2", "judged:3: document D1 of query a has grade 2"),
         ("shoe red\tD1\t1\nshoe 0 D2 1", "judged:1: has a tab and a space"),
-        ("a b\tc\nd e\tf", "'f' is no grade"),
+        ("a b\tc\nd e\tf", "judged:1: 'c' is no grade"),
         ("q;d,rating\na;b,2", "no grade|not found|words"),
         ('{"a": 1}', "without judgmentRatings"),
         ("[" * 5000, "no JSON"),
@@ -165,7 +166,7 @@ def test_no_separator_changes_a_judgment(seed: int, tmp_path: Path) -> None:
 def test_grades_may_be_words(text: str, tmp_path: Path) -> None:
     (tmp_path / "judged").write_text(text)
     frame = pl.DataFrame({"query": ["shoe", "shoe"], "docid": ["D2", "D1"], "bm25": [1, 2]})
-    with pytest.raises(DataError, match=r'is no grade.*grades="(Good|Bad)=NUMBER"'):
+    with pytest.raises(Undecided, match=r"'Good' is no grade.*grades=\"Bad=0,Good=1\""):
         ranktune.read(frame, qrels=tmp_path / "judged")
     for grades in ("Bad=0,Good=2", {"Bad": 0, "Good": 2.0}):
         assert ranktune.read(frame, qrels=tmp_path / "judged", grades=grades).grades.tolist() == [0.0, 2.0]

@@ -220,6 +220,34 @@ def test_a_late_wide_line_does_not_make_a_wide_dense_array(tmp_path: Path, monke
     assert queries.features[[1000], [999_999]].tolist() == [5.0]
 
 
+WORDS = {"bad": 0.0, "-1": 0.0, "E": 3.0, "+1": 1.0, "très_bon": 0.25, "2": 4.0}
+
+
+@pytest.mark.parametrize("size", [30, 1 << 20])
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_words_for_grades_are_read_as_their_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, end: bytes
+) -> None:
+    monkeypatch.setattr(text_module, "line_blocks", functools.partial(line_blocks, size=size))
+    generator = np.random.default_rng(0)
+    drawn = generator.choice([*WORDS, "0", "1.5"], 60)
+    features = [f" qid:{k // 7} 1:{k} 3:2 # bad {word}" for k, word in enumerate(drawn)]
+    start = b"# bad"
+    words = write(tmp_path, end.join([start, *(f" {w}{f}".encode() for w, f in zip(drawn, features, strict=True))]))
+    numbers = [WORDS.get(word, word) for word in drawn]
+    lines = [start, *(f" {number}{f}".encode() for number, f in zip(numbers, features, strict=True))]
+    expected = read_text(write(tmp_path, end.join(lines), "numbers.txt"))
+    for grades in (WORDS, ",".join(f"{word}={number}" for word, number in WORDS.items())):
+        queries = read_text(words, grades=grades)
+        for name in ("features", "grades", "starts", "query_ids", "document_ids"):
+            np.testing.assert_array_equal(getattr(queries, name), getattr(expected, name))
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(words.read_bytes()))
+    assert read_text(packed, grades=WORDS).grades.tolist() == expected.grades.tolist()
+    with pytest.raises(DataError, match=r"data.txt:\d+:2: the grade is (not a number|negative)\. .* grades='"):
+        read_text(words, grades="bad=0,E=3")
+
+
 def test_float32_and_float64_hold_the_nearest_number(tmp_path: Path) -> None:
     file = write(tmp_path, b"0.1 qid:1 1:0.1 2:1.00000005960464477539062500000000000000001 3:1e-320\n")
     double = read_text(file, dtype=np.float64)
