@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,9 @@ from pathlib import Path
 import pytest
 from optuna.trial import TrialState
 
-from ranktune.tuner.storage.record import RESTARTS, Record, number_of
+from ranktune.tuner.storage.record import RESTARTS, number_of
 from ranktune.tuner.study.events import read_events
-from tests.faults.test_survival import acknowledged, checked, joined_events, start
+from tests.faults.test_survival import acknowledged, checked, joined_events, start, wait_for
 from tests.fuzzing.asked import stable
 from tests.support.engine_samples import graded
 from tests.support.postgres_server import Server
@@ -32,14 +32,6 @@ SOON = 60.0
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "s").mkdir()
     return tmp_path / "s"
-
-
-def wait_for(what: Callable[[], object], owner: subprocess.Popen[str], seconds: float = SOON) -> None:
-    until = time.monotonic() + seconds
-    while not what():
-        assert owner.poll() is None, owner.communicate()[1]
-        assert time.monotonic() < until
-        time.sleep(0.05)
 
 
 def more_than(folder: Path, count: int) -> bool:
@@ -88,16 +80,10 @@ def gone_through(
     return [errors, *(said for _, said in ends)]
 
 
-def test_a_server_that_crashes_repeatedly_costs_nothing(postgres: Server, folder: Path) -> None:
-    errors = gone_through(postgres, folder, 72, [0.0, 1.5])
+@pytest.mark.parametrize("away", [1.5, pytest.param(30.0, marks=pytest.mark.slow)])
+def test_a_server_that_crashes_repeatedly_costs_nothing(postgres: Server, folder: Path, away: float) -> None:
+    errors = gone_through(postgres, folder, 72, [0.0, away])
     assert all(map(said_only_warnings, errors)), errors
-
-
-@pytest.mark.slow
-def test_a_server_that_is_away_for_long_costs_nothing(postgres: Server, folder: Path) -> None:
-    errors = gone_through(postgres, folder, 120, [0.0, 30.0, 0.0])
-    assert all(map(said_only_warnings, errors)), errors
-    assert all("does not answer" in error and "answers again after" in error for error in errors)
 
 
 @pytest.mark.parametrize("seconds", [2.0, pytest.param(30.0, marks=pytest.mark.slow)])
@@ -213,28 +199,6 @@ def test_a_server_that_crashes_in_every_stage_changes_no_result(postgres: Server
     assert stable(json.loads(out), "") == stable(json.loads(expected.replace("calm", "n")), "")
     events = Counter(event["event"] for event in read_events(log.parent))
     assert events["storage_away"] == events["storage_back"] > 0
-
-
-@pytest.mark.slow
-def test_a_second_coordinator_takes_over_from_one_that_is_cut_off(postgres: Server, tmp_path: Path) -> None:
-    """The first finds that out when its connection is back, and writes nothing any more."""
-    test_joining.write(graded(120, 0), tmp_path / "train.txt")
-    url, log = postgres.new_database(), tmp_path / "a" / "n" / "events.jsonl"
-    tune = ("tune", "train.txt", "--solver", "RankSVM", "--sampler", "random", "--trials", "200", "--jobs", "1")
-    with Proxy(postgres.port) as proxy:
-        through = url.replace(str(postgres.port), str(proxy.port))
-        first = test_joining.start(tmp_path, *tune, "--name", "n", "--home", "a", "--storage", through)
-        wait_for(lambda: log.exists() and '"finished"' in log.read_text(), first)
-        second = test_joining.start(tmp_path, *tune, "--name", "n", "--home", "b", "--storage", url, "--json")
-        proxy.cut(60.0)
-        out, errors = second.communicate(timeout=4 * SOON)
-        assert second.returncode == 0, errors
-        _, said = first.communicate(timeout=4 * SOON)
-    assert first.returncode == 2 and "was taken over by another process" in said and "Traceback" not in said, said
-    assert json.loads(out)["trials"] == 200
-    record = Record(tmp_path / "b" / "n", "n", "ndcg@10", url)
-    assert sorted(number_of(trial) for trial in record.trials()) == list(range(200))
-    record.close()
 
 
 @pytest.fixture

@@ -1,24 +1,23 @@
 """`ranktune retune` is killed at random moments, and runs beside other commands that move what is current.
 
-The same command goes on, and ends with the same decision. Where the file holds other data by then, the decision is
-about these, or it is refused. What is current is whole at any moment, and what the last command said.
+The same command goes on, and ends with the same decision. What is current is whole at any moment, and what the last
+command said.
 RANKTUNE_TEST_SEED chooses the moments of the races.
 """
 
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import random
 import shutil
 import subprocess
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -27,29 +26,23 @@ import pytest
 
 import ranktune
 from ranktune.daily.retuning import retune
-from ranktune.tuner.drift import watch
 from ranktune.tuner.drift.days import read_days, write_day
-from ranktune.tuner.retuning.versions import DELIVERED, current, decision_of, make_current
-from ranktune.tuner.splits.proof import file_digest
-from ranktune.tuner.study.home import StudyFolder, free_name
+from ranktune.tuner.retuning.versions import current, make_current
+from ranktune.tuner.study.home import free_name
 from ranktune.tuner.workers.executor import InProcess
 from tests.support.commands import succeeded, write_letor
+from tests.support.process_samples import forked
 
 SEED = int(os.environ.get("RANKTUNE_TEST_SEED", "0"))
-FORK = multiprocessing.get_context("fork")
 TOGETHER = 0.05
 MOMENTS = (1.0, 9.0)
 """Seconds after the start between which it is killed: from the imports to beyond the end of most runs."""
 
 
-REFUSED = 2
-REASONS = ("was interrupted, on other data than these", "there is a study 'new' already")
-
-
-def retuned(home: Path, data: Path, wait: float | None = None, version: str | None = "new") -> dict[str, Any] | None:
-    """Return what the command prints, None where it is killed after so many seconds, nothing where it is refused."""
+def retuned(home: Path, data: Path, wait: float | None = None) -> dict[str, Any] | None:
+    """Return what the command prints, None where it is killed after so many seconds."""
     command = [sys.executable, "-m", "ranktune", "retune", "shop", str(data), "--home", str(home)]
-    command += ["--jobs", "1", "--json", *(["--as", version] if version else [])]
+    command += ["--jobs", "1", "--json", "--as", "new"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         out, errors = process.communicate(timeout=wait)
@@ -57,8 +50,6 @@ def retuned(home: Path, data: Path, wait: float | None = None, version: str | No
         process.kill()
         process.communicate()
         return None
-    if process.returncode == REFUSED and any(reason in errors for reason in REASONS):
-        return {}
     assert process.returncode in (0, 10, 11), errors
     found: dict[str, Any] = json.loads(out)
     return found
@@ -100,32 +91,6 @@ def check_killed(folder: Path, kills: int) -> None:
     assert [each["version"] for each in versions] == ["shop", "new"]
 
 
-def check_changed(folder: Path, kills: int, seed: int) -> None:
-    """Kill it again and again, the file of the day with the data of any day; compare with runs on these alone."""
-    generator, (first, days) = random.Random(seed), begun(folder, 4)
-    known = [retuned(Path(shutil.copytree(first, folder / f"alone{k}")), day) for k, day in enumerate(days)]
-    killed = refused = 0
-    home, today = Path(shutil.copytree(first, folder / "home")), folder / "today.txt"
-    while killed < kills:
-        which = generator.randrange(1, len(days))
-        shutil.copyfile(days[which], today)
-        os.utime(today, (1e9, 1e9))
-        found = retuned(home, today, generator.uniform(*MOMENTS), generator.choice(["new", None]))
-        killed += found is None
-        refused += found == {}
-        expected = known[which]
-        assert expected is not None
-        ended = [decision_of(StudyFolder(path.parent)) for path in home.glob("*/decision.json")]
-        if found:
-            _check_same(found, expected)
-        for decided in filter(None, ended):  # also that of a command that was killed after it
-            assert decided["decision"] == expected["decision"]
-        if ended:
-            shutil.rmtree(home)
-            shutil.copytree(first, home)
-    print(f"seed {seed}: {killed} kills, {refused} refused")
-
-
 def _check_same(found: dict[str, Any], known: dict[str, Any]) -> None:
     assert found["decision"] == known["decision"] and found["configuration"] == known["configuration"]
     for name, mean in known["means"].items():
@@ -141,12 +106,7 @@ def test_sixty_kills_of_a_retuning(tmp_path: Path) -> None:
     check_killed(tmp_path, 60)
 
 
-@pytest.mark.slow
-def test_forty_kills_with_other_data_in_between(tmp_path: Path) -> None:
-    check_changed(tmp_path, int(os.environ.get("KILLS", "40")), SEED)
-
-
-def forked(*functions: Callable[[], object]) -> list[multiprocessing.process.BaseProcess]:
+def at_once(*functions: Callable[[], object]) -> list[BaseProcess]:
     """Start processes that call a function each, all at the same moment: once TOGETHER seconds have passed."""
     begin = time.monotonic() + TOGETHER
 
@@ -154,12 +114,7 @@ def forked(*functions: Callable[[], object]) -> list[multiprocessing.process.Bas
         time.sleep(max(0.0, begin - time.monotonic()))
         function()
 
-    processes = [FORK.Process(target=run, args=(function,)) for function in functions]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of forking where a library has threads
-        for process in processes:
-            process.start()
-    return [*processes]
+    return [forked(run, function) for function in functions]
 
 
 def check_writers(folder: Path, rounds: int) -> None:
@@ -175,7 +130,7 @@ def check_writers(folder: Path, rounds: int) -> None:
 
         kill = TOGETHER + generator.uniform(0.0, 0.02) if generator.random() < 0.4 else None
         begin = time.monotonic()
-        processes = forked(*(partial(move, k) for k in range(2)))
+        processes = at_once(*(partial(move, k) for k in range(2)))
         while any(process.is_alive() for process in processes):
             assert current(home, "shop").version in ("shop", "v2"), "it is never damaged"
             if kill is not None and time.monotonic() - begin > kill:
@@ -189,41 +144,6 @@ def check_writers(folder: Path, rounds: int) -> None:
         assert now == last or (was_killed and now["since"] > last["since"]), "killed once it had moved"
 
 
-def check_commands(folder: Path, rounds: int) -> None:
-    """Going back, resume and retune at once: what is current is whole, and what the last one said."""
-    generator, (first, days) = random.Random(SEED), begun(folder)
-    retune("shop", days[1], version="v2", executor=InProcess(), home=first)
-    for number in range(rounds):
-        home = Path(shutil.copytree(first, folder / f"home{number}"))
-        back = generator.choice(["shop", "v2"])
-        commands: dict[str, list[object]] = {
-            "retune": ["retune", "shop", days[2], "--as", "v3", "--jobs", "1", "--json"],
-            "resume": ["resume", "v2", "--trials", "12", "--jobs", "1"],
-            "rollback": ["retune", "shop", "--rollback", back],
-        }
-        waits = {"retune": 0.0, "resume": generator.uniform(0.0, 2.0), "rollback": generator.uniform(*MOMENTS)}
-        running = dict[str, subprocess.Popen[str]]()
-        begin = time.monotonic()
-        for name in sorted(commands, key=lambda name: waits[name]):
-            time.sleep(max(0.0, begin + waits[name] - time.monotonic()))
-            command = [sys.executable, "-m", "ranktune", *map(str, commands[name]), "--home", str(home)]
-            running[name] = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        ended = {name: process.communicate() for name, process in running.items()}
-        codes = {name: process.returncode for name, process in running.items()}
-        assert codes["retune"] in (0, 10, 11) and codes["resume"] == codes["rollback"] == 0, (codes, ended)
-        assert ended["rollback"][0].startswith(f"The current model of shop is that of {back}: ")
-        now, said_now = current(home, "shop"), json.loads(ended["retune"][0])["current"]
-        moved = said_now.startswith("The current model of shop is that of v3: ")
-        assert (now.version, now.since.split()[0]) in {(back, "rollback"), *([("v3", "retune")] if moved else [])}
-        if not moved and codes["retune"]:
-            assert "`ranktune retune shop --rollback v3` makes that of v3 current" in said_now, said_now
-        assert file_digest(now.path(home))[:16] == now.copy and (home / now.study / DELIVERED / now.copy).is_dir()
-        assert watch("shop", days[2], home=home, save=False).quality is not None
-        versions = json.loads(succeeded("retune", "shop", "--history", "--home", home, "--json"))["versions"]
-        assert [line["version"] for line in versions if line["current"]] == [now.version]
-        shutil.rmtree(home)
-
-
 def test_two_writers_of_what_is_current(tmp_path: Path) -> None:
     check_writers(tmp_path, 20)
 
@@ -231,15 +151,6 @@ def test_two_writers_of_what_is_current(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_hundred_races_of_two_writers(tmp_path: Path) -> None:
     check_writers(tmp_path, 200)
-
-
-def test_a_rollback_beside_a_retuning_and_a_resumed_version(tmp_path: Path) -> None:
-    check_commands(tmp_path, 1)
-
-
-@pytest.mark.slow
-def test_forty_races_of_three_commands(tmp_path: Path) -> None:
-    check_commands(tmp_path, 40)
 
 
 def names(home: Path) -> Callable[[int], object]:
@@ -256,7 +167,7 @@ def test_several_writers_of_one_state_lose_and_damage_nothing(
 ) -> None:
     write = kind(tmp_path)
     for _ in range(3):
-        processes = forked(*(partial(write, k) for k in range(8)))
+        processes = at_once(*(partial(write, k) for k in range(8)))
         for process in processes:
             process.join()
             assert process.exitcode == 0

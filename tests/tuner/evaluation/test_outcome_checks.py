@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import os
-import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -19,8 +15,8 @@ from ranktune.tuner.evaluation.task import Outcome, Task
 from ranktune.tuner.search.loop import TrialLoop
 from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import ERROR, RESTARTS, Record, number_of
-from ranktune.tuner.study.events import Events, read_events
-from ranktune.tuner.workers.executor import Executor, InProcess, Limits, Processes
+from ranktune.tuner.study.events import Events
+from ranktune.tuner.workers.executor import Executor, InProcess
 from tests.tuner.search.test_loop import STUDY, smooth, task_of
 
 SPACE = STUDY.union_space()
@@ -154,66 +150,3 @@ def test_a_sound_outcome_stays_what_it_is() -> None:
 
 def test_an_error_as_long_as_a_book_is_cut() -> None:
     assert len(checked_outcome(Outcome(error="x" * 10**7)).error or "") <= 10_000
-
-
-def exits() -> None:
-    os._exit(3)
-
-
-def crashes() -> None:
-    ctypes.string_at(0)
-
-
-def hangs() -> None:
-    time.sleep(1e6)
-
-
-def swallows() -> object:
-    return np.ones(2**29)  # 4 GiB
-
-
-def huge() -> Outcome:
-    return of(np.random.default_rng(0).random(2**24))
-
-
-def unpicklable() -> object:
-    return Outcome({"ndcg@10": cast(Any, (value for value in (0.5, 0.5)))})
-
-
-FATES: dict[int, tuple[Callable[[], object], str, int]] = {
-    1: (exits, "lost twice.*exited with code 3", 1),
-    2: (crashes, "lost twice.*signal 11", 1),
-    4: (hangs, "limit of 5 seconds", 0),
-    5: (swallows, "MemoryError", 0),
-    7: (huge, "more than 64 MiB", 0),
-    8: (unpicklable, "cannot be pickled", 0),
-}
-"""By the number of its trial: what it does, the reason that is recorded, and how often it is begun again."""
-
-
-@pytest.mark.thorough
-def test_trials_that_end_badly_on_lanes_do_so_alone(tmp_path: Path) -> None:
-    known = loop(tmp_path / "known", smooth)
-    fates = {SPACE.split(known[number].params)[0] + str(known[number].params): act for number, act in FATES.items()}
-
-    def badly(task: Task) -> Outcome:
-        flat = {"solver": task.solver} | {f"{task.solver}.{name}": value for name, value in task.parameters.items()}
-        for key, (act, _, _) in fates.items():
-            if key == task.solver + str(flat):
-                return cast(Outcome, act())
-        return smooth(task)
-
-    trials = loop(tmp_path / "s", badly, Processes(2, Limits(seconds=5.0, bytes=2**29)))
-    assert [trial.params for trial in trials] == [trial.params for trial in known]
-    events = list(read_events(tmp_path / "s"))
-    for number, trial in enumerate(trials):
-        if number not in FATES:
-            assert trial.value == known[number].value
-            continue
-        _, reason, restarts = FATES[number]
-        assert trial.state == TrialState.FAIL
-        assert re.search(reason, trial.user_attrs[ERROR])
-        assert trial.user_attrs.get(RESTARTS, 0) == restarts
-        reissued = [event for event in events if event["event"] == "reissued" and event["trial"] == number]
-        assert len(reissued) == restarts
-    assert {event.get("split") for event in events} == {"fold"}

@@ -20,7 +20,8 @@ from ranktune.tuner.runner.search_stages import SCORED, scored_once
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.problem import Problem, assemble, write_split
 from tests.support.engine_samples import graded
-from tests.support.policies import Interrupting, run_by
+from tests.support.finished import Heard
+from tests.support.policies import run_by
 
 TRAIN, VALI, TEST = graded(60, 0), graded(25, 1), graded(20, 2)
 
@@ -85,7 +86,7 @@ def test_a_study_in_little_time_is_scored_on_the_split_and_refitted_on_all(tmp_p
     policy = replace(POLICY, time=replace(POLICY.time, min_fits=10**9))
     solvers, split = ("RidgeRanker", "GBDTRanker"), Split("", TRAIN, VALI, TEST)
     with pytest.raises(KeyboardInterrupt):
-        run_by(policy, tmp_path / "x", split, Interrupting(), solvers=solvers, trials=4, timeout=60.0)
+        run_by(policy, tmp_path / "x", split, Heard(until=1), solvers=solvers, trials=4, timeout=60.0)
     result = ranktune.resume("x", home=tmp_path, jobs=1)
     assert (tmp_path / "x" / SCORED).read_text() == "once"
     assert len(result.trials_frame()) == 4

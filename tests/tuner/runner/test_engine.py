@@ -59,18 +59,6 @@ def test_the_chosen_is_best_when_rescored_or_alone(result: Result) -> None:
     assert result.best.is_blend or merits[0] == max(merits)
 
 
-def test_without_refitting_the_given_validation_queries_alone_choose(tmp_path: Path) -> None:
-    options = {"trials": 6, "sampler": "random", "refit": False, "home": tmp_path, "jobs": 1}
-    result = ranktune.tune(graded(40, 0), vali=graded(20, 1), test=graded(9, 2), solvers=SOLVERS, **options)  # type: ignore[arg-type]
-    assert all(row.again is None for row in result.leaderboard)
-    means = [row.vali.mean for row in result.leaderboard if row.vali]
-    assert means[0] == max(means)
-    assert len(means) == len(SOLVERS)
-    ranker = make(result.best.solver, dict(result.best.params or {}), 0).fit(graded(40, 0))
-    of_one_feature = ranker.predict(Queries.from_arrays(np.eye(5), np.arange(5.0)))
-    np.testing.assert_allclose(weights(result.best_model), of_one_feature)
-
-
 def test_the_model_is_refitted_on_train_and_validation(result: Result) -> None:
     for row in (row for row in result.leaderboard if not row.is_blend):
         ranker = make(row.solver, dict(row.params or {}), 0)
@@ -98,15 +86,6 @@ def test_the_same_name_with_other_settings_is_refused_and_named(result: Result) 
     home = Path(result.folder).parent
     with pytest.raises(StudyError, match="metric is 'ndcg@10' there, 'map' here"):
         ranktune.tune(graded(40, 0), metric="map", name="known", home=home, jobs=1)
-
-
-def test_the_same_name_with_other_data_is_refused(result: Result) -> None:
-    home = Path(result.folder).parent
-    with pytest.raises(StudyError, match="other data"):
-        ranktune.tune(
-            graded(40, 5), vali=graded(20, 1), test=graded(30, 2), also=["map", "ndcg@10:letor"], solvers=SOLVERS,
-            trials=9, sampler="random", name="known", home=home, jobs=1,
-        )  # fmt: skip
 
 
 def test_a_finished_study_gets_more_trials(tmp_path: Path) -> None:
@@ -143,12 +122,6 @@ def test_a_study_that_is_running_is_not_run_twice(tmp_path: Path) -> None:
     folder.path.mkdir()
     with folder.owned(), pytest.raises(StudyError, match="is being run by process"):
         ranktune.tune(graded(30, 0), solvers=SOLVERS, trials=1, name="s", home=tmp_path, jobs=1)
-
-
-def test_without_a_test_set_only_validation_is_reported(tmp_path: Path) -> None:
-    result = ranktune.tune(graded(11, 0), solvers=["RidgeRanker"], trials=1, home=tmp_path, jobs=1)
-    assert result.best.test is None
-    assert result.test_metrics == {}
 
 
 def test_nothing_to_learn_is_told_before_anything_runs(tmp_path: Path) -> None:

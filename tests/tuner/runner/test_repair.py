@@ -12,29 +12,15 @@ import pytest
 
 import ranktune
 from ranktune.solvers.core.errors import StudyError
-from ranktune.tuner.search.progress import Silent, TrialReport
+from ranktune.tuner.evaluation import plans
 from ranktune.tuner.splits.proof import DIGESTS
 from ranktune.tuner.storage.record import DamagedArrays, Record
 from tests.faults.test_study_faults import found_by
 from tests.support.commands import letor
+from tests.support.finished import Heard
 from tests.tuner.splits.test_proof import emptied, one_bit, zeroed
 
 TRIALS = 4
-
-
-class Heard(Silent):
-    """Keeps the lines, and interrupts a study after so many trials."""
-
-    def __init__(self, until: int = 10**9) -> None:
-        self.lines: list[str] = []
-        self._until = until
-
-    def stage(self, text: str) -> None:
-        self.lines.append(text)
-
-    def trial(self, report: TrialReport) -> None:
-        if report.done >= self._until:
-            raise KeyboardInterrupt
 
 
 def tuned(home: Path, **options: Any) -> dict[str, Any]:
@@ -93,6 +79,14 @@ def test_damaged_data_are_reread(
 def test_undamaged_data_are_not_reread(interrupted: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
     result, lines = resumed(interrupted[0], tmp_path, lambda study: study)
     assert (result, lines) == (interrupted[1], [])
+
+
+def test_scores_that_found_no_room_are_computed_again_to_the_bit(
+    interrupted: tuple[Path, dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are not missed until models are blended: fits along a path of values depend on those before."""
+    monkeypatch.setattr(plans, "keep_scores", lambda task, scores: None)
+    assert tuned(interrupted[0].parent / "unkept") == interrupted[1]
 
 
 def test_damaged_data_whose_source_changed_are_refused(

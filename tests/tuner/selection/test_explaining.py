@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-import ranktune
 from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import linear_terms
@@ -23,15 +22,7 @@ from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_evidence, read_explanations, write_explanations
 from ranktune.tuner.selection.results import Result
-from tests.support.engine_samples import SOLVERS, graded
-
-
-@pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> Result:
-    home = tmp_path_factory.mktemp("home")
-    return ranktune.tune(
-        graded(40, 0), test=graded(30, 2), solvers=SOLVERS, trials=6, sampler="random", name="known", home=home, jobs=1
-    )
+from tests.support.engine_samples import graded
 
 
 def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:

@@ -139,19 +139,6 @@ def test_a_file_where_the_folder_should_be_is_told(
         assert said in error
 
 
-@pytest.mark.parametrize("code", [errno.EACCES, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO])
-def test_whatever_the_system_says_is_told_before_anything_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    def fails(*_: Any, **__: Any) -> None:
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(Path, "touch", fails)
-    with pytest.raises(StudyError, match=f"cannot write to .*{os.strerror(code)}") as caught:
-        ranktune.tune("does-not-exist.txt", home=tmp_path / "home", name="s", jobs=1)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_home_that_cannot_be_a_path_is_told() -> None:
     with pytest.raises(StudyError, match="null"):
         make_folder(Path("a\0b"), "s")
