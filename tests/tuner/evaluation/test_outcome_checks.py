@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,12 +11,8 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ranktune.tuner.evaluation.outcome_checks import checked_outcome, comparable_outcome
 from ranktune.tuner.evaluation.task import Outcome, Task
-from ranktune.tuner.search.loop import TrialLoop
-from ranktune.tuner.search.progress import Silent
 from ranktune.tuner.storage.record import ERROR, RESTARTS, Record, number_of
-from ranktune.tuner.study.events import Events
-from ranktune.tuner.workers.executor import Executor, InProcess
-from tests.tuner.search.test_loop import STUDY, smooth, task_of
+from tests.tuner.search.test_loop import STUDY, loop, smooth, task_of
 
 SPACE = STUDY.union_space()
 VICTIM = next(place for place, defaults in enumerate(SPACE.defaults()) if defaults["solver"] == "RidgeRanker")
@@ -38,17 +33,6 @@ class Awkward:
             with open(self.folder / "asked", "a") as file:
                 file.write("x")
         return cast(Outcome, self.result() if callable(self.result) else self.result)
-
-
-def loop(folder: Path, objective: Callable[[Task], Outcome], executor: Executor | None = None) -> list[FrozenTrial]:
-    record = Record(folder, "s", STUDY.metric)
-    try:
-        with executor or InProcess() as workers, Events(folder) as events:
-            TrialLoop(STUDY, "fold", record, task_of, workers, Silent(), objective, events=events).run()
-        assert record.leases.rows() == []
-        return record.trials()
-    finally:
-        record.close()
 
 
 def the_failure(trials: list[FrozenTrial], restarts: int = 0) -> str:
@@ -103,7 +87,7 @@ RESULTS = {
 @pytest.mark.parametrize(("result", "reason"), RESULTS.values(), ids=RESULTS)
 def test_a_result_that_is_none_fails_its_trial_alone(tmp_path: Path, result: object, reason: str) -> None:
     assert VICTIM > 0, "what comes first has nothing to be compared to"
-    assert reason in the_failure(loop(tmp_path, Awkward(result, tmp_path)))
+    assert reason in the_failure(loop(tmp_path, objective=Awkward(result, tmp_path)))
     assert (tmp_path / "asked").read_text() == "x", "it was tried again"
 
 
@@ -111,7 +95,7 @@ def test_what_an_objective_raises_in_this_process_is_the_failure(tmp_path: Path)
     def fails() -> None:
         raise LookupError("no such thing")
 
-    assert the_failure(loop(tmp_path, Awkward(fails))) == "LookupError: no such thing"
+    assert the_failure(loop(tmp_path, objective=Awkward(fails))) == "LookupError: no such thing"
 
 
 def test_the_length_that_counts_is_remembered_by_a_resumed_run(tmp_path: Path) -> None:
@@ -120,7 +104,7 @@ def test_the_length_that_counts_is_remembered_by_a_resumed_run(tmp_path: Path) -
     first = SPACE.defaults()[0]
     record.append(0, first, SPACE.distributions, smooth(task_of(*SPACE.split(first))))
     record.close()
-    trials = loop(tmp_path, lambda task: of(0.5, 0.5, 0.5))
+    trials = loop(tmp_path, objective=lambda task: of(0.5, 0.5, 0.5))
     assert [trial.state for trial in trials] == [TrialState.COMPLETE] + [TrialState.FAIL] * 11
 
 

@@ -272,12 +272,3 @@ def test_a_worker_may_be_first(where: str, folder: Path, request: pytest.Fixture
         assert tuned(Silent()) == 60
         assert ran.result(90.0) > 0
     assert "study 'n'" in noted.said[0] and "Waiting for it for up to 90 seconds" in noted.said[0]
-
-
-@pytest.mark.parametrize("where", ["folder", "database"])
-def test_a_worker_that_waits_for_nothing_is_told(where: str, folder: Path, request: pytest.FixtureRequest) -> None:
-    url = request.getfixturevalue("postgres").new_database() if where == "database" else None
-    begun = time.monotonic()
-    with pytest.raises(StudyError, match="no study 'n' in"):
-        api.work("n", home=folder, storage=url, wait=0.5, progress=Silent())
-    assert 0.5 <= time.monotonic() - begun < 30.0

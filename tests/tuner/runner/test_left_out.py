@@ -31,7 +31,6 @@ from ranktune.tuner.selection import explaining, finals, saving
 from ranktune.tuner.selection.evidence import EXPLANATIONS, read_explanations
 from ranktune.tuner.selection.results import load_result
 from ranktune.tuner.study.events import read_events
-from tests.support.commands import called
 from tests.support.reports import unpacked_page
 
 LIST_SCALED = {
@@ -70,19 +69,6 @@ def test_a_study_whose_model_uses_no_feature_ends_and_is_resumed(data: Path) -> 
     assert write_report(data.parent / "s", data.parent / "out.html").exists()
     assert ranktune.resume("s", trials=3, home=data.parent, jobs=1).trials == 3
     assert ranktune.explain(model, data)["features"] == []
-
-
-def test_the_command_line_ends_such_a_study_too(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(data.parent)
-    monkeypatch.delenv("RANKTUNE_HOME", raising=False)
-    space = "\n".join(f"{json.dumps(name)} = {json.dumps(value)}" for name, value in LIST_SCALED.items())
-    declared = 'name = "s"\ndata = "data.csv"\nsolvers = ["ElasticRank"]\ntrials = 2\n[space]\n'
-    (data.parent / "s.toml").write_text(f"{declared}{space}\n")
-    for words in (["run", "s.toml"], ["resume", "s", "--trials", "3"]):
-        done = called(*words, "--jobs", 1)
-        assert done.exit_code == 0, done.output
-        assert "Report: " in done.stderr and "left out" not in done.stderr
-    assert json.loads((data.parent / "ranktune-runs" / "s" / "result.json").read_text())["trials"] == 3
 
 
 REPLACEABLE = [stage for stage in STAGES if stage.instead is not None]

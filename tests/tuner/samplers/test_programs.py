@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -33,7 +33,7 @@ class Question:
     weight: float
     size: int
 
-    def ask(self, trial: optuna.Trial | Replay) -> float:
+    def ask(self, trial: optuna.Trial) -> float:
         match self.kind:
             case "float":
                 return trial.suggest_float(self.name, 0.0, 1.0)
@@ -67,7 +67,7 @@ class Program:
                 ]
         return cls(tuple(questions))
 
-    def __call__(self, trial: optuna.Trial | Replay) -> float:
+    def __call__(self, trial: optuna.Trial) -> float:
         values: dict[str, float] = {}
         for question in self.questions:
             if question.guard(values):
@@ -78,46 +78,8 @@ class Program:
         """Return how many configurations the program has, at most that many."""
         if any(question.kind == "float" for question in self.questions):
             return most
-        replay, result = Replay(), 0
-        while result < most:
-            self(replay)
-            result += 1
-            if not replay.advance():
-                break
-        return result
-
-
-@dataclass
-class Replay:
-    """A trial that goes through all configurations of whole numbers and categories, one run after the other."""
-
-    path: list[tuple[int, int]] = field(default_factory=list)
-    place: int = 0
-
-    def _next(self, count: int) -> int:
-        if self.place == len(self.path):
-            self.path.append((0, count))
-        self.place += 1
-        return self.path[self.place - 1][0]
-
-    def suggest_float(self, name: str, low: float, high: float) -> float:
-        raise NotImplementedError
-
-    def suggest_int(self, name: str, low: int, high: int) -> int:
-        return low + self._next(high - low + 1)
-
-    def suggest_categorical(self, name: str, choices: str) -> str:
-        return choices[self._next(len(choices))]
-
-    def advance(self) -> bool:
-        """Go to the next configuration; return whether there is one."""
-        self.place = 0
-        while self.path:
-            value, count = self.path.pop()
-            if value + 1 < count:
-                self.path.append((value + 1, count))
-                return True
-        return False
+        every = optimised(self, most, sampler=optuna.samplers.BruteForceSampler(seed=0))
+        return len({asked(trial) for trial in every.trials})
 
 
 def _always(values: Mapping[str, float]) -> bool:

@@ -87,15 +87,6 @@ def test_costs_and_running_trials_do_not_change_what_is_drawn() -> None:
     assert all(params == suggested[0] for params in suggested)
 
 
-def test_concurrent_decisions_are_different_draws() -> None:
-    study = study_with(14, 0, seconds=False)
-    study.sampler = ThompsonSampler(seed=SEED, acquisition="thompson")
-    trials = [study.ask() for _ in range(8)]
-    for trial in trials:
-        objective(trial)
-    assert len({str(trial.params) for trial in trials}) == 8
-
-
 def test_of_several_objectives_one_draw_each_is_weighed_in_one_direction() -> None:
     study = optuna.create_study(directions=["minimize"] * 2, sampler=optuna.samplers.RandomSampler(seed=0))
 

@@ -10,6 +10,7 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import StudyError
+from ranktune.solvers.metrics.means import mean_or_zero
 from ranktune.tuner.evaluation.task import Outcome
 from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.policy.trials import finalists
@@ -22,8 +23,8 @@ GENERATOR = np.random.default_rng(0)
 STUDY = Study(solvers=("RankSVM", "RidgeRanker"))
 
 
-def candidate(solver: str, vali: Floats, rescored: Floats | None = None) -> Candidate:
-    return Candidate(solver, {}, float(vali.mean()), vali, 5, rescored)
+def candidate(solver: str, vali: Floats, rescored: Floats | None = None, number: int = -1) -> Candidate:
+    return Candidate(solver, {}, mean_or_zero(vali), vali, 5, rescored, number)
 
 
 def test_the_best_few_trials_of_each_solver_are_candidates(tmp_path: Path) -> None:

@@ -13,10 +13,7 @@ from ranktune.tuner.selection.finals import Entry
 from ranktune.tuner.selection.leaderboard import leaderboard
 from ranktune.tuner.selection.results import ALIKE, BETTER, BLEND, CHOSEN, FIRST, WORSE, alternatives
 from ranktune.tuner.statistics.comparisons import holm
-
-
-def candidate(solver: str, vali: Floats, rescored: Floats | None = None, number: int = -1) -> Candidate:
-    return Candidate(solver, {}, float(vali.mean()) if len(vali) else float("nan"), vali, 5, rescored, number)
+from tests.tuner.selection.test_candidates import candidate
 
 
 def entry(solver: str, vali: float, test: Floats) -> Entry:
