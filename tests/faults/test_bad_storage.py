@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 from contextlib import closing
 from pathlib import Path
@@ -108,32 +107,11 @@ def test_options_that_cannot_be(here: Path, arguments: list[str], said: str) -> 
     assert said in line_of(here, "tune", *DATA, *arguments)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is not None, reason="it is installed here")
-def test_a_sampler_that_needs_what_is_not_installed(here: Path) -> None:
-    assert "pip install torch" in line_of(here, "tune", *DATA, "--sampler", "gp")
-
-
-def test_an_address_where_no_scheduler_listens(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed")
-    monkeypatch.setattr("ranktune.tuner.workers.clusters.dask_executor.CONNECT_SECONDS", 0.3)
-    address = f"tcp://127.0.0.1:{free_port()}"
-    message = line_of(here, "tune", *DATA, "--executor", "dask", "--address", address)
-    assert f"no Dask scheduler answers at '{address}'" in message and "dask scheduler" in message
-
-
 @pytest.mark.parametrize(
     "option", [("--trial-timeout", "0"), ("--trial-timeout", "nan"), ("--jobs", "0"), ("--trials", "0")]
 )
 def test_numbers_out_of_range(here: Path, option: tuple[str, str]) -> None:
     assert option[0] in refused(here, "tune", *DATA, *option)
-
-
-def test_a_home_on_a_network_file_system(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "self").mkdir()
-    (here / "self" / "mounts").write_text(f"/dev/sda / ext4 rw 0 0\nserver:/runs {here}/far nfs4 rw 0 0\n")
-    monkeypatch.setattr("psutil.PROCFS_PATH", str(here))
-    message = line_of(here, "tune", *DATA, "--home", "far/runs")
-    assert "is on a network file system (nfs4)" in message and "--storage postgresql://" in message
 
 
 def test_data_that_changed_since_the_study_began(here: Path) -> None:

@@ -5,10 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
 import warnings
-from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -132,30 +129,3 @@ def test_a_commit_whose_answer_is_lost_is_not_done_twice(begun: Path, tmp_path: 
         if lost.what is None:
             break
     assert at > 2 * TRIALS
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a megabyte, or a skip."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)], capture_output=True)
-    if mounted.returncode != 0:
-        pytest.skip("file systems cannot be mounted here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_disk_that_is_full(begun: Path, small_disk: Path) -> None:
-    folder = small_disk / "s"
-    shutil.copytree(begun, folder)
-    ballast = small_disk / "ballast"
-    acknowledged: list[int] = []
-    with pytest.raises(StudyError, match=r"(full|No space left|I/O error).* `ranktune resume` goes on"):
-        for trials in range(1, 100):
-            run(folder, acknowledged, trials=trials, size=2000)
-            with suppress(OSError), ballast.open("ab") as file:  # what is left may be less
-                file.write(bytes(20_000))
-    ballast.unlink(missing_ok=True)
-    assert len(acknowledged) > 1
-    run(folder, acknowledged, trials=len(acknowledged) + 3, size=2000, checked=True)

@@ -44,13 +44,11 @@ def data(
 LITTLE: dict[str, tuple[Queries, dict[str, Any]]] = {
     "constant features": (data(same="all"), {}),
     "constant features, thompson": (data(same="all"), {"sampler": "thompson", "trials": 6}),
-    "constant features, gp": (data(same="all"), {"sampler": "gp", "trials": 6}),
     "constant features, tpe": (data(same="all"), {"sampler": "tpe", "trials": 6}),
     "the same documents in a query": (data(same="query"), {}),
     "duplicate rows": (data(same="rows"), {}),
     "one trial": (data(), {"trials": 1}),
     "one trial, thompson": (data(), {"trials": 1, "sampler": "thompson"}),
-    "one trial, gp": (data(), {"trials": 1, "sampler": "gp"}),
     "a cut-off beyond": (data(), {"metric": "ndcg@1000", "also": ("precision@500", "map")}),
     "one query with grades": (data(grades=lambda row: float(row == 3)), {}),
     "documents alone": (data(documents=1), {}),
@@ -77,8 +75,6 @@ IMPOSSIBLE = {
 def test_data_with_little_to_learn(case: str, tmp_path: Path) -> None:
     """It ends with a sane result, or says in a line why it cannot; NumPy's warnings would be errors here."""
     queries, options = LITTLE[case]
-    if options.get("sampler") == "gp":
-        pytest.importorskip("torch")
     settings: dict[str, Any] = {"solvers": ("RankSVM", "RidgeRanker", "BestFeature"), "trials": 4, "sampler": "random"}
     settings |= {"jobs": 1, "home": tmp_path, "name": "s"} | options
     if case in IMPOSSIBLE:

@@ -8,10 +8,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-import ranktune
 from ranktune.solvers.base.linear import LinearRanker
 from ranktune.solvers.core.errors import DataError, ParameterError, StudyError
-from ranktune.solvers.data.queries import Queries, concatenate
+from ranktune.solvers.data.queries import concatenate
 from ranktune.solvers.metrics.metrics import parse_metric
 from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.linear import LinearModel
@@ -20,7 +19,7 @@ from ranktune.tuner.policy.blends import scale
 from ranktune.tuner.selection.evidence import read_evidence
 from ranktune.tuner.selection.leaderboard import DefaultModel, tuning_gain
 from ranktune.tuner.selection.results import LINEAR_BLEND, Result, load_result
-from tests.support.engine_samples import SOLVERS, graded, on_test, weights
+from tests.support.engine_samples import SOLVERS, graded, on_test, tuned, weights
 
 
 def test_blends_are_what_their_shares_say(result: Result) -> None:
@@ -64,9 +63,7 @@ def test_the_estimate_is_of_what_was_chosen(result: Result) -> None:
 @pytest.mark.parametrize("kept", [{"plan": "split"}, {"refit": False}])
 def test_the_given_validation_queries_alone_choose(kept: dict[str, Any], tmp_path: Path) -> None:
     train, vali = graded(40, 0), graded(20, 1)
-    result = ranktune.tune(
-        train, vali=vali, test=graded(9, 2), solvers=SOLVERS, trials=6, sampler="random", home=tmp_path, jobs=1, **kept
-    )
+    result = tuned(tmp_path, train, vali=vali, test=graded(9, 2), trials=6, **kept)
     assert {row.solver for row in result.leaderboard} == set(SOLVERS)
     assert all(row.again is None for row in result.leaderboard)
     means = [row.vali.mean for row in result.leaderboard if row.vali]
@@ -80,9 +77,7 @@ def test_the_given_validation_queries_alone_choose(kept: dict[str, Any], tmp_pat
 
 
 def test_without_test_queries_nothing_is_set_aside(tmp_path: Path) -> None:
-    result = ranktune.tune(
-        graded(40, 0), test="none", solvers=SOLVERS, trials=3, sampler="random", home=tmp_path, jobs=1
-    )
+    result = tuned(tmp_path, test="none")
     assert result.best.test is None
     assert result.test_metrics == {} and result.tuning is None
     evidence = read_evidence(Path(result.folder) / "evidence.npz")
@@ -91,10 +86,7 @@ def test_without_test_queries_nothing_is_set_aside(tmp_path: Path) -> None:
 
 
 def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_path: Path) -> None:
-    result = ranktune.tune(
-        graded(30, 0), plan="nested", outer=3, solvers=("RidgeRanker",), trials=2, sampler="random",
-        home=tmp_path, jobs=1,
-    )  # fmt: skip
+    result = tuned(tmp_path, graded(30, 0), plan="nested", outer=3, solvers=("RidgeRanker",), trials=2)
     assert [fold.name for fold in result.folds] == ["outer1", "outer2", "outer3", "all"]
     assert result.folds[-1].best.test is None
     means = [on_test(fold.best) for fold in result.folds[:-1]]
@@ -119,34 +111,23 @@ def test_nested_folds_judge_the_procedure_and_all_queries_make_the_model(tmp_pat
 )
 def test_plans_that_contradict_themselves_are_refused(tmp_path: Path, fields: dict[str, Any], saved: str) -> None:
     with pytest.raises((ParameterError, DataError), match=saved):
-        ranktune.tune(graded(40, 0), solvers=SOLVERS, home=tmp_path, jobs=1, **fields)
+        tuned(tmp_path, **fields)
 
 
 def test_the_chosen_keeps_within_limits(tmp_path: Path) -> None:
-    options = {"solvers": SOLVERS, "trials": 4, "sampler": "random", "home": tmp_path, "jobs": 1}
-    result = ranktune.tune(graded(40, 0), within="features<=2", **options)  # type: ignore[arg-type]
+    result = tuned(tmp_path, within="features<=2", trials=4)
     assert {row.solver for row in result.leaderboard} >= {*SOLVERS, "LinearBlend"}  # no trial was in vain
     assert all(row.nonzeros <= 2 for row in result.leaderboard)
     assert result.best_model.n_features == graded(40, 0).n_features
-    with pytest.raises(StudyError, match="none of 4 trials keeps within bytes<=1"):
-        ranktune.tune(graded(40, 0), within="bytes<=1", **options)  # type: ignore[arg-type]
+    with pytest.raises(StudyError, match="none of 3 trials keeps within bytes<=1"):
+        tuned(tmp_path, within="bytes<=1", name="bytes")
     with pytest.raises(ParameterError, match="is not a limit"):
-        ranktune.tune(graded(40, 0), within="features<29", **options)  # type: ignore[arg-type]
-
-
-def made(seed: int, queries: int) -> Queries:
-    generator = np.random.default_rng(seed)
-    X, qid = generator.random((10 * queries, 5)), np.repeat(np.arange(queries), 10)
-    y = np.digitize(X[:, 0] - X[:, 1] + 0.5 * generator.normal(size=len(X)), [0.0, 0.5])
-    return Queries.from_arrays(X, y, qid=qid)
+        tuned(tmp_path, within="features<29")
 
 
 def test_the_gain_is_that_over_the_best_default_on_the_test_queries(tmp_path: Path) -> None:
-    train, test = made(0, 30), made(1, 20)
-    result = ranktune.tune(
-        train, test=test, solvers=("RidgeRanker", "RankSVM"), trials=8, sampler="random", name="s", home=tmp_path,
-        jobs=1,
-    )  # fmt: skip
+    train, test = graded(30, 0, noise=2.0), graded(20, 1, noise=2.0)
+    result = tuned(tmp_path, train, test=test, trials=8)
     actual = result.tuning
     assert actual is not None and actual.gain is not None
     default = make(actual.default, {}, 0).fit(train)
@@ -159,7 +140,7 @@ def test_the_gain_is_that_over_the_best_default_on_the_test_queries(tmp_path: Pa
 
 
 def test_a_default_gains_nothing_over_itself(tmp_path: Path) -> None:
-    result = ranktune.tune(made(0, 30), solvers="RidgeRanker", trials=1, name="s", home=tmp_path, jobs=1)
+    result = tuned(tmp_path, solvers="RidgeRanker", trials=1)
     assert result.tuning is not None and result.tuning.default == "RidgeRanker"
     assert result.tuning.gain is None and result.tuning.p_value is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from ranktune.tuner.storage.space_migration import migrate_space
 from ranktune.tuner.study.compatibility import claim, of_today, saved_space, space_differences
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
-from tests.support.engine_samples import SOLVERS, graded
+from tests.support.engine_samples import SOLVERS, graded, tuned
 
 C = {"RankSVM.C": {"low": 0.1, "high": 10.0}}
 DECLARED = Study(
@@ -257,13 +258,12 @@ WIDER = {"RankSVM.C": {"low": 1e-4, "high": 1e4}, "RankSVM.loss": ["l1", "l2"]}
 @pytest.mark.thorough
 @pytest.mark.parametrize(("sampler", "trials"), [("thompson", 30), ("tpe", 40), ("random", 70)])
 def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: Path, sampler: str, trials: int) -> None:
-    options: dict[str, Any] = {"sampler": sampler, "name": "s", "home": tmp_path, "jobs": 1}
-    data = graded(24, 0)
-    first = ranktune.tune(data, solvers=SOLVERS, trials=12, space=DECLARED.space, **options)
+    run = partial(tuned, tmp_path, graded(24, 0), sampler=sampler)
+    first = run(trials=12, space=DECLARED.space)
     before = [(trial.params, trial.value) for trial in first.optuna_study.trials]
     with pytest.raises(StudyError, match="extend=True"):
-        ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, **options)
-    more = ranktune.tune(data, solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, extend=True, **options)
+        run(solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER)
+    more = run(solvers=["ListNet", *SOLVERS], trials=trials, space=WIDER, extend=True)
     assert (first.trials, more.trials) == (12, trials)
     every = more.optuna_study.trials
     assert [(trial.params, trial.value) for trial in every[:12]] == before
@@ -273,16 +273,13 @@ def test_an_extended_study_keeps_its_trials_and_searches_what_is_new(tmp_path: P
     assert any(not 0.1 <= params["RankSVM.C"] <= 10.0 for params in new if "RankSVM.C" in params)
     assert any(params.get("RankSVM.loss") == "l1" for params in new)
     declared = StudyFolder(tmp_path / "s").study()
-    extended = ranktune.tune(data, solvers=declared.solvers, trials=trials + 1, space=declared.space, **options)
+    extended = run(solvers=declared.solvers, trials=trials + 1, space=declared.space)
     assert extended.trials == trials + 1  # what was extended is the study now
 
 
 def test_an_extension_that_was_killed_before_the_record_is_finished_by_resuming(tmp_path: Path) -> None:
     np.savez(tmp_path / "d.npz", X=graded(24, 0).features, y=graded(24, 0).grades, qid=np.repeat(np.arange(24), 12))
-    ranktune.tune(
-        tmp_path / "d.npz", solvers=("RankSVM",), trials=3, sampler="tpe", name="s", home=tmp_path, jobs=1,
-        space=DECLARED.space,
-    )  # fmt: skip
+    tuned(tmp_path, tmp_path / "d.npz", solvers=("RankSVM",), sampler="tpe", space=DECLARED.space)
     folder = StudyFolder(tmp_path / "s")
     wider = replace(folder.study(), solvers=("RankSVM", "RidgeRanker"), space={}, trials=8)
     folder.declare(wider, folder.digests(), extend=True)

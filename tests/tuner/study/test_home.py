@@ -19,15 +19,7 @@ from tests.support.commands import ended
 from tests.support.engine_samples import graded
 from tests.support.released_studies import ASSETS, FINISHED, UNFINISHED, unpacked
 
-STRANGE = (
-    "with a space",
-    "ünï — 漢字 🙂",
-    "two\nlines",
-    "100%20?x=1#y;z&'\"",
-    "-rf",
-    "[bold]x[/bold]",
-    "tab\tand\x1b[31m",
-)
+STRANGE = ("-rf ünï — 漢字 🙂 [bold]x[/bold]", "two\nlines\tand\x1b[31m", "100%20?x=1#y;z&'\"")
 
 
 @pytest.fixture

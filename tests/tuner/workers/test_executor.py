@@ -44,13 +44,11 @@ def test_the_coordinator_of_workers_loads_nothing_that_only_they_need(tmp_path: 
     assert any((tmp_path / "home").glob("*/result.json"))
 
 
-@pytest.mark.parametrize(
-    "module", ["reading", "tuner.selection.finals", "tuner.selection.evidence", "tuner.evaluation.evaluate"]
-)
-def test_what_workers_do_for_the_coordinator_loads_no_database(module: str) -> None:
+def test_what_workers_do_for_the_coordinator_loads_no_database() -> None:
     """Reading the data, blending, learning for use, keeping: all that it calls elsewhere."""
-    program = f"import sys, ranktune.{module}; print('sqlalchemy' in sys.modules, 'ranktune.api' in sys.modules)"
-    assert output_of(program).split() == ["False", "False"]
+    modules = ("reading", "tuner.selection.finals", "tuner.selection.evidence", "tuner.evaluation.evaluate")
+    imports = "; ".join(f"import ranktune.{module}" for module in modules)
+    assert not {"sqlalchemy", "ranktune.api"} & set(output_of(f"import sys; {imports}; print(*sys.modules)").split())
 
 
 def warned(number: int) -> int:
@@ -67,7 +65,7 @@ def test_what_is_called_elsewhere_returns_warns_and_fails_as_here() -> None:
                 executor.call(divmod, 1, 0)
 
 
-@pytest.mark.parametrize("deaths", [0, 1, 2])
+@pytest.mark.parametrize("deaths", [1, 2])
 def test_what_a_dying_worker_was_to_compute_is_computed_by_another_and_never_here(deaths: int, tmp_path: Path) -> None:
     here = os.getpid()
 

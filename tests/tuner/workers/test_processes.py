@@ -169,17 +169,9 @@ def test_compiling_a_kernel_does_not_count(executor: Processes) -> None:
     assert executor.submit(compiles, limits=Limits(seconds=1.0)).result(SOON) == 1
 
 
-def crashes() -> None:
-    ctypes.string_at(0)
-
-
 def aborts() -> None:
     os.write(2, b"the last word\n")
     os.abort()
-
-
-def leaves() -> None:
-    sys.exit(3)
 
 
 class Unpicklable(Exception):
@@ -209,9 +201,9 @@ def prints() -> int:
 @pytest.mark.parametrize(
     ("function", "error", "words"),
     [
-        (crashes, WorkerLost, r"killed by signal 11 \(segmentation fault\)"),
+        (lambda: ctypes.string_at(0), WorkerLost, r"killed by signal 11 \(segmentation fault\)"),
         (aborts, WorkerLost, r"killed by signal 6 \(aborted\); the last it wrote: (.|\n)*the last word"),
-        (leaves, ResultRefused, "SystemExit: 3"),
+        (lambda: sys.exit(3), ResultRefused, "SystemExit: 3"),
         (lambda: raises(Unpicklable), ResultRefused, "the error cannot be pickled: Unpicklable: words"),
         (lambda: raises(Unreadable, 1, 2), ResultRefused, "Unreadable: 1 and 2"),
     ],
