@@ -41,7 +41,7 @@ def test_nothing_holds_the_password(form: str, postgres: Server, tmp_path: Path)
     environment = os.environ | {"RANKTUNE_CACHE": str(cache), "NUMBA_CACHE_DIR": os.path.dirname(code_folder() or "")}
     if form == "in the environment":
         environment["PGPASSWORD"] = postgres.password
-    seen = []
+    seen = list[str]()
     command = [sys.executable, "-m", "ranktune", "tune", "train.txt", "--name", "n", "--trials", "4", *SOLVERS]
     command += ["--home", str(home), "--storage"]
     with subprocess.Popen(

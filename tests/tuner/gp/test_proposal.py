@@ -109,6 +109,13 @@ def test_the_closed_form_is_used_only_where_it_exists(
         assert len(asked) == expected
 
 
+def test_what_is_known_of_a_part_of_the_folds_counts_by_its_noise() -> None:
+    seen = trials(24)
+    unsure = replace(seen, extra=np.repeat([0.0, 100.0], 12))
+    rows = [propose(CUBE, each, None, np.random.default_rng(0), EI).row.tolist() for each in (seen, unsure)]
+    assert rows[0] != rows[1]
+
+
 def test_nothing_to_vary() -> None:
     encoding = Encoding((Axis("one", 2.0, 2.0), Axis("only", choices=1)))
     seen = Trials(np.array([[0.5, 0.0]]), np.zeros(1), np.ones(1), np.empty((0, 2)))

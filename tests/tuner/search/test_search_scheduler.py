@@ -12,6 +12,7 @@ from optuna.trial import FrozenTrial, TrialState, create_trial
 
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.registry import solver_class
+from ranktune.tuner.samplers.registry import make_sampler
 from ranktune.tuner.search.search_scheduler import SearchScheduler
 from ranktune.tuner.search.searches import SearchOptions
 from ranktune.tuner.study.declaration import Study
@@ -171,14 +172,15 @@ def test_a_search_that_is_ended_gets_no_more_trials() -> None:
 
 
 def test_another_maker_of_samplers_makes_the_suggestions() -> None:
-    """A sampler of the same seed for each trial suggests the same values again."""
+    """A sampler of the same seed for each trial suggests the same values again; it is made as the study says."""
+    study, wanted = replace(STUDY, sampler="thompson", acquisition="ei"), set[object]()
 
     def alike(name: str, **given: object) -> BaseSampler:
+        wanted.add((name, given["acquisition"], given["seed"]))
         return RandomSampler(seed=3)
 
-    def regularisation(found: list[dict[str, Value]]) -> set[object]:
-        return {params["RankSVM.C"] for params in found[5:] if params["solver"] == "RankSVM"}
-
-    space = STUDY.union_space()
-    assert len(regularisation(taken(SearchScheduler(STUDY, space, clock=standing, sampler=alike), 40))) == 1
-    assert len(regularisation(taken(SearchScheduler(STUDY, space, clock=standing), 40))) > 1
+    space = study.union_space()
+    for maker, many in ((alike, False), (make_sampler, True)):
+        found = taken(SearchScheduler(study, space, clock=standing, sampler=maker), 40)[5:]
+        assert (len({params["RankSVM.C"] for params in found if params["solver"] == "RankSVM"}) > 1) == many
+    assert wanted == {("thompson", "ei", 4)}

@@ -15,7 +15,7 @@ from ranktune.tuner.policy.policy import POLICY
 from ranktune.tuner.selection.results import BLEND, LINEAR_BLEND, TREE_BLEND, Result, Row
 from tests.support.policies import run_by
 
-FEW = {f"{name}.trees": 10 for name in ("GBDTRanker", "LambdaMART")}
+FEW = {f"{name}.trees": 40 for name in ("GBDTRanker", "LambdaMART")}
 SOLVERS = ("BestFeature", "RidgeRanker", "RankSVM", "GBDTRanker", "LambdaMART")
 
 

@@ -105,7 +105,7 @@ REGIMES = [
     Regime(60, 60, spread=0.1, fresh=0.2),
 ]
 MORE = [
-    Regime(queries, candidates, spread=0.1, **kind)  # type: ignore[arg-type]
+    Regime(queries, candidates, spread=0.1, **kind)
     for queries, candidates in ((20, 5), (500, 200))
     for kind in ({"families": 1.0}, {"relatives": 10}, {"bounded": False}, {"shared": 0.3, "fresh": 0.2})
 ]

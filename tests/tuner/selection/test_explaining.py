@@ -16,7 +16,7 @@ from ranktune.solvers.core.errors import StudyError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.explanation.contributions import linear_terms
 from ranktune.solvers.explanation.spread import contribution_spread
-from ranktune.solvers.models.base import Model, load_model
+from ranktune.solvers.models.base import load_model
 from ranktune.solvers.models.linear import LinearModel
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import stumps
@@ -54,13 +54,14 @@ def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
 def test_the_spread_is_the_deviation_of_contributions_within_a_query(kind: str) -> None:
     queries, weights = graded(8, 1), np.array([1.0, 0.0, 0.0, 3.0, 0.0])
     X = np.asarray(queries.features)
-    model: Model = LinearModel(-weights, "RankSVM")
+    linear = LinearModel(-weights, "RankSVM")
+    model: LinearModel | TreeModel = linear
     contributions = -weights * X
     if kind == "stumps":
         model = TreeModel(stumps([0, 3], [0.0, 0.5], [1.0, 3.0]), 5, "RankBoost")
         contributions = weights * (X > [0.0, 0.0, 0.0, 0.5, 0.0])
     else:
-        assert linear_terms(model, queries).shape == (queries.n_documents, 2)
+        assert linear_terms(linear, queries).shape == (queries.n_documents, 2)
     variances = [part.var(axis=0) for part in np.split(contributions, queries.starts[1:-1])]
     actual = contribution_spread(model, queries, np.random.default_rng(0), 1.0)
     np.testing.assert_allclose(actual, np.sqrt(np.mean(variances, axis=0)), rtol=0, atol=1e-12)
