@@ -52,8 +52,8 @@ def test_a_study_keeps_explanations_of_its_choice(result: Result) -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "stumps"])
 def test_the_spread_is_the_deviation_of_contributions_within_a_query(kind: str) -> None:
-    queries, weights = graded(8, 1), np.array([1.0, 0.0, 0.0, 3.0, 0.0])
-    X = np.asarray(queries.features)
+    weights, X = np.array([1.0, 0.0, 0.0, 3.0, 0.0]), np.random.default_rng(1).normal(size=(100, 5))
+    queries = Queries.from_arrays(X, X[:, 0] > 0.0, group=[10] * 10)
     linear = LinearModel(-weights, "RankSVM")
     model: LinearModel | TreeModel = linear
     contributions = -weights * X

@@ -140,7 +140,7 @@ def test_the_gain_is_that_over_the_best_default_on_the_test_queries(tmp_path: Pa
 
 
 def test_a_default_gains_nothing_over_itself(tmp_path: Path) -> None:
-    result = tuned(tmp_path, solvers="RidgeRanker", trials=1)
+    result = tuned(tmp_path, graded(30, 0, noise=2.0), solvers="RidgeRanker", trials=1)
     assert result.tuning is not None and result.tuning.default == "RidgeRanker"
     assert result.tuning.gain is None and result.tuning.p_value is None
 
