@@ -27,8 +27,8 @@ UNUSED = {
     "predict": {"numba", "optuna", "pandas", "polars", "narwhals", "rich", "scipy.optimize", "sklearn", "sqlalchemy"},
     "data": {"numba", "optuna", "pandas", "polars", "narwhals", "scipy.optimize", "sklearn", "sqlalchemy"},
     "explain": {"optuna", "pandas", "polars", "narwhals", "scipy.optimize", "sklearn", "sqlalchemy"},
-    "show": {"optuna", "scipy", "sqlalchemy", "ranktune.tuner.study.declaration"},
-    "list": {"numpy", "optuna", "scipy", "sqlalchemy", "ranktune.tuner.study.declaration"},
+    "show NAME": {"optuna", "scipy", "sqlalchemy", "ranktune.tuner.study.declaration"},
+    "show": {"numpy", "optuna", "scipy", "sqlalchemy", "ranktune.tuner.study.declaration"},
 }
 """Libraries that a command does without, on small text and on studies."""
 
@@ -70,7 +70,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     RidgeRanker().fit(read_text(data)).as_model().save(folder / "model.json")
     for name in ("done", "begun"):
         declare(folder, name)
-        append(folder, name, trials_of(("LambdaRank", "RankSVM"), 3))
+        append(folder, name, trials_of(3, ("LambdaRank", "RankSVM")))
     finish(folder, "done")
     return folder
 
@@ -81,11 +81,11 @@ def test_a_command_loads_what_it_uses(place: Path, command: str) -> None:
         "predict": [f"{place}/model.json", f"{place}/test.txt", "-o", f"{place}/scores.txt"],
         "data": [f"{place}/test.txt"],
         "explain": [f"{place}/model.json", f"{place}/test.txt"],
-        "show": ["done", "--json", "--home", f"{place}"],
-        "list": ["--home", f"{place}"],
+        "show NAME": ["done", "--json", "--home", f"{place}"],
+        "show": ["--home", f"{place}"],
     }
-    run = f"import sys; sys.argv = {['ranktune', command, *words[command]]}; from ranktune.cli import main"
-    run += "; import ranktune.dashboards.terminal.leaderboard" * (command == "show")  # which prints without --json
+    run = f"import sys; sys.argv = {['ranktune', command.split()[0], *words[command]]}; from ranktune.cli import main"
+    run += "; import ranktune.dashboards.terminal.leaderboard" * (command == "show NAME")  # which prints without --json
     code = f"{run}\ntry:\n    main()\nfinally:\n    print('LOADED', *sys.modules)"
     loaded = set(output_of(code).rpartition("LOADED")[2].split())
     assert "ranktune.command_line.app" in loaded and "ranktune.api" not in loaded
@@ -96,4 +96,4 @@ def test_an_unfinished_study_is_shown_without_what_runs_it(place: Path) -> None:
     code = "from ranktune.dashboards.terminal.listing import state; from pathlib import Path; import sys\n"
     code += f"print(state(Path('{place}/begun'))['done'], *sys.modules)"
     done, *loaded = output_of(code).split()
-    assert done == "3" and not UNUSED["list"] & set(loaded)
+    assert done == "3" and not UNUSED["show"] & set(loaded)

@@ -37,6 +37,7 @@ from ranktune.tuner.study.deadline import AFTERWARDS, Deadline, limits_of_comman
 from ranktune.tuner.study.declaration import Study
 from ranktune.tuner.study.home import StudyFolder
 from ranktune.tuner.workers.executor import InProcess
+from tests.support.clocks import Clock
 from tests.support.engine_samples import graded
 
 
@@ -236,3 +237,18 @@ def test_what_few_trials_have_not_tried_is_said(trials: int, tried: set[str], tm
     untried = ", ".join(solver for solver in solvers if solver not in tried)
     said = f"Not tried with {trials} trial{'s' if trials > 1 else ''}: {untried}."
     assert result.ended_early == said and " ".join(str(result).split()).endswith(said)
+
+
+def test_no_timeout_never_ends() -> None:
+    assert Deadline.after(None).left == float("inf")
+    assert Deadline.after(None).share(5).left == float("inf")
+
+
+def test_shares_are_of_what_is_left() -> None:
+    clock = Clock(100.0)
+    whole = Deadline.after(60.0, clock)
+    assert whole.share(3).left == pytest.approx(20.0)
+    clock.now += 5.0  # the first part took less than its share
+    assert whole.share(2).left == pytest.approx(27.5)
+    clock.now += 60.0
+    assert whole.left == pytest.approx(-5.0)
