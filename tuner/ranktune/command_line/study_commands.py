@@ -159,7 +159,8 @@ def show(
     elif not names:
         _list(where, as_json, wide)
     elif page is not None:
-        print(write(names[0], where, page, *names[1:]))
+        written = str(write(names[0], where, page, *names[1:]))
+        print_json({"page": written}) if as_json else print(written)
     elif len(names) > 1:
         raise typer.BadParameter("several studies are shown on one page: add --page FILE.", param_hint="NAME")
     else:
