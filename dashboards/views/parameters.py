@@ -140,9 +140,7 @@ def _why_no_importance(solver: SolverTrials) -> str:
 
 def left_out(data: StudyData) -> str:
     """Return where the importance is, for a study that is shown in brief."""
-    return (
-        f"It takes seconds to measure: `ranktune show {data.name} --page FILE` writes a page that has it." * data.brief
-    )
+    return f"It takes seconds to measure: `ranktune show {data.name} --page FILE` has it." * data.brief
 
 
 def _too_few(solver: SolverTrials, needed: int) -> str:

@@ -96,7 +96,7 @@ def instruction(code: Callable[..., object]) -> Callable[[Callable[P, R]], Calla
     return declared
 
 
-SMALL = 1 << 20
+SMALL = 1 << 22
 """Numbers, or bytes of text, that Python handles in less time than numba takes to load."""
 
 

@@ -9,7 +9,6 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any, TextIO, TypeAlias
 
 from typer.core import TyperCommand, TyperGroup
@@ -138,7 +137,7 @@ def as_options(message: str, root: Click) -> str:
     def as_option(match: re.Match[str]) -> str:
         name, value = match["name"], match["value"]
         if name in in_file:
-            text = "" if value is None else f" = {value.lower() if value in ('True', 'False') else value}"
+            text = "" if value is None else f" = {value}".replace("True", "true")
             return f"{name}{text} (study file)"
         parameter = options.get(name) or (others.get(name) if value is None else None)
         if parameter is None:
@@ -184,8 +183,8 @@ def file_fields(command: Click) -> list[Declared]:
 
 def _line(field: Declared, given: Iterable[str], option: str) -> str:
     """Return a field of a study file with the value that its option was given on the command line."""
-    words = [part for word in given for part in (word.split("=", 1) if word[:2] == "--" else [word])]
-    value = dict(pairwise([*words, ""])).get(option, "")
+    after = re.search(rf"{option}[= ](.*?)(?: -|$)", " ".join(given))
+    value = after[1] if after else ""
     if isinstance(field.default, bool):
         value = json.dumps(not field.default)
     elif field.kind not in (int, float):
@@ -235,8 +234,8 @@ class Commands(TyperGroup):
         for title, names in COMMANDS.items():
             known = [(name, self.commands[name].get_short_help_str(66)) for name in names.split()]
             _write_panel(formatter, title, known)
-        rows = [each.get_help_record(ctx) for each in self.get_params(ctx)]
-        _write_panel(formatter, OPTIONS, [row for row in rows if row])
+        rows = [row for each in self.get_params(ctx) if (row := each.get_help_record(ctx))]
+        _write_panel(formatter, OPTIONS, rows)
 
     def resolve_command(self, ctx: Click, args: list[str]) -> Click:
         """Return the command of the first word."""
@@ -255,8 +254,8 @@ def _amend(error: Click, command: Click, given: list[str]) -> None:
     unknown = str(getattr(error, "option_name", None))
     word = unknown.lstrip("-").replace("-", "_")
     name = ELSEWHERE.get(word, word).removeprefix("no_")
-    option = by_name.get(name) if word in ELSEWHERE else None
-    remedy = f"Here it is called {option}." if option is not None else OPTIONS_GONE.get(unknown, "")
+    is_elsewhere = word in ELSEWHERE and name in by_name
+    remedy = f"Here it is called {by_name[name]}." if is_elsewhere else OPTIONS_GONE.get(unknown, "")
     for field in file_fields(command):
         if name == field.name or unknown in field.setting.options:
             line = _line(field, given, unknown)

@@ -11,12 +11,10 @@ from typing import Annotated
 
 import typer
 
-from ranktune.arguments import DataArguments
+from ranktune.arguments import FAIL_UNLESS_BETTER, DataArguments
 from ranktune.command_line import exporting
 from ranktune.command_line.messages import answering, as_options
 from ranktune.command_line.options import (
-    Also,
-    FailUnlessBetter,
     Given,
     Json,
     Solvers,
@@ -27,6 +25,7 @@ from ranktune.command_line.options import (
     data_names,
     exit_unless_better,
     find_solvers,
+    metric_names,
     named_model,
     print_json,
     reading,
@@ -133,7 +132,7 @@ def evaluate(
     against: Annotated[
         str | None, typer.Option(help="What to compare it with, query by query: given like MODEL.")
     ] = None,
-    fail_unless_better: FailUnlessBetter = False,
+    fail_unless_better: Annotated[bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help)] = False,
     metric: Annotated[
         str | None,
         typer.Option(
@@ -141,7 +140,9 @@ def evaluate(
             "that of MODEL, else ndcg@10)"
         ),
     ] = None,
-    also: Also = None,
+    also: Annotated[
+        list[str] | None, typer.Option(help="A further metric to report. Repeatable.", autocompletion=metric_names)
+    ] = None,
     complete: Annotated[
         bool, typer.Option("--complete", help="Count judged queries without results as 0, as trec_eval -c.")
     ] = False,
@@ -174,19 +175,14 @@ def evaluate(
         also=also or (),
         against=other,
         complete=complete,
-        **_given(log),
+        **{name: value for name, value in log.items() if value},
         **reading(given),
     )
     evaluation = {"model": model, "data": data, **measured}
     print_json(evaluation) if as_json else console().print(evaluation_table(evaluation))
     if fail_unless_better:
         first = next(iter(evaluation["against"]["comparisons"].values()))
-        exit_unless_better(first["interval"])
-
-
-def _given(options: Given) -> Given:
-    """Return the options that are given."""
-    return {name: value for name, value in options.items() if value}
+        exit_unless_better(first["interval"][0])
 
 
 @commands.command(help=EXPLAIN_HELP)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import typer
 
-from ranktune.arguments import FAIL_UNLESS_BETTER, HOME, ShowArguments, WorkerRuntime
+from ranktune.arguments import HOME, ShowArguments, WorkerRuntime
 from ranktune.solvers.core.declared import Declared, declared
 from ranktune.solvers.formats import FORMATS
 from ranktune.solvers.names import SOLVERS
@@ -92,7 +92,6 @@ COMPLETIONS: dict[str, Callable[..., list[str]]] = {
 }
 """What a shell completes, by field of a declaration."""
 
-StudyName = Annotated[str, typer.Argument(help="The study; `ranktune show` shows them.", autocompletion=study_names)]
 Home = Annotated[Path | None, typer.Option(help=HOME.help)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, and nothing else on standard output.")]
 Wide = Annotated[bool, typer.Option("--wide", help="Print all columns, however wide the terminal is.")]
@@ -106,10 +105,6 @@ Trust = Annotated[
         help="module.Class that a model saved by skops may hold too; the error names it. Only a class that does no "
         "harm whatever its attributes are. Repeatable."
     ),
-]
-FailUnlessBetter = Annotated[bool, typer.Option("--fail-unless-better", help=FAIL_UNLESS_BETTER.help)]
-Also = Annotated[
-    list[str] | None, typer.Option(help="A further metric to report. Repeatable.", autocompletion=metric_names)
 ]
 
 
@@ -247,9 +242,8 @@ def write_output(content: str | bytes | Iterator[str], path: Path | None) -> Non
         raise ParameterError(f"cannot write {path}: {error.strerror}. Give a file you may write to.") from None
 
 
-def exit_unless_better(interval: Sequence[float | None]) -> None:
-    """End with the exit code NOT_BETTER unless the interval of the gain lies above 0."""
-    low = interval[0]
+def exit_unless_better(low: float | None) -> None:
+    """End with the exit code NOT_BETTER unless the interval of the gain, whose lower end is given, lies above 0."""
     if low is None or not low > 0.0:  # NaN too: nothing was compared
         print("Not better: the interval of the gain does not lie above 0.", file=sys.stderr)
         raise typer.Exit(NOT_BETTER)
@@ -271,7 +265,7 @@ def with_format(command: Callable[..., None]) -> Callable[..., None]:
     """
     signature = inspect.signature(command, eval_str=True)
     names = signature.parameters.keys()
-    if "format" in names or "as_json" not in names or {"verbose", "fail_unless_better"} <= names:
+    if "as_json" not in names or {"verbose", "fail_unless_better"} <= names:
         return command
 
     @wraps(command)

@@ -16,8 +16,6 @@ from ranktune.tuner.study.home import find_folder, home_folder
 if TYPE_CHECKING:
     from ranktune.dashboards.web.guard import Receive, Scope, Send
 
-EXTRA = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
-
 
 def write(name: str, home: Path | None, output: Path | None, *beside: str, brief: bool = False) -> Path:
     """Write the report of a study, or of several side by side, and return its path.
@@ -45,7 +43,8 @@ def serve(home: Path, name: str | None, on_ready: Callable[[str], None], host: s
         from ranktune.dashboards.web.server import make_app
         from ranktune.dashboards.web.uvicorn_server import Server
     except ImportError as error:
-        raise ParameterError(f"the live page cannot be served: {error}. {EXTRA}") from None
+        remedy = 'Install the extra dashboard: pip install "ranktune[dashboard]".'
+        raise ParameterError(f"the live page cannot be served: {error}. {remedy}") from None
     if name is not None:
         find_folder(home, name)
     token = os.environ.get("RANKTUNE_TOKEN") or (None if is_loopback(host) else secrets.token_urlsafe(24))

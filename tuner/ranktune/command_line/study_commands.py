@@ -154,12 +154,13 @@ def show(
 
     where = home_folder(home)
     if live:
-        name = names[0] if names else None
-        serve(where, name, lambda address: print(f"Open {address}   (Ctrl-C stops)", flush=True), host, port)
+        first = names[0] if names else None
+        serve(where, first, lambda address: print(f"Open {address}   (Ctrl-C stops)", flush=True), host, port)
     elif not names:
         _list(where, as_json, wide)
     elif page is not None:
-        print(write(names[0], where, page, *names[1:]))
+        written = str(write(names[0], where, page, *names[1:]))
+        print_json({"page": written}) if as_json else print(written)
     elif len(names) > 1:
         raise typer.BadParameter("several studies are shown on one page: add --page FILE.", param_hint="NAME")
     else:
@@ -272,4 +273,4 @@ def _finish(study: Callable[..., Result], given: Given, how: Given, baseline: Ca
     if report := or_left_out("the report", written, None, remedy, raised=()):
         print(f"Report: {report}", file=sys.stderr)
     if how["fail_unless_better"]:
-        exit_unless_better([None] if result.gain is None else [result.gain.comparison.low])
+        exit_unless_better(None if result.gain is None else result.gain.comparison.low)

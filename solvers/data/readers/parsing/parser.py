@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeAlias, get_args
 import numpy as np
 
 from ranktune.solvers.core.arrays import Floats, Ints
-from ranktune.solvers.core.compiled import compiled, is_worth_loading
+from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.readers.parsing.decimals import BAD, SLOW, WORD, Bytes, digit_at, ends_token, read_number
 from ranktune.solvers.data.readers.parsing.entries import after_blanks, is_query, mark_hard, read_entries
@@ -38,7 +38,6 @@ from ranktune.solvers.data.readers.parsing.parse_buffers import (
     ParseBuffers,
     ParseResult,
 )
-from ranktune.solvers.data.readers.parsing.small_texts import parse_common
 from ranktune.solvers.data.readers.parsing.streams import BLOCK, Position
 
 
@@ -50,9 +49,6 @@ def parse(
     base is the smallest index. With single, values that exact arithmetic must round to float32 are marked as hard.
     missing says whether NULL and NaN are read as NaN (keep), as 0 like infinity (zero), or are faults (error).
     """
-    if grouped != Grouped.NO and not is_worth_loading(len(text)):
-        if (common := parse_common(text, into, base, max_features, single)) is not None:
-            return common
     state = np.zeros(12, dtype=np.int64)
     state[GROUPED] = grouped
     fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)
