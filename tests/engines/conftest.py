@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.engines.nodes import ask, class_path, running
-from tests.engines.versions import ENGINES, UNPUBLISHED
+from tests.engines.nodes import ask, running
+from tests.engines.versions import UNPUBLISHED
 
 SOLR_CONFIG = """<config>
   <luceneMatchVersion>LATEST</luceneMatchVersion>
@@ -49,25 +49,26 @@ def solr(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     Path(home, "products", "core.properties").write_text("name=products\n")
     Path(conf, "solrconfig.xml").write_text(SOLR_CONFIG)
     Path(conf, "managed-schema").write_text(SOLR_SCHEMA)
-    with running("SolrNode", class_path(ENGINES[request.param]), str(home), module=module) as url:
+    with running("SolrNode", request.param, str(home), module=module) as url:
         products, fields = f"{url}/solr/products", {"add-dynamic-field": {"name": "*_f", "type": "pfloat"}}
         ask("POST", f"{products}/schema", fields | {"add-field": {"name": "cell", "type": "string"}})
         yield products
 
 
-@pytest.fixture(scope="module")
-def opensearch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture(scope="module", params=["opensearch", "opensearch3"])
+def opensearch(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an empty OpenSearch with its learning-to-rank plugin."""
-    module, home = unpublished("opensearch"), tmp_path_factory.mktemp("opensearch")
+    engine: str = request.param
+    module, home = unpublished(engine), tmp_path_factory.mktemp("opensearch")
+    plugin = "Plugin" if engine == "opensearch" else "ModulePlugin"
     plugins = (
-        "org.opensearch.transport.Netty4Plugin",
-        "org.opensearch.painless.PainlessPlugin",
-        "org.opensearch.script.mustache.MustachePlugin",
+        f"org.opensearch.transport.Netty4{plugin}",
+        f"org.opensearch.painless.Painless{plugin}",
+        f"org.opensearch.script.mustache.Mustache{plugin}",
         "com.o19s.es.ltr.LtrQueryParserPlugin",
     )
     (home / "config").mkdir()
-    jars = class_path(ENGINES["opensearch"])
-    with running("OpenSearchNode", jars, str(home), *plugins, module=module) as url:
+    with running("OpenSearchNode", engine, str(home), *plugins, module=module) as url:
         ask("PUT", f"{url}/_ltr")
         yield url
 

@@ -112,8 +112,8 @@ def halves(column: int) -> list[dict[str, Any]]:
             "template_language": "mustache",
             "template": {
                 "function_score": {
-                    "query": {"match_all": {}},
-                    "functions": [{"field_value_factor": {"field": f"{half}.{column}", "missing": 0}}],
+                    "query": {"exists": {"field": f"{half}.{column}"}},
+                    "functions": [{"field_value_factor": {"field": f"{half}.{column}"}}],
                     "boost_mode": "replace",
                 }
             },

@@ -17,7 +17,7 @@ from ranktune.solvers.export.source import Source, source_of
 from ranktune.solvers.export.syntax import check_syntax
 from ranktune.solvers.models.linear import LinearModel
 from tests.engines.cells import GRID, Cell, noted
-from tests.engines.nodes import Refused, Score, class_path, scoring
+from tests.engines.nodes import Refused, Score, scoring
 from tests.engines.versions import ENGINES
 
 LIBRARIES = {"ranklib": "RankLibScores", "pmml": "PmmlScores", "vespa": "VespaScores"}
@@ -27,7 +27,7 @@ LIBRARIES = {"ranklib": "RankLibScores", "pmml": "PmmlScores", "vespa": "VespaSc
 def library(request: pytest.FixtureRequest) -> Iterator[tuple[str, Score]]:
     """A format, and what scores documents by models in it."""
     format: str = request.param
-    with scoring(LIBRARIES[format], class_path(ENGINES[format])) as score:
+    with scoring(LIBRARIES[format], format) as score:
         yield format, score
 
 
@@ -77,7 +77,7 @@ def in_schema(profile: str) -> str:
 def test_vespa_refuses_what_the_check_of_its_syntax_refuses() -> None:
     model = LinearModel(np.array([5.15e-8]), "RankSVM", feature_names=("price",))
     profile, changes = str(export(model, "vespa", name="cell")), {"expression: ": "expression: }", " * ": " * * "}
-    with scoring("VespaScores", class_path(ENGINES["vespa"])) as score:
+    with scoring("VespaScores", "vespa") as score:
         assert score(in_schema(profile), ["price"], np.ones((1, 1))).tolist() == [5.15e-8]
         for old, new in (changes | {"5.15e-08": "5.15e", "second": "third", "default {": "default default {"}).items():
             assert old in profile

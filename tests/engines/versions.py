@@ -13,11 +13,30 @@ ENGINES = {
         "com.o19s:RankyMcRankFace:0.1.1",
         "com.github.spullara.mustache.java:compiler:0.9.3",
     ),
+    "opensearch3": (
+        "org.opensearch:opensearch:3.9.0",
+        "org.opensearch.plugin:transport-netty4-client:3.9.0",
+        "org.opensearch.plugin:lang-painless:3.9.0",
+        "org.opensearch.plugin:lang-mustache-client:3.9.0",
+        "org.apache.logging.log4j:log4j-core:2.25.5",
+        "org.apache.lucene:lucene-expressions:9.7.0",
+        "org.apache.lucene:lucene-codecs:10.5.1",
+        "com.fasterxml.jackson.core:jackson-core:2.22.1",
+        "com.o19s:RankyMcRankFace:0.2.0",
+        "com.github.spullara.mustache.java:compiler:0.9.3",
+    ),
     "ranklib": ("com.o19s:RankyMcRankFace:0.2.0",),
     "pmml": ("org.jpmml:pmml-evaluator:1.6.5", "org.jpmml:pmml-evaluator-metro:1.6.5"),
     "vespa": ("com.yahoo.vespa:application:8.500.20",),
 }
 """Engine -> what is in its class path, with what that depends on."""
 
-UNPUBLISHED = {"solr9": "RANKTUNE_SOLR_LTR", "opensearch": "RANKTUNE_OPENSEARCH_LTR"}
+LEAST_JAVA = {"opensearch3": 21}
+"""Engine -> the Java that it needs at least, where that is not 17."""
+
+UNPUBLISHED = {
+    "solr9": "RANKTUNE_SOLR_LTR",
+    "opensearch": "RANKTUNE_OPENSEARCH_LTR",
+    "opensearch3": "RANKTUNE_OPENSEARCH3_LTR",
+}
 """Engine -> the environment variable with the class path of its learning-to-rank module, which no registry has."""
