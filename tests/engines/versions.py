@@ -27,7 +27,7 @@ ENGINES = {
     ),
     "ranklib": ("com.o19s:RankyMcRankFace:0.2.0",),
     "pmml": ("org.jpmml:pmml-evaluator:1.6.5", "org.jpmml:pmml-evaluator-metro:1.6.5"),
-    "vespa": ("com.yahoo.vespa:application:8.500.20",),
+    "vespa": ("com.yahoo.vespa:application:8.700.24",),
 }
 """Engine -> what is in its class path, with what that depends on."""
 
