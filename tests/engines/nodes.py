@@ -32,7 +32,7 @@ JAVA = Path(__file__).with_name("java")
 CACHE = Path(os.environ.get("RANKTUNE_ENGINES") or Path.home() / ".cache" / "ranktune-engines")
 STARTS = 120.0
 """Seconds that an engine may take to start."""
-Score: TypeAlias = "Callable[[str, Sequence[str], Floats], Floats]"
+Score: TypeAlias = "Callable[[str | bytes, Sequence[str], Floats], Floats]"
 """Function(model, names of features, values with NaN for absent) that returns the scores of rows."""
 
 
@@ -127,11 +127,11 @@ def scoring(source: str, engine: str) -> Iterator[Score]:
     with tempfile.TemporaryDirectory() as folder, subprocess.Popen(started, text=True, **pipes) as process:
         files = Path(folder, "model"), Path(folder, "documents")
 
-        def score(model: str, names: Sequence[str], rows: Floats) -> Floats:
+        def score(model: str | bytes, names: Sequence[str], rows: Floats) -> Floats:
             lines = ["\t".join(quote(name, safe="") for name in names)]
             lines += ["\t".join("" if x != x else repr(x) for x in row) for row in rows.tolist()]
-            for file, text in zip(files, (model, "\n".join(lines)), strict=True):
-                file.write_text(text)
+            for file, content in zip(files, (model, "\n".join(lines)), strict=True):
+                file.write_bytes(content if isinstance(content, bytes) else content.encode())
             assert process.stdin is not None and process.stdout is not None
             process.stdin.write("\t".join(map(str, files)) + "\n")
             process.stdin.flush()

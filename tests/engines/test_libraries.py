@@ -1,4 +1,4 @@
-"""Models that RankLib, JPMML-Evaluator and Vespa's own classes load and score, or that are refused before it."""
+"""Models that libraries load from Java and score, or that are refused before they are written."""
 
 from __future__ import annotations
 
@@ -20,7 +20,13 @@ from tests.engines.cells import GRID, Cell, noted
 from tests.engines.nodes import Refused, Score, scoring
 from tests.engines.versions import ENGINES
 
-LIBRARIES = {"ranklib": "RankLibScores", "pmml": "PmmlScores", "vespa": "VespaScores"}
+LIBRARIES = {
+    "ranklib": "RankLibScores",
+    "pmml": "PmmlScores",
+    "vespa": "VespaScores",
+    "onnx": "OnnxScores",
+    "lightgbm": "LightGbmScores",
+}
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)
@@ -36,34 +42,36 @@ def test_a_library_loads_it_and_scores_alike_or_it_is_refused(
     made: Callable[[], Cell], library: tuple[str, Score], request: pytest.FixtureRequest
 ) -> None:
     (format, score), cell = library, made()
+    if format == "lightgbm":  # to which such values are 0
+        cell = cell._replace(X=np.where(np.abs(cell.X) < 1e-35, 0.0, cell.X))
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            content = str(export(cell.model, format, name="cell"))
+            content = export(cell.model, format, name="cell")
     except ParameterError as error:
         assert format in str(error)
         return
     source = source_of(cell.model, format, "cell", "")
-    rows = cell.X[:, source.columns]
+    names, rows = names_in(source, content), cell.X if format == "lightgbm" else cell.X[:, source.columns]
     if said:
         assert format == "pmml" and len(source.names) > FIELDS and "JPMML" in str(said[0].message)
         with pytest.raises(Refused, match="too many input fields"):
             score(content, source.names, rows)
         return
-    scores = score(in_schema(content) if format == "vespa" else content, names_in(source, content), rows)
+    scores = score(in_schema(str(content)) if format == "vespa" else content, names, rows)
     version = ENGINES[format][0].rpartition(":")[2]
     noted(f"{format} {version}", request.node.callspec.id.partition("-")[2], str(export(cell.model, format)), scores)
     cell.check(scores)
 
 
-def names_in(source: Source, content: str) -> Sequence[str]:
+def names_in(source: Source, content: str | bytes) -> Sequence[str]:
     """What an export calls the features."""
     if source.format == "ranklib":
         return [str(column + 1) for column in source.columns.tolist()]
     if source.format == "pmml":
         fields = ElementTree.fromstring(content).iter("{http://www.dmg.org/PMML-4_4}DataField")
         return [field.attrib["name"] for field in fields]
-    return source.names
+    return [str(k) for k in range(source.model.n_features)] if source.format == "lightgbm" else source.names
 
 
 def in_schema(profile: str) -> str:

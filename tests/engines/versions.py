@@ -27,6 +27,8 @@ ENGINES = {
     ),
     "ranklib": ("com.o19s:RankyMcRankFace:0.2.0",),
     "pmml": ("org.jpmml:pmml-evaluator:1.6.5", "org.jpmml:pmml-evaluator-metro:1.6.5"),
+    "onnx": ("com.microsoft.onnxruntime:onnxruntime:1.29.0",),
+    "lightgbm": ("com.microsoft.ml.lightgbm:lightgbmlib:3.3.510",),
     "vespa": ("com.yahoo.vespa:application:8.700.24",),
 }
 """Engine -> what is in its class path, with what that depends on."""

@@ -1,5 +1,3 @@
-import java.io.ByteArrayInputStream;
-import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
@@ -11,7 +9,7 @@ public final class PmmlScores {
     public static void main(String[] arguments) throws Exception {
         Scores.serve((model, names, rows) -> {
             Evaluator evaluator = new LoadingModelEvaluatorBuilder()
-                    .load(new ByteArrayInputStream(model.getBytes(StandardCharsets.UTF_8)))
+                    .load(model.toFile())
                     .build();
             evaluator.verify();
             double[] scores = new double[rows.length];

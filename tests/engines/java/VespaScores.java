@@ -1,5 +1,6 @@
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -39,10 +40,10 @@ public final class VespaScores {
     private static final String HOSTS = "<hosts><host name='localhost'><alias>one</alias></host></hosts>";
 
     /** The files that content nodes get, which are their large expressions. */
-    private static final class Files extends MockFileRegistry {
+    private static final class Large extends MockFileRegistry {
         private final Map<String, RankingExpression> scripts;
 
-        Files(Map<String, RankingExpression> scripts) {
+        Large(Map<String, RankingExpression> scripts) {
             this.scripts = scripts;
         }
 
@@ -59,10 +60,11 @@ public final class VespaScores {
     }
 
     public static void main(String[] arguments) throws Exception {
-        Scores.serve((model, names, rows) -> {
+        Scores.serve((file, names, rows) -> {
+            String model = Files.readString(file);
             Map<String, RankingExpression> scripts = new HashMap<>();
             VespaModel deployed = new VespaModel(new DeployState.Builder()
-                    .properties(new TestProperties()).fileRegistry(new Files(scripts))
+                    .properties(new TestProperties()).fileRegistry(new Large(scripts))
                     .applicationPackage(new MockApplicationPackage.Builder()
                             .withHosts(HOSTS).withServices(SERVICES).withSchemas(List.of(model)).build())
                     .build());
