@@ -16,6 +16,8 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export.absent import ERAS
+from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.linear import LinearModel
@@ -152,16 +154,19 @@ def _trained(name: str, kind: str) -> Cell:
         return Cell(ranker.as_model(feature_names=names), X[:ROWS])
 
 
-def noted(engine: str, name: str, content: str, scores: Floats) -> None:
-    """Note what an engine made of an export, for those who have not got the engine."""
+def noted(engine: str, name: str, cell: Cell, scores: Floats) -> None:
+    """Note what an engine, a format and a version, made of an export, for those who have not got the engine."""
     if os.environ.get("RANKTUNE_WRITE_GOLDEN") and name in MADE:
         known = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
         single = [float(str(np.float32(score))) for score in scores]
-        known.setdefault(engine, {})[name] = {"export": digest(content), "scores": single}
+        known.setdefault(engine, {})[name] = {"export": exported(engine, cell), "scores": single}
         GOLDEN.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
 
 
-def digest(content: str) -> str:
+def exported(engine: str, cell: Cell) -> str:
+    """A digest of the export to a format and a version."""
+    format, version = engine.split()
+    content = str(export(cell.model, format, engine_version=version if format in ERAS else None))
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 

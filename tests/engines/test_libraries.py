@@ -21,27 +21,30 @@ from tests.engines.nodes import Refused, Score, scoring
 from tests.engines.versions import ENGINES
 
 LIBRARIES = {
-    "ranklib": "RankLibScores",
-    "pmml": "PmmlScores",
-    "vespa": "VespaScores",
-    "onnx": "OnnxScores",
-    "lightgbm": "LightGbmScores",
+    "ranklib": ("ranklib", "RankLibScores"),
+    "pmml": ("pmml", "PmmlScores"),
+    "pmml4s": ("pmml", "Pmml4sScores"),
+    "vespa": ("vespa", "VespaScores"),
+    "onnx": ("onnx", "OnnxScores"),
+    "lightgbm": ("lightgbm", "LightGbmScores"),
 }
+"""Library -> the format that it loads, and what runs it."""
 
 
 @pytest.fixture(scope="module", params=LIBRARIES)
 def library(request: pytest.FixtureRequest) -> Iterator[tuple[str, Score]]:
-    """A format, and what scores documents by models in it."""
-    format: str = request.param
-    with scoring(LIBRARIES[format], format) as score:
-        yield format, score
+    """A library, and what scores documents by models in its format."""
+    name: str = request.param
+    with scoring(LIBRARIES[name][1], name) as score:
+        yield name, score
 
 
 @pytest.mark.parametrize("made", GRID)
 def test_a_library_loads_it_and_scores_alike_or_it_is_refused(
     made: Callable[[], Cell], library: tuple[str, Score], request: pytest.FixtureRequest
 ) -> None:
-    (format, score), cell = library, made()
+    (name, score), cell = library, made()
+    format = LIBRARIES[name][0]
     if format == "lightgbm":  # to which such values are 0
         cell = cell._replace(X=np.where(np.abs(cell.X) < 1e-35, 0.0, cell.X))
     try:
@@ -52,16 +55,13 @@ def test_a_library_loads_it_and_scores_alike_or_it_is_refused(
         assert format in str(error)
         return
     source = source_of(cell.model, format, "cell", "")
+    assert bool(said) == (format == "pmml" and len(source.names) > FIELDS)
     names, rows = names_in(source, content), cell.X if format == "lightgbm" else cell.X[:, source.columns]
-    if said:
-        assert format == "pmml" and len(source.names) > FIELDS and "JPMML" in str(said[0].message)
-        with pytest.raises(Refused, match="too many input fields"):
-            score(content, source.names, rows)
-        return
     scores = score(in_schema(str(content)) if format == "vespa" else content, names, rows)
-    version = ENGINES[format][0].rpartition(":")[2]
-    noted(f"{format} {version}", request.node.callspec.id.partition("-")[2], str(export(cell.model, format)), scores)
     cell.check(scores)
+    if name in ("ranklib", "pmml", "vespa"):  # the others are run by other tests too
+        version = ENGINES[name][0].rpartition(":")[2]
+        noted(f"{name} {version}", request.node.callspec.id.partition("-")[2], cell, scores)
 
 
 def names_in(source: Source, content: str | bytes) -> Sequence[str]:
