@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from urllib.error import HTTPError
 from urllib.parse import quote, urlsplit
 from urllib.request import Request, urlopen
@@ -58,6 +58,11 @@ def once(key: bytes, make: Callable[[Path], None]) -> Path:
             make(Path(scratch))
             Path(scratch, "made").rename(folder)
     return folder
+
+
+def version_of(engine: str) -> str:
+    """The version that is tried of an engine."""
+    return ENGINES[engine][0].rpartition(":")[2]
 
 
 def class_path(engine: str) -> str:
@@ -144,6 +149,14 @@ def scoring(source: str, engine: str) -> Iterator[Score]:
             yield score
         finally:
             process.kill()
+
+
+class Engine(NamedTuple):
+    """A running engine: the format of its models, its version and its address."""
+
+    format: str
+    version: str
+    url: str
 
 
 class Refused(Exception):

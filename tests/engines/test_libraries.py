@@ -17,8 +17,7 @@ from ranktune.solvers.export.source import Source, source_of
 from ranktune.solvers.export.syntax import check_syntax
 from ranktune.solvers.models.linear import LinearModel
 from tests.engines.cells import GRID, Cell, noted
-from tests.engines.nodes import Refused, Score, scoring
-from tests.engines.versions import ENGINES
+from tests.engines.nodes import Refused, Score, scoring, version_of
 
 LIBRARIES = {
     "ranklib": ("ranklib", "RankLibScores"),
@@ -60,8 +59,7 @@ def test_a_library_loads_it_and_scores_alike_or_it_is_refused(
     scores = score(in_schema(str(content)) if format == "vespa" else content, names, rows)
     cell.check(scores)
     if name in ("ranklib", "pmml", "vespa"):  # the others are run by other tests too
-        version = ENGINES[name][0].rpartition(":")[2]
-        noted(f"{name} {version}", request.node.callspec.id.partition("-")[2], cell, scores)
+        noted(f"{name} {version_of(name)}", request.node.callspec.id.partition("-")[2], cell, scores)
 
 
 def names_in(source: Source, content: str | bytes) -> Sequence[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -19,7 +19,7 @@ from ranktune.solvers.data.readers.parsing.options import Missing
 from ranktune.solvers.data.sources import catalogue
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.registry import make
-from tests.engines.nodes import ask
+from tests.engines.nodes import Engine, ask
 from tests.support.commands import ranktune
 
 pytestmark = pytest.mark.engines
@@ -38,14 +38,10 @@ DEVICES = ("mobile", 'desk "top"', "tablet")
 class Solr:
     """The collection of Solr, in whose schema are the fields that ship asks for."""
 
-    format: ClassVar[str] = "solr"
     leaves_out_missing: ClassVar[bool] = False
+    format: str
+    version: str
     url: str
-    version: str = field(init=False)
-
-    def __post_init__(self) -> None:
-        about = ask("GET", f"{self.url.rpartition('/')[0]}/admin/info/system")
-        self.version = str(about["lucene"]["solr-spec-version"])
 
     def fill(self, products: Sequence[Mapping[str, Any]]) -> None:
         types = dict.fromkeys(CATEGORIES, "string") | dict.fromkeys(TEXTS, "text") | dict.fromkeys(DATES, "pdate")
@@ -90,17 +86,16 @@ class Solr:
 
 
 @dataclass
-class OpenSearch:
-    """An index of OpenSearch."""
+class Plugin:
+    """An index of OpenSearch or Elasticsearch."""
 
-    format: ClassVar[str] = "opensearch"
-    url: str
-    base: str = field(init=False)
-    version: str = field(init=False)
+    format: str
+    version: str
+    base: str
 
-    def __post_init__(self) -> None:
-        self.base, self.url = self.url, f"{self.url}/products"
-        self.version = str(ask("GET", self.base)["version"]["number"])
+    @property
+    def url(self) -> str:
+        return f"{self.base}/products"
 
     @property
     def knows_missing(self) -> bool:
@@ -250,9 +245,10 @@ def check_log(shop: Shop, folder: Path, scores: Floats) -> None:
         )
 
 
-def test_solr_ranks_every_search_of_a_shop_as_predict_does(solr: str, tmp_path: Path) -> None:
-    check_shipped(made(Solr(solr), tmp_path), tmp_path)
+def test_solr_ranks_every_search_of_a_shop_as_predict_does(solr: Engine, tmp_path: Path) -> None:
+    check_shipped(made(Solr(*solr), tmp_path), tmp_path)
 
 
-def test_opensearch_ranks_every_search_of_a_shop_as_predict_does(opensearch: str, tmp_path: Path) -> None:
-    check_shipped(made(OpenSearch(opensearch), tmp_path), tmp_path)
+@pytest.mark.parametrize("plugin", ["opensearch", "opensearch3"], indirect=True)
+def test_a_plugin_ranks_every_search_of_a_shop_as_predict_does(plugin: Engine, tmp_path: Path) -> None:
+    check_shipped(made(Plugin(*plugin), tmp_path), tmp_path)
