@@ -15,7 +15,7 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import ParameterError
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.export.source import source_of
-from tests.engines.cells import GRID, Cell, noted
+from tests.engines.cells import CELLS, GRID, Cell, noted
 from tests.engines.nodes import Engine, ask
 
 CLASS = "org.apache.solr.ltr.feature.FieldValueFeature"
@@ -63,8 +63,7 @@ def test_solr_loads_it_and_scores_alike_or_it_is_refused(
 def test_a_plugin_loads_it_and_scores_alike_or_it_is_refused(
     made: Callable[[], Cell], plugin: Engine, request: pytest.FixtureRequest
 ) -> None:
-    name, cell = request.node.callspec.id, made()
-    cell_name, (format, version, url) = name.partition("-")[2], plugin
+    name, cell, (format, version, _) = request.node.callspec.id, made(), plugin
     try:
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
@@ -77,6 +76,23 @@ def test_a_plugin_loads_it_and_scores_alike_or_it_is_refused(
         cell = cell._replace(X=np.nan_to_num(cell.X))
     if format == "elasticsearch":  # no registry has its expressions, and without them no feature is below 0
         cell = cell._replace(X=np.maximum(cell.X, 0.0))
+    scores = by_plugin(plugin, name, cell, content)
+    noted(f"{format} {version}", name.partition("-")[2], cell, scores)
+    cell.check(scores)
+
+
+@pytest.mark.engines
+@pytest.mark.filterwarnings("ignore:in opensearch")
+@pytest.mark.parametrize("plugin", ["opensearch3"], indirect=True)
+def test_a_model_that_asks_for_zero_gets_zero_for_what_a_document_lacks(plugin: Engine) -> None:
+    cell = CELLS["trees, absent"]()
+    content = str(export(cell.model, "opensearch", name="zero", engine_version=plugin.version, absent="zero"))
+    cell._replace(X=np.nan_to_num(cell.X)).check(by_plugin(plugin, "zero", cell, content))
+
+
+def by_plugin(plugin: Engine, name: str, cell: Cell, content: str) -> Floats:
+    """The scores of the documents of a cell by an export."""
+    format, _, url = plugin
     source, halves = source_of(cell.model, format, name, name), ("above", "below")
     index, count = f"{url}/cell{abs(hash(name))}", len(cell.X)
     ask("PUT", index, {"settings": {"number_of_shards": 1, "mapping.total_fields.limit": 20_000}})
@@ -101,9 +117,7 @@ def test_a_plugin_loads_it_and_scores_alike_or_it_is_refused(
     rescored = {"rescore_query": {"sltr": {"model": name, "params": {}}}, "query_weight": 0.0}
     query = {"size": count, "_source": False, "rescore": {"window_size": count, "query": rescored}}
     found = ask("POST", f"{index}/_search", query)["hits"]["hits"]
-    scores = in_order(name, {hit["_id"]: hit["_score"] for hit in found}, count)
-    noted(f"{format} {version}", cell_name, cell, scores)
-    cell.check(scores)
+    return in_order(name, {hit["_id"]: hit["_score"] for hit in found}, count)
 
 
 def number(name: str, field: str) -> dict[str, Any]:
