@@ -74,7 +74,6 @@ def test_names_of_the_model_and_of_the_store() -> None:
 
 
 @pytest.mark.parametrize("engine", json.loads(GOLDEN.read_text()))
-@pytest.mark.filterwarnings("ignore:in opensearch")
 def test_what_engines_were_given_is_what_is_written_and_they_scored_it_alike(engine: str) -> None:
     """The scores are those of the engines themselves; RANKTUNE_WRITE_GOLDEN has tests/engines note them again."""
     known = json.loads(GOLDEN.read_text())[engine]
