@@ -93,7 +93,7 @@ def command(source: str, engine: str, module: str = "") -> list[str]:
     home, jars = java_home(engine), class_path(engine)
 
     def compile(folder: Path) -> None:
-        where = ["-d", folder / "made", "-cp", jars, "-sourcepath", JAVA]
+        where = ["-d", str(folder / "made"), "-cp", jars, "-sourcepath", str(JAVA)]
         subprocess.run([home / "bin" / "javac", "-nowarn", "-proc:none", *where, JAVA / f"{source}.java"], check=True)
 
     text = b"".join(path.read_bytes() for path in sorted(JAVA.glob("*.java")))
