@@ -27,6 +27,16 @@ def few_trees(name: str) -> BaseRanker:
     return ranker.set_params(**{key: value for key, value in FEW.items() if key in ranker.get_params()})
 
 
+def graded(seed: int = 0, queries: int = 40, dtype: Any = np.float64, layout: Any = np.asarray) -> Queries:
+    """Queries of 5 to 24 documents, half of whose features are zero, with grades from a rule with noise."""
+    generator = np.random.default_rng(seed)
+    lengths = generator.integers(5, 25, queries)
+    X = np.round(generator.random((lengths.sum(), 6)), 2) * (generator.random((lengths.sum(), 6)) < 0.5)
+    score = 3.0 * X[:, 0] - X[:, 1] * X[:, 2] + (X[:, 3] > 0.3) + 0.3 * generator.normal(size=len(X))
+    grades = np.digitize(score, np.quantile(score, [0.5, 0.8, 0.95])).astype(np.float64)
+    return Queries.from_arrays(layout(X.astype(dtype)), grades, qid=np.repeat(np.arange(queries), lengths))
+
+
 def grown(seed: int, splits: int, columns: int, *, values: Floats = VALUES, sides: bool = False) -> Trees:
     """A tree whose leaves are split at random; with sides, missing values go either way."""
     generator = np.random.default_rng(seed)
@@ -75,3 +85,14 @@ def assert_mean_of_members(kind: Any, options: dict[str, Any], queries: Queries,
         members.append(growth.trees(0, 12).scores(queries.features))
     assert np.allclose(bag.predict(queries), np.mean(members, axis=0), rtol=1e-12, atol=1e-12)
     assert not np.allclose(members[0], members[1])
+
+
+def by_lightgbm(ranker: Any, queries: Queries, labels: Any = None, start: Any = None, **more: Any) -> Any:
+    """The booster of LightGBM with the same parameters, by its Python package."""
+    import lightgbm
+
+    labels = ranker._targets(queries)[0] if labels is None else labels
+    seed = int(np.random.default_rng(0).integers(2**31 - 1))
+    params = {**ranker._source(InMemory(queries)).parameters, "seed": seed, **more}
+    data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, init_score=start, params=params)
+    return lightgbm.train(params, data, num_boost_round=ranker.trees)

@@ -57,7 +57,8 @@ def ours(data: Data) -> str:
 @pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array, wide])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_trees_are_those_of_the_package(layout: Any, dtype: Any, weighted: bool) -> None:
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     X, labels, weights = problem(layout, dtype)
     given = weights if weighted else None
     theirs = lightgbm.Dataset(X, label=labels, group=LENGTHS, weight=given, params=PARAMS)
@@ -66,7 +67,8 @@ def test_the_trees_are_those_of_the_package(layout: Any, dtype: Any, weighted: b
 
 
 def test_a_subset_gives_the_trees_of_the_package() -> None:
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     X, labels, weights = problem()
     chosen = np.array([1, 2, 5, 7, 8, 13, 22])
     starts = np.concatenate([[0], np.cumsum(LENGTHS)])
@@ -77,18 +79,6 @@ def test_a_subset_gives_the_trees_of_the_package() -> None:
     part.describe(labels[rows], LENGTHS[chosen], weights[rows])
     assert ours(part) == body(booster.model_to_string())
     assert ours(part) != ours(data_of(X, labels, LENGTHS, weights))
-
-
-def test_trees_can_be_read_one_by_one() -> None:
-    X, labels, _ = problem()
-    booster = Booster(data_of(X, labels, LENGTHS), PARAMS)
-    each = []
-    for number in range(ROUNDS):
-        booster.update()
-        each.append(body(booster.text(number, 1)).partition("\n")[2].partition("\n")[2])
-    assert len(set(each)) == ROUNDS
-    whole = body(booster.text(0, ROUNDS))
-    assert all(tree.strip() in whole for tree in each)
 
 
 def test_long_text_comes_whole() -> None:

@@ -39,9 +39,6 @@ def graded(seed: int = 0, *, missing: bool = False, weighted: bool = False, quer
 
 
 def made(name: str, **params: Any) -> Any:
-    for solver, library in (("XGBoostRanker", "xgboost"), ("CatBoostRanker", "catboost")):
-        if name == solver:
-            pytest.importorskip(library)
     return make(name, {"trees": 12, **BOOSTED[name], **params}, 3)
 
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
+import lightgbm
 import numpy as np
-import pytest
 
 from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import joined, one_tree
 from tests.support.export_samples import NAMES, random_rows, random_trees, trees
-
-lightgbm: Any = pytest.importorskip("lightgbm")
 
 
 def test_constants_and_unused_features_have_their_place() -> None:
