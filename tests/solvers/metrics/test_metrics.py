@@ -239,17 +239,6 @@ def test_the_order_of_documents_within_a_query_does_not_matter(
     assert np.allclose(got, expected, rtol=1e-12, atol=0, equal_nan=True)
 
 
-@pytest.mark.parametrize("ties", ["average", "pessimistic", "input"])
-@pytest.mark.parametrize(
-    "name", ["ndcg@3", "ndcg", "mean-ndcg", "map", "map@5", "mrr", "wta", "pairwise", "auc", "domination"]
-)
-def test_the_perfect_ranking_gets_one(name: str, ties: str, random_queries: Queries) -> None:
-    if name in ("pairwise", "auc", "domination") and ties == "input":
-        return
-    values = parse_metric(f"{name}:ties={ties}").per_query(random_queries.grades, random_queries)
-    assert np.isnan(values).any() and np.allclose(values[~np.isnan(values)], 1.0, rtol=0, atol=1e-12)
-
-
 def test_cutoffs_on_both_sides_of_the_sorting_methods_agree_with_numpy() -> None:
     generator = np.random.default_rng(3)
     lengths = np.array([1, 15, 16, 17, 32, 33, 64, 65, 257, 1000])
