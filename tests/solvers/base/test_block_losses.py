@@ -77,7 +77,7 @@ def test_other_rankers_find_the_weights_of_all_documents(ranker: Any, kind: str)
         pytest.skip("it cannot weigh queries")
     by_gap = ranker.get_params().get("loss") == "pairwise_hinge"
     check_alike(
-        ranker, *parts_of(1, kind=kind), near=3e-3 if by_gap else 1e-6
+        ranker, *parts_of(1, kind=kind), near=5e-3 if by_gap else 1e-6
     )  # a gap of t: scaled weights within its root, 3e-4; of features down to 0.1
 
 

@@ -118,6 +118,7 @@ def test_the_usual_competition_goes_on_without_lightgbm(data: Path) -> None:
     assert "RankSVM" in done.stdout and "LambdaMART" not in done.stdout
 
 
+@pytest.mark.thorough
 def test_a_solver_of_an_extra_competes_where_it_is_installed_and_is_not_missed_elsewhere(data: Path) -> None:
     code = "from ranktune import Study; print(*Study().solvers)"
     result = {}

@@ -26,17 +26,20 @@ def data(dtype: Any, seed: int = 0) -> Queries:
 
 
 def lightgbm_ranker() -> Any:
-    lightgbm = pytest.importorskip("lightgbm")
+    import lightgbm
+
     return lightgbm.LGBMRanker(n_estimators=15, min_child_samples=3, verbosity=-1, n_jobs=1)
 
 
 def xgboost_ranker(**options: Any) -> Any:
-    xgboost = pytest.importorskip("xgboost")
+    import xgboost
+
     return xgboost.XGBRanker(n_estimators=15, n_jobs=1, **options)
 
 
 def xgboost_regressor(**options: Any) -> Any:
-    xgboost = pytest.importorskip("xgboost")
+    import xgboost
+
     return xgboost.XGBRegressor(n_estimators=15, n_jobs=1, **options)
 
 
