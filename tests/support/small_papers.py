@@ -17,10 +17,10 @@ LATTICE = {"loss": ("hinge", "logistic"), "l1": tuple(10.0**k for k in range(-4,
 GRID = {"C": (1e-4, 1e-2, 1.0, 100.0)}
 
 
-def some_queries(count: int, seed: int, noise: float = 0.5) -> Queries:
+def some_queries(count: int, seed: int, noise: float = 0.5, *, length: int = 8, features: int = 5) -> Queries:
     generator = np.random.default_rng(seed)
-    qid = np.repeat(np.arange(count), 8)
-    X = generator.normal(size=(len(qid), 5))
+    qid = np.repeat(np.arange(count), length)
+    X = generator.normal(size=(len(qid), features))
     y = np.digitize(X[:, 0] - X[:, 1] + noise * generator.normal(size=len(qid)), [0.0, 1.0])
     return Queries.from_arrays(X, y, qid=qid)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ranktune.solvers.base.ranker import BaseRanker
 from ranktune.solvers.boosting.training_queries import InMemory
-from ranktune.solvers.core.arrays import Floats
+from ranktune.solvers.core.arrays import Floats, dense
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import Trees, one_tree
 from ranktune.solvers.registry import SOLVERS
@@ -96,3 +96,22 @@ def by_lightgbm(ranker: Any, queries: Queries, labels: Any = None, start: Any = 
     params = {**ranker._source(InMemory(queries)).parameters, "seed": seed, **more}
     data = lightgbm.Dataset(queries.features, label=labels, group=queries.lengths, init_score=start, params=params)
     return lightgbm.train(params, data, num_boost_round=ranker.trees)
+
+
+def by_catboost(train: Queries, **options: Any) -> Any:
+    """The model of CatBoost itself."""
+    import catboost
+
+    model = catboost.CatBoost({"thread_count": 1, "allow_writing_files": False, "logging_level": "Silent", **options})
+    return model.fit(catboost.Pool(train.features, label=train.grades, group_id=train.query_of_document))
+
+
+def by_xgboost(ranker: Any, queries: Queries) -> Any:
+    """The booster of XGBoost with the same parameters."""
+    import xgboost
+
+    params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
+    data = xgboost.DMatrix(
+        dense(queries.features), label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1
+    )
+    return xgboost.train(params, data, num_boost_round=ranker.trees)

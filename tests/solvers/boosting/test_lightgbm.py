@@ -284,15 +284,8 @@ def test_validation_queries_that_show_nothing_are_refused_by_the_metric() -> Non
 
 
 def test_norm_is_the_parameter_of_lightgbm() -> None:
-    import lightgbm
-
-    generator = np.random.default_rng(0)
-    X, group = generator.normal(size=(120, 3)), [12] * 10
-    y = np.digitize(X[:, 0] + generator.normal(size=120), [0.0, 1.0])
-    shared = {"n_estimators": 10, "learning_rate": 0.1, "num_leaves": 31, "reg_lambda": 1.0, "min_child_samples": 0}
-    for norm in (True, False):
-        theirs = lightgbm.LGBMRanker(
-            **shared, lambdarank_norm=norm, min_child_weight=1e-9, min_data_in_bin=1, verbosity=-1
-        ).fit(X, y, group=group)
-        ours = LambdaMART(10, norm=norm, min_documents=1, query_share=1.0).fit(X, y, group=group)
-        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), atol=1e-9)
+    queries = graded()
+    result = LambdaMART(**SMALL, norm=False).fit(queries).predict(queries)
+    booster = by_lightgbm(LambdaMART(**SMALL), queries, lambdarank_norm=False)
+    np.testing.assert_allclose(result, booster.predict(queries.features), atol=1e-12)
+    assert not np.allclose(result, LambdaMART(**SMALL).fit(queries).predict(queries))

@@ -58,7 +58,7 @@ def test_a_part_is_learnt_from_in_the_bins_of_the_whole(kind: Any, bins: int) ->
     whole = lightgbm.Dataset(
         queries.features, label=kind()._targets(queries)[0], group=queries.lengths, params=given, free_raw_data=False
     )
-    theirs = lightgbm.train(given, whole.construct().subset(rows_of(queries, numbers)), num_boost_round=5)
+    theirs = lightgbm.train(given, whole.construct().subset(rows_of(queries, numbers).tolist()), num_boost_round=5)
     assert np.allclose(ours.predict(part), theirs.predict(part.features), rtol=1e-12, atol=1e-12)
     alone = Queries(part.features, part.grades, part.starts, part.query_ids)
     assert kind(**params).fit(alone).predict(part).tobytes() != ours.predict(part).tobytes()

@@ -74,7 +74,7 @@ def test_a_subset_gives_the_trees_of_the_package() -> None:
     starts = np.concatenate([[0], np.cumsum(LENGTHS)])
     rows = np.concatenate([np.arange(starts[q], starts[q + 1]) for q in chosen])
     whole = lightgbm.Dataset(X, label=labels, group=LENGTHS, weight=weights, params=PARAMS, free_raw_data=False)
-    booster = lightgbm.train(PARAMS, whole.construct().subset(rows), num_boost_round=ROUNDS)
+    booster = lightgbm.train(PARAMS, whole.construct().subset(rows.tolist()), num_boost_round=ROUNDS)
     part = Data(X, PARAMS).subset(rows, PARAMS)
     part.describe(labels[rows], LENGTHS[chosen], weights[rows])
     assert ours(part) == body(booster.model_to_string())
@@ -136,11 +136,13 @@ def test_learning_imports_neither_the_package_nor_what_it_imports() -> None:
     code = (
         "import sys, numpy as np\n"
         "from ranktune.solvers.data.queries import Queries\n"
-        "from ranktune.solvers.registry import make\n"
+        "from ranktune.solvers.registry import NAMES, SOLVERS, loadable, make\n"
+        "classes = [SOLVERS[name] for name in loadable(NAMES)]\n"
         "X = np.random.default_rng(0).random((60, 3)); qid = np.repeat(range(6), 10)\n"
         "queries = Queries.from_arrays(X, X[:, 0] > 0.5, qid=qid)\n"
-        "for name in ('LambdaMART', 'GBDTRanker', 'RandomForestRanker'):\n"
-        "    make(name, {'trees': 2}).fit(queries).as_model().predict(queries)\n"
-        "print([name for name in ('lightgbm', 'xgboost', 'sklearn', 'pandas') if name in sys.modules])"
+        "for name in ('RankSVM', 'LambdaMART', 'GBDTRanker', 'RandomForestRanker'):\n"
+        "    make(name, {} if name == 'RankSVM' else {'trees': 2}).fit(queries).as_model().predict(queries)\n"
+        "heavy = 'lightgbm', 'xgboost', 'sklearn', 'scipy.stats', 'pandas'\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     assert output_of(code) == "[]\n"

@@ -12,7 +12,7 @@ from scipy import sparse
 from ranktune.solvers.boosting.lightgbm.lambda_mart import LambdaMART
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.trees import joined, one_tree
-from tests.support.tree_samples import by_lightgbm
+from tests.support.tree_samples import by_catboost, by_lightgbm, by_xgboost
 
 
 def holes(seed: int) -> Queries:
@@ -55,9 +55,7 @@ def test_as_xgboost_sends_them(elsewhere: Any, dtype: Any) -> None:
     queries = queries.with_features(np.asarray(queries.features).astype(dtype))
     settings: Any = {"trees": 20, "min_weight": 0.1, "feature_share": 1.0, "row_share": 1.0}
     ranker = XGBoostRanker(**settings).fit(queries)
-    params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
-    data = xgboost.DMatrix(queries.features, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document)
-    booster = xgboost.train(params, data, num_boost_round=20)
+    booster = by_xgboost(ranker, queries)
     for X in (np.asarray(holes(3).features), elsewhere):
         read = np.column_stack([X[:, :2], np.nan_to_num(X[:, 2:])])  # of the others XGBoost has seen no missing value
         expected = booster.predict(xgboost.DMatrix(read), output_margin=True)
@@ -66,14 +64,10 @@ def test_as_xgboost_sends_them(elsewhere: Any, dtype: Any) -> None:
 
 @pytest.mark.parametrize("loss", ["YetiRank", "QueryRMSE"])
 def test_as_catboost_sends_them(elsewhere: Any, loss: str) -> None:
-    import catboost
-
     from ranktune.solvers.boosting.catboost import trees_of
 
     queries = holes(0)
-    options = {"iterations": 30, "depth": 5, "thread_count": 1, "allow_writing_files": False, "logging_level": "Silent"}
-    model = catboost.CatBoost({"loss_function": loss, "nan_mode": "Min", **options})
-    model.fit(catboost.Pool(queries.features, label=queries.grades, group_id=queries.query_of_document))
+    model = by_catboost(queries, loss_function=loss, nan_mode="Min", iterations=30, depth=5)
     for X in (np.asarray(holes(3).features), elsewhere):
         read = np.column_stack([X[:, :2], np.nan_to_num(X[:, 2:])])  # of the others CatBoost has seen no missing value
         ours = joined(trees_of(model, has_missing=True)).scores(X)

@@ -87,12 +87,6 @@ def test_models_are_saved_and_score_the_same(name: str, params: dict[str, Any], 
         ranker.predict(queries.features)
 
 
-def test_ranks_learn_what_features_cannot() -> None:
-    train, test = graded(queries=100), graded(1)
-    plain, ranks = (made("LambdaMART", within_query=kind).fit(train).score(test) for kind in ("none", "ranks"))
-    assert ranks > plain + 0.05
-
-
 @pytest.mark.parametrize("name", ["LambdaMART", "GBDTRanker"])
 def test_paths_steps_and_continued_models(name: str) -> None:
     queries = graded()

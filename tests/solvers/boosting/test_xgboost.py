@@ -12,23 +12,12 @@ from ranktune.solvers.boosting import xgboost as xgboost_ranker
 from ranktune.solvers.boosting.lightgbm.bins import rows_of
 from ranktune.solvers.boosting.training_queries import InMemory
 from ranktune.solvers.boosting.xgboost import XGBoostRanker
-from ranktune.solvers.core.arrays import dense
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.models.trees import last_below
-from tests.support.tree_samples import assert_mean_of_members, graded
+from tests.support.tree_samples import assert_mean_of_members, by_xgboost, graded
 
 SMALL: dict[str, Any] = {"trees": 12, "min_weight": 0.1}
-
-
-def by_xgboost(ranker: XGBoostRanker, queries: Queries) -> Any:
-    """The booster of XGBoost with the same parameters."""
-    import xgboost
-
-    filled = dense(queries.features)
-    params = ranker._parameters() | {"seed": int(np.random.default_rng(0).integers(2**31 - 1))}
-    data = xgboost.DMatrix(filled, label=np.exp2(queries.grades) - 1.0, qid=queries.query_of_document, nthread=1)
-    return xgboost.train(params, data, num_boost_round=ranker.trees)
 
 
 @pytest.mark.parametrize("pairs", [1, 3])

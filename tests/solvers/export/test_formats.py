@@ -125,7 +125,7 @@ def test_the_others_take_any_depth() -> None:
     exec(str(export(chain(5_000), "python")), made)
     assert made["score"]({"f1": 4_998.5}) == 4_999.0
     assert len(json.loads(export(chain(5_000), "json"))["trees"][0]["feature"]) == 5_000
-    import onnxruntime
+    import onnxruntime  # type: ignore[import-untyped]
 
     session = onnxruntime.InferenceSession(export(chain(5_000), "onnx"))
     assert session.run(None, {"features": np.array([[4_998.5]], np.float32)})[0][0, 0] == 4_999.0

@@ -84,12 +84,6 @@ def test_many_correlated_features_are_solved_by_a_shrunk_sample(
     assert ranker.objective_ == pytest.approx(expected.objective_, rel=2 * tol)
 
 
-def test_forming_the_hessian_of_many_features_must_pay() -> None:
-    assert sampling.sample_size(30_000, 1000, 4000.0) == 2000
-    assert sampling.sample_size(30_000, 1000, 100.0) == 0  # sparse
-    assert sampling.sample_size(10**9, 2001, 8004.0) == 0  # its memory and factors
-
-
 def test_a_start_near_the_optimum_is_used() -> None:
     queries = Queries.from_arrays(*noisy(2)[:2], qid=noisy(2)[2])
     objective = RankObjective(queries, 1.0)
@@ -237,7 +231,7 @@ def test_pairs_of_adjacent_grades_are_those_without_a_grade_in_between(n_grades:
 
 
 @pytest.mark.parametrize("n_queries", [30, 300])
-@pytest.mark.parametrize(("average", "scaling"), zip(AVERAGES, ("none", "standard", "minmax"), strict=True))
+@pytest.mark.parametrize(("average", "scaling"), [("none", "none"), ("pairs", "standard"), ("queries", "minmax")])
 @pytest.mark.parametrize("form", ["dense", "csr"])
 def test_a_query_of_weight_two_stands_for_two(n_queries: int, average: str, scaling: str, form: str) -> None:
     X, y, qid = noisy(17, n_queries, 12)

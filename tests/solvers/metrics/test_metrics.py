@@ -18,7 +18,7 @@ from ranktune.solvers.metrics import kernels as metric_kernels
 from ranktune.solvers.metrics.judgements import Judgements
 from ranktune.solvers.metrics.kernels import rank
 from ranktune.solvers.metrics.metrics import parse_metric
-from tests.support.metric_samples import value
+from tests.support.metric_samples import orders, value
 
 EVERY: tuple[str, ...] = (
     "ndcg@3",
@@ -72,15 +72,6 @@ PLAIN: dict[str, Callable[[list[float]], float]] = {
     "recall@3": lambda g: sum(y >= 1 for y in g[:3]) / sum(y >= 1 for y in g),
     "wta": lambda g: float(g[0] == max(g)),
 }
-
-
-def orders(scores: list[float]) -> list[tuple[int, ...]]:
-    """Every order of the documents that the scores allow, each as likely as the others."""
-    return [
-        o
-        for o in itertools.permutations(range(len(scores)))
-        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(o))
-    ]
 
 
 small_query = st.integers(1, 6).flatmap(

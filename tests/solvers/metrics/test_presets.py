@@ -97,7 +97,7 @@ def test_lightgbm(ranked: tuple[np.ndarray, Queries]) -> None:
         free_raw_data=False,
     )
     booster = lightgbm.Booster(params, data)  # without a tree: its scores are the initial ones
-    theirs = {name: got for _, name, got, _ in booster.eval_train()}
+    theirs = {name: got for _, name, got, *_ in booster.eval_train()}
     for k in at:
         for name in ("ndcg", "map"):
             ours = parse_metric(f"{name}@{k}:lightgbm").mean(scores, queries)

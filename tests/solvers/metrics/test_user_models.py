@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.metrics.metrics import parse_metric
-from tests.support.metric_samples import one_query, trec_format, value
+from tests.support.metric_samples import one_query, orders, trec_format, value
 
 
 def plain_err(grades: list[float], k: int, highest: float) -> float:
@@ -68,16 +68,11 @@ def has_nothing_to_measure(name: str, grades: list[float]) -> bool:
 @given(small_query)
 def test_ties_are_averaged_or_the_worst_or_the_best_of_all_orders(query: tuple[list[float], list[float]]) -> None:
     scores, grades = query
-    orders = [
-        order
-        for order in itertools.permutations(range(len(scores)))
-        if all(scores[a] >= scores[b] for a, b in itertools.pairwise(order))
-    ]
     for spelling, plain in PLAIN.items():
         if has_nothing_to_measure(spelling, grades):
             assert np.isnan(value(spelling, scores, grades))
             continue
-        possible = [plain([grades[i] for i in order]) for order in orders]
+        possible = [plain([grades[i] for i in order]) for order in orders(scores)]
         for ties, expected in (
             ("average", np.mean(possible)),
             ("pessimistic", min(possible)),

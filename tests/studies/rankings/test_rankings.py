@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -84,6 +85,7 @@ def test_a_model_of_another_library_scores_as_that_library(kind: str, queries: Q
     X = rows_of(queries)
     y = X[:, 0] + (X[:, 1] > 0)
     path = tmp_path / kind.replace("lightgbm", "model.txt")
+    booster: Any
     if kind == "lightgbm":
         import lightgbm
 
