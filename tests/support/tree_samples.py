@@ -1,4 +1,4 @@
-"""Random trees, and what they answer by the definition."""
+"""Random trees, what they answer by the definition, and the boosters of other libraries."""
 
 from __future__ import annotations
 

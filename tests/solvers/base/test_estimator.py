@@ -1,4 +1,4 @@
-"""scikit-learn's tools take our estimators, and nobody else pays for it."""
+"""scikit-learn's tools take our estimators: their parameters, scores and requests of metadata."""
 
 from __future__ import annotations
 

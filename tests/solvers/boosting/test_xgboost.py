@@ -1,4 +1,4 @@
-"""XGBoost's boosted trees: its scores, and the stopping rule of RankTune; nothing in it that is not named."""
+"""XGBoost's boosted trees: its scores, parts, bags and weights, and what it cannot hold."""
 
 from __future__ import annotations
 

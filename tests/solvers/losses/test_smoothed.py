@@ -1,4 +1,4 @@
-"""Pairs weighted in noisy rankings, against plain Python, the whole metrics, and all orders of short lists."""
+"""Pairs weighted in noisy rankings, against plain Python and the whole metrics."""
 
 from __future__ import annotations
 

@@ -345,6 +345,7 @@ def test_points_are_rows_of_measures() -> None:
     assert ["data", "RDA,", "l1=2", "2.5", "2.5000"] in [line.split() for line in text.splitlines()]
 
 
+@pytest.mark.thorough
 def test_rank_svm_reproduces_letor(letor_folds: dict[str, Path]) -> None:
     """The averages over five folds that LETOR 4.0 publishes for RankSVM on MQ2008."""
     declared = load_paper("ranksvm")
