@@ -43,7 +43,7 @@ BRAND = GENERATOR.choice(["Elm", "Fir", "Oak"], 240)
 NUMBERS = GENERATOR.normal(size=(240, 2))
 GRADES = np.clip(np.round(NUMBERS[:, 0] + (BRAND == "Fir") + GENERATOR.normal(size=240)), 0, 3)
 COLUMNS = {"price": NUMBERS[:, 0], "brand": BRAND, "age": NUMBERS[:, 1]}
-WEIGHTS = 1.0 + QID % 3
+WEIGHTS = 1.0 + QID % 4
 DOCUMENTS = GENERATOR.integers(1, 4, 240).astype(float)
 GIVEN = {"qid": QID, "query_weights": WEIGHTS, "document_weights": DOCUMENTS, "groups": QID}
 FOLDS = GroupKFold(3)
