@@ -31,9 +31,8 @@ from tests.support.missing_samples import (
     without,
 )
 
-SEEDS = range(2)
 layouts = pytest.mark.parametrize("layout", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
-seeds = pytest.mark.parametrize("seed", SEEDS)
+seeds = pytest.mark.parametrize("seed", range(2))
 
 
 def documents(seed: int) -> Floats:
