@@ -16,8 +16,8 @@ import pytest
 
 from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.data.queries import Queries
+from ranktune.solvers.export import export
 from ranktune.solvers.export.absent import ERAS
-from ranktune.solvers.export.formats import export
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.blend import BlendModel, blended
 from ranktune.solvers.models.linear import LinearModel

@@ -52,7 +52,7 @@ def test_a_study_refuses_a_copy_unless_it_is_named(tmp_path: Path) -> None:
     table(stars=5 - GRADE).to_csv(file, index=False)
     tune = ["tune", str(file), "--home", str(tmp_path), "--trials", "1", "--solver", "BestFeature", "--jobs", "1"]
     with pytest.raises(DataError, match=r'feature stars is the grade.*drop="stars".*features="\*,stars"'):
-        ranktune.tune(file, home=tmp_path, name="python", trials=1)
+        ranktune.tune(file, home=tmp_path, name="python", trials=1, jobs=1)
     refused = called(*tune)
     assert isinstance(refused.exception, DataError) and "stars" in str(refused.exception)
     with pytest.warns(UserWarning, match="stars is the grade"):
