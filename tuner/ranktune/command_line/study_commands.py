@@ -20,6 +20,7 @@ from ranktune.command_line.options import (
     Home,
     Json,
     Wide,
+    check_alone,
     console,
     exit_unless_better,
     on_command_line,
@@ -38,6 +39,8 @@ commands = typer.Typer()
 
 _INCOMPLETE = (("stopped", "stopped early"), ("failed", "failed"))
 """How trials end without a full evaluation, by key and in words."""
+SHOWN = {"as_json", "wide", "table_format"}
+"""What `show` takes in the terminal."""
 
 
 @commands.command()
@@ -121,6 +124,7 @@ ranktune show --live             the pages of all studies while they run
 
 @commands.command(help=SHOW_HELP)
 def show(
+    context: typer.Context,
     names: Annotated[
         list[str] | None,
         typer.Argument(
@@ -154,16 +158,22 @@ def show(
 
     where = home_folder(home)
     if live:
+        check_alone(context, "--live", {"names", "home", "live", "host", "port"})
+        if names is not None and len(names) > 1:
+            raise typer.BadParameter("one study is shown first: leave the others out.", param_hint="NAME")
         first = names[0] if names else None
         serve(where, first, lambda address: print(f"Open {address}   (Ctrl-C stops)", flush=True), host, port)
     elif not names:
+        check_alone(context, "the list of all studies (without NAME)", {"home", *SHOWN})
         _list(where, as_json, wide)
     elif page is not None:
+        check_alone(context, "--page", {"names", "home", "page", "as_json"})
         written = str(write(names[0], where, page, *names[1:]))
         print_json({"page": written}) if as_json else print(written)
     elif len(names) > 1:
         raise typer.BadParameter("several studies are shown on one page: add --page FILE.", param_hint="NAME")
     else:
+        check_alone(context, "a study in the terminal (without --live)", {"names", "home", *SHOWN})
         _show_study(where, names[0], as_json, wide)
 
 
