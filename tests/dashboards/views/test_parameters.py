@@ -137,4 +137,4 @@ def test_a_report_in_brief_names_the_command_that_adds_the_importance() -> None:
     brief = panels(replace(whole, brief=True))
     assert [panel.key for panel in brief] == [panel.key for panel in panels(whole)]
     for panel in named(brief, "importance"):
-        assert not panel.table.rows and f"`ranktune report {whole.name}`" in panel.note
+        assert not panel.table.rows and f"`ranktune show {whole.name} --page FILE`" in panel.note
