@@ -40,7 +40,10 @@ class Edit(NamedTuple):
         if before is None:
             return self.text
         if not self.table:
-            return f"{before}\n\n{self.text}" if not self.text.startswith(" ") else before + self.text
+            if not self.text.startswith(" "):
+                return f"{before}\n\n{self.text}"
+            fields, method, rest = before.partition("\n    @property\n")  # a field stands above the first of them
+            return fields + self.text + method + rest
         head = re.search(rf"^{self.table}\b.*?{{\n", before, re.MULTILINE | re.DOTALL)
         assert head is not None, f"{self.path} has no table {self.table}"
         return before[: head.end()] + indent(self.text, " " * 8) + before[head.end() :]

@@ -98,7 +98,7 @@ def test_printed_it_is_the_text_of_show_in_80_columns(result: StudyResult, monke
 def test_representations_are_short(result: StudyResult) -> None:
     assert repr(result).startswith("StudyResult(study='s', metric='ndcg@10', best=") and len(repr(result)) < 120
     study = ranktune.Study(name="s", trials=3, solvers=["RankSVM"], mlflow="http://me:secret@host:5000")
-    assert repr(study) == "Study(name='s', solvers=['RankSVM'], trials=3, mlflow='http://me:***@host:5000')"
+    assert repr(study) == "Study(solvers=['RankSVM'], trials=3, name='s', mlflow='http://me:***@host:5000')"
     assert repr(ranktune.Study(solvers=["RankSVM"])) == "Study(solvers=['RankSVM'])"
     queries = ranktune.Queries.from_arrays(np.ones((4, 3)), [0, 1, 0, 1], group=[2, 2])
     assert repr(queries) == "Queries(2 queries, 4 documents, 3 features)"

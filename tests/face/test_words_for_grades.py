@@ -166,7 +166,7 @@ def test_every_command_that_reads_text_takes_numbers_of_grades(folder: Path) -> 
     assert grades[0] == grades[1] and set(grades[0]) == set(words)
     fast = ("--trials", "1", "--solver", "RidgeRanker", "--jobs", "1")
     assert called("tune", "words.txt", "--test", "test.txt", *given, *fast, "--name", "shop").exit_code == 0
-    assert called("convert", "words.txt", "-o", "converted", *given).exit_code == 0
+    assert called("data", "words.txt", "-o", "converted", *given).exit_code == 0
     said = [
         json.loads(called("evaluate", "ranktune-runs/shop/model.json", name, *more, "--json").stdout)["metrics"]
         for name, more in (("numbers.txt", ()), ("words.txt", given), ("converted", ()))
