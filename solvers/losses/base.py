@@ -46,32 +46,6 @@ class DivisibleLoss(Loss, Protocol):
         """Return value_and_gradient on queries, where further ones have the grades others, (n,)."""
 
 
-class LevelledLoss(Protocol):
-    """A loss of single documents that is minimised by an intercept, a number that is added to all scores."""
-
-    def weight_of(self, queries: Queries) -> float:
-        """Return what queries count in the mean over blocks."""
-
-    def start(self, score: float, target: float) -> float:
-        """Return an intercept to start the search from, given the mean score and the mean target."""
-
-    def at_intercept(self, queries: Queries, others: Floats = NO_GRADES) -> AtIntercept:
-        """Return the loss on queries as a function of scores and of the intercept."""
-
-
-class AtIntercept(Protocol):
-    """A loss on some queries as a function of scores, (n_documents,), and of the intercept."""
-
-    def means(self, scores: Floats) -> tuple[float, float]:
-        """Return the mean score and the mean target."""
-
-    def by_intercept(self, scores: Floats, intercept: float) -> tuple[float, float]:
-        """Return the first and second derivative by the intercept."""
-
-    def value_and_gradient(self, scores: Floats, intercept: float) -> tuple[float, Floats]:
-        """Return the loss and its gradient by score, (n_documents,)."""
-
-
 def prepared(loss: Loss, queries: Queries) -> Evaluate:
     """Return loss.value_and_gradient on queries; what does not depend on the scores is computed once if possible.
 

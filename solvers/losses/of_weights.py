@@ -16,8 +16,8 @@ from ranktune.solvers.core.arrays import Floats
 from ranktune.solvers.core.errors import IncompatibleParts
 from ranktune.solvers.data import products
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.losses.base import DivisibleLoss, LevelledLoss, Loss, prepared
-from ranktune.solvers.losses.pointwise import best_intercept
+from ranktune.solvers.losses.base import DivisibleLoss, Loss, prepared
+from ranktune.solvers.losses.pointwise import PointwiseLoss, best_intercept
 from ranktune.solvers.metrics.gains import deciding
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ def _in_blocks(loss: Loss, data: BlockedQueries) -> OfWeights:
         return np.sum([count * np.asarray(part) for count, part in zip(counts, parts, strict=True)], axis=0) / total
 
     def best(weights: Floats) -> float:
-        levelled = cast(LevelledLoss, loss)
+        levelled = cast(PointwiseLoss, loss)
         start = levelled.start(*mean(workers.map(_means, levelled, others, weights)))
         return best_intercept(lambda b: tuple(mean(workers.map(_by_intercept, levelled, others, weights, b))), start)
 
@@ -77,11 +77,11 @@ def _overview(block: OpenBlock, loss: DivisibleLoss) -> tuple[float | None, Floa
     return loss.weight_of(block.queries), deciding(block.queries.grades)
 
 
-def _means(block: OpenBlock, loss: LevelledLoss, others: Floats, weights: Floats) -> tuple[float, float]:
+def _means(block: OpenBlock, loss: PointwiseLoss, others: Floats, weights: Floats) -> tuple[float, float]:
     return _prepared(block, loss, others, loss.at_intercept).means(block.scores(weights))
 
 
-def _by_intercept(block: OpenBlock, loss: LevelledLoss, others: Floats, weights: Floats, intercept: float) -> Any:
+def _by_intercept(block: OpenBlock, loss: PointwiseLoss, others: Floats, weights: Floats, intercept: float) -> Any:
     return _prepared(block, loss, others, loss.at_intercept).by_intercept(block.scores(weights), intercept)
 
 

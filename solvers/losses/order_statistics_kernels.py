@@ -14,11 +14,9 @@ from ranktune.solvers.core.arrays import Codes, Floats, Ints
 from ranktune.solvers.core.compiled import compiled
 from ranktune.solvers.data.grades import MAX_TABLE_GRADES, sort_with_order
 from ranktune.solvers.losses.window_sums import (
+    Counting,
     sum_adjacent,
     sum_all,
-    sum_and_count_adjacent,
-    sum_and_count_all,
-    sum_and_count_many,
     sum_many,
 )
 
@@ -231,15 +229,16 @@ def slopes_rest(
         n, t, c, lo, hi, o = b - a, ranked[a:b], codes[a:b], low[a:b], high[a:b], order[a:b]
         d, slopes, part, hinge, g, m = degree[a:b], slope[a:b], 0.0, 0.0, total[: b - a], excess[: b - a]
         x, v = counted[:n], weighed[:n]
+        counting = Counting(x, counts, d, m)
         for r in range(n):
             x[r] = copies[a + o[r]] if len(copies) > 0 else 1.0
             v[r] = x[r] * t[r]
         if adjacent:
-            sum_and_count_adjacent(v, x, c, k, lo, hi, sums, counts, g, d, m)
+            sum_adjacent(v, c, k, lo, hi, sums, g, counting)
         elif lo[n - 1] == 0 and hi[0] == n:
-            sum_and_count_all(v, x, c, k, sums, counts, g, d, m)
+            sum_all(v, c, k, sums, g, counting)
         else:
-            sum_and_count_many(v, x, c, k, lo, hi, sums, counts, g, d, m)
+            sum_many(v, c, k, lo, hi, sums, g, counting)
         for r in range(n):
             quadratic = d[r] * t[r] - g[r]
             part += x[r] * (t[r] * (quadratic + 2.0 * margin * m[r]) + 0.5 * margin * margin * d[r])

@@ -46,13 +46,13 @@ def test_every_structure_gives_the_sums_over_active_partners(n: int, k: int, adj
     counts = better @ x + worse @ x, better @ x - worse @ x
     out, total, degree, excess = (np.full(n, np.nan) for _ in range(4))
     room = np.full(max(offsets(k)[-1], k + 2), np.nan)
-    other = room.copy()
+    counting = window_sums.Counting(x, room.copy(), degree, excess)
     if adjacent:
         window_sums.sum_adjacent(x * v, codes, k, low, high, room, out)
-        window_sums.sum_and_count_adjacent(x * v, x, codes, k, low, high, room, other, total, degree, excess)
+        window_sums.sum_adjacent(x * v, codes, k, low, high, room, total, counting)
     else:
         window_sums.sum_many(x * v, codes, k, low, high, room, out)
-        window_sums.sum_and_count_many(x * v, x, codes, k, low, high, room, other, total, degree, excess)
+        window_sums.sum_many(x * v, codes, k, low, high, room, total, counting)
     for result in (out, total):
         np.testing.assert_allclose(result, expected, atol=1e-12 * n)
     np.testing.assert_array_equal([degree, excess], counts)
