@@ -10,12 +10,11 @@ from scipy import sparse
 
 from ranktune.solvers.abilities import LINEAR, LIST
 from ranktune.solvers.base.ranker import BaseRanker, Step
-from ranktune.solvers.core.arrays import Floats, Ids, Ints, Mask, Sizes
+from ranktune.solvers.core.arrays import Floats, Ints, Mask
 from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.missing import Imputation
-from ranktune.solvers.data.products import scores
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import list_scores, over, powers_of, query_factors
+from ranktune.solvers.data.scaling import over, powers_of, query_factors
 from ranktune.solvers.models.base import Model, Origin
 from ranktune.solvers.models.linear import LinearModel
 
@@ -113,35 +112,6 @@ class LinearRanker(BaseRanker):
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:
         """Return the kind of model of a configuration: weights, of features as they are or scaled within queries."""
         return frozenset({LIST if parameters.get("scaling") == "list" else LINEAR})
-
-    def predict(self, X: object, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
-        """Score documents: ``X @ coef_``, with features divided by their range within a query if scaling is "list".
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
-            The features. They may be NaN (missing) if the training data had missing values.
-        qid, group : array-like, optional
-            Which rows are a query, as in fit. Needed if scaling is "list"; with neither, all rows are one query.
-
-        Returns
-        -------
-        ndarray of shape (n_documents,)
-            The scores in the order of the rows; higher is better.
-        """
-        self._check_fitted("coef_")
-        if self.imputation_ is not None or (isinstance(X, Queries) and X.has_missing):
-            return self._predict_by_model(X, qid, group)
-        if getattr(self, "scaling", None) == "list":
-            queries = X if isinstance(X, Queries) else self._ungraded(X, qid, group)
-            return queries.in_caller_order(list_scores(queries.features, queries.starts, self.coef_))
-        if isinstance(X, Queries):
-            return X.in_caller_order(scores(X.features, self.coef_))
-        return scores(self._validated(X, reset=False), self.coef_)
-
-    def _ungraded(self, X: object, qid: Ids | None, group: Sizes | None) -> Queries:
-        documents = self._validated(X, reset=False)
-        return Queries.from_arrays(documents, np.zeros(documents.shape[0]), qid=qid, group=group)
 
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("coef_")

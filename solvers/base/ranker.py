@@ -345,10 +345,26 @@ class BaseRanker(QueryEstimator):
         """Return the fitted ranker as a model of that origin."""
         raise NotImplementedError
 
-    def _predict_by_model(self, X: Any, qid: Any, group: Any) -> Floats:
-        """Score documents as the model of the ranker does, which knows what missing values add."""
+    def predict(self, X: Any, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
+        """Score documents.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_documents, n_features), or Queries
+            The features. They may be NaN (missing) if the training data had missing values.
+        qid, group : array-like, optional
+            Which rows are a query, as in fit. They have no effect unless the model compares the documents of a query,
+            as with scaling="list"; with neither, all rows are one query.
+
+        Returns
+        -------
+        ndarray of shape (n_documents,)
+            The scores in the order of the rows; higher is better.
+        """
+        self._check_fitted("n_features_in_")
+        model = self._model(**UNNAMED)
         documents = X if isinstance(X, Queries) else self._validated(X, reset=False, allow_missing=True)
-        return self._model(**UNNAMED).predict(documents, qid=qid, group=group)
+        return model.predict(documents, qid=qid, group=group)
 
     @classmethod
     def model_parts(cls, parameters: Mapping[str, Value]) -> frozenset[str]:

@@ -60,20 +60,6 @@ class TreeRanker(BaseRanker):
         trees = TREES if parameters.get("within_query", NONE) == NONE else WITHIN
         return frozenset({trees, LINEAR} if parameters.get("start") == "linear" else {trees})
 
-    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
-        """Return the scores of the rows of X, (n_documents,), in their order.
-
-        qid and group have no effect, unless learning continued from a model that scores a query as a whole.
-        """
-        self._check_fitted("trees_")
-        has_missing = isinstance(X, Queries) and X.has_missing
-        learned_missing = self.imputation_ is not None or self.trees_.missing_left is not None
-        if self.within_ != NONE or self.start_ is not None or learned_missing or has_missing:
-            return self._predict_by_model(X, qid, group)
-        if isinstance(X, Queries):
-            return X.in_caller_order(self.trees_.scores(X.features))
-        return self.trees_.scores(self._validated(X, reset=False))
-
     def _model(self, **origin: Unpack[Origin]) -> Model:
         self._check_fitted("trees_")
         grown, fill = self.trees_, None if self.imputation_ is None else self.imputation_.fill

@@ -29,7 +29,7 @@ from scipy import sparse
 from ranktune.solvers.core.arrays import Features, Floats, Indices, Ints, Matrix, as_floats, as_ints
 from ranktune.solvers.core.checks import check_choice
 from ranktune.solvers.core.compiled import compiled
-from ranktune.solvers.data.products import blocks, csr_parts, scores, transposed
+from ranktune.solvers.data.products import csr_parts, transposed
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.data.rows import Rows, close_list, no_columns, open_list, rows_of
 
@@ -357,16 +357,6 @@ def scaled_by_list(features: Features, starts: Ints) -> Features:
         scaled = np.array(features, order="C")
     _scale(rows_of(scaled), as_ints(starts), scaled.shape[1])
     return scaled
-
-
-def list_scores(features: Features, starts: Ints, weights: Floats) -> Floats:
-    """Return scaled_by_list(features, starts) times weights, (n_documents,), holding a few lists scaled at a time."""
-    result = np.empty(features.shape[0])
-    for first, last in blocks(starts, BLOCK_ROWS):
-        a, b = int(starts[first]), int(starts[last])
-        scaled = scaled_by_list(features[a:b], starts[first : last + 1] - a)
-        result[a:b] = scores(scaled, weights)
-    return result
 
 
 @compiled

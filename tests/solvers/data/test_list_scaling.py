@@ -11,7 +11,8 @@ from scipy import sparse
 
 from ranktune.solvers.core.arrays import Floats, dense, stored_values
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.scaling import list_scores, scaled_by_list
+from ranktune.solvers.data.scaling import scaled_by_list
+from ranktune.solvers.models.linear import LinearModel
 
 
 def example(dtype: Any = np.float64) -> tuple[Any, Any]:
@@ -68,4 +69,4 @@ def test_scores_are_those_of_the_scaled_features(form: str) -> None:
     )
     weights = np.array([1.0, -2.0, 0.5])
     expected = by_numpy(X, queries.starts) @ weights
-    np.testing.assert_allclose(list_scores(queries.features, queries.starts, weights), expected, atol=1e-5)
+    np.testing.assert_allclose(LinearModel(weights, "", list_scaling=True).predict(queries), expected, atol=1e-5)
