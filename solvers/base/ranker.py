@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, Unpack
 from numpy.typing import ArrayLike
 
 from ranktune.solvers.abilities import CUSTOM
-from ranktune.solvers.base.training_data import About, QueryEstimator, check_sizes
+from ranktune.solvers.base.training_data import NOTHING, About, QueryEstimator, check_sizes
 from ranktune.solvers.blocks.blocked import BlockedQueries
 from ranktune.solvers.core.arrays import Floats, Ids, Sizes, python_value
 from ranktune.solvers.core.errors import DataError, ParameterError
@@ -152,21 +152,9 @@ class BaseRanker(QueryEstimator):
             pass
         return self
 
-    def fit_steps(
-        self,
-        X: object,
-        y: object = None,
-        *,
-        qid: Ids | None = None,
-        group: Sizes | None = None,
-        query_weights: Weights | None = None,
-        document_weights: ArrayLike | None = None,
-        positions: ArrayLike | None = None,
-        monotone: Monotone | None = None,
-        vali: Queries | None = None,
-    ) -> Iterator[Step]:
+    def fit_steps(self, queries: Queries, *, vali: Queries | None = None) -> Iterator[Step]:
         """Learn as fit does and yield a Step after each iteration; the ranker is usable whenever the caller stops."""
-        return self._learned(X, y, qid, group, About(query_weights, document_weights, positions, monotone), vali)
+        return self._learned(queries, None, None, None, NOTHING, vali)
 
     def _learned(
         self, X: object, y: object, qid: Ids | None, group: Sizes | None, about: About, vali: Queries | None

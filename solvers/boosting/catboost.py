@@ -7,9 +7,7 @@ largest double that rounds to the border or less.
 
 CatBoost has no call for a single round: it grows blocks of a few rounds, each a separate fit on the same bins, whose
 baseline are the scores of the trees before it. The blocks are the same however many rounds are kept. CatBoost lowers
-the noise in the scores of splits as a model grows; each block gets the noise of its first round. Ordered boosting keeps
-separate scores for parts of the documents, which a new fit would lose: its trees are those of one fit, which is
-repeated with twice the rounds each time that more are needed. Its first trees stay the same.
+the noise in the scores of splits as a model grows; each block gets the noise of its first round.
 """
 
 from __future__ import annotations
@@ -40,13 +38,12 @@ from ranktune.solvers.core import libraries
 from ranktune.solvers.core.arrays import Floats, Json, JsonView
 from ranktune.solvers.core.errors import DataError
 from ranktune.solvers.core.parameters import Param, with_parameters
-from ranktune.solvers.core.space import Value, When
+from ranktune.solvers.core.space import Value
 from ranktune.solvers.data.queries import Queries
 from ranktune.solvers.models.other_libraries.catboost import trees_of as trees_of_json
 from ranktune.solvers.models.trees import Trees, joined, one_tree
 
-QUERY_RMSE, YETI_RANK, YETI_PAIRWISE = LOSSES = ("QueryRMSE", "YetiRank", "YetiRankPairwise")
-PLAIN, ORDERED = ("Plain", "Ordered")
+QUERY_RMSE, YETI_RANK, _ = LOSSES = ("QueryRMSE", "YetiRank", "YetiRankPairwise")
 BLOCK = 4
 """Rounds of a block: so few that boosting ends soon after a deadline, and so many that the start of a fit is cheap."""
 
@@ -88,10 +85,6 @@ class CatBoostGrowth:
         """Return the trees of the rounds from number first up to but without last."""
         return joined(self._trees[first:last])
 
-    @property
-    def _is_plain(self) -> bool:
-        return bool(self.parameters["boosting_type"] == PLAIN)
-
     def _grow_block(self) -> None:
         features = self.queries.features
         if features.shape[0] == 0 or _is_constant(self.queries):
@@ -101,16 +94,13 @@ class CatBoostGrowth:
             if self._pool is None:
                 self._pool = self._binned()
             self._pool.set_baseline(self.scores[:, None])
-            again = 0 if self._is_plain else len(self._trees)
-            more = max(BLOCK, again)
-            model = self.library.CatBoost(self._block_parameters(len(self._trees) - again, again + more))
+            model = self.library.CatBoost(self._block_parameters(len(self._trees)))
             model.fit(self._pool)
         except self.library.CatBoostError as error:
             raise DataError(f"CatBoost cannot learn from these data: {error}") from error
-        grown = trees_of(model, self.queries.has_missing)[again:]
-        grown += [_constant(self.queries.has_missing)] * (more - len(grown))
-        if self._is_plain:
-            self.scores = self.scores + joined(grown).scores(features)
+        grown = trees_of(model, self.queries.has_missing)
+        grown += [_constant(self.queries.has_missing)] * (BLOCK - len(grown))
+        self.scores = self.scores + joined(grown).scores(features)
         self._trees += grown
 
     def _binned(self) -> Any:
@@ -128,13 +118,12 @@ class CatBoostGrowth:
         pool.quantize(border_count=self.parameters["border_count"], nan_mode=self.parameters["nan_mode"])
         return pool
 
-    def _block_parameters(self, rounds: int, iterations: int) -> Json:
+    def _block_parameters(self, rounds: int) -> Json:
         """Return the parameters of a fit after so many rounds."""
         seed = (self.seed + rounds) % (2**31 - 1)
-        parameters: Json = {**self.parameters, "iterations": iterations, "random_seed": seed}
-        if self._is_plain:
-            length = rounds * self.parameters["learning_rate"]
-            parameters["random_strength"] *= noise_after(length, self.queries.n_documents)
+        parameters: Json = {**self.parameters, "iterations": BLOCK, "random_seed": seed}
+        length = rounds * self.parameters["learning_rate"]
+        parameters["random_strength"] *= noise_after(length, self.queries.n_documents)
         if self.queries.is_weighted:  # CatBoost multiplies the penalty by their mean
             parameters["l2_leaf_reg"] /= self.queries.weight_of_document.mean()
         return parameters
@@ -228,17 +217,6 @@ class CatBoostRanker(BoostedRanker):
             searched=(QUERY_RMSE, YETI_RANK),
         ),
     ] = QUERY_RMSE
-    boosting: Annotated[
-        str,
-        Param(
-            '"Plain": all documents share the trees before; "Ordered": the gradient of a document is of trees that did '
-            "not learn from it, which helps with few documents and takes several times as long. YetiRankPairwise is "
-            "always plain.",
-            choices=(PLAIN, ORDERED),
-            searched=(),
-            when=When("loss", (QUERY_RMSE, YETI_RANK)),
-        ),
-    ] = PLAIN
     bins: Annotated[int, Param("The most borders per feature.", check=whole(1, 254))] = 254
 
     space_order = ("trees", "learning_rate", "depth", "l2", "randomness", "feature_share", "row_share", "loss")
@@ -283,7 +261,7 @@ class CatBoostRanker(BoostedRanker):
             **({"subsample": float(self.row_share)} if self.row_share < 1.0 else {}),
             "border_count": int(self.bins),
             "nan_mode": "Min",
-            "boosting_type": PLAIN if self.loss == YETI_PAIRWISE else self.boosting,
+            "boosting_type": "Plain",
             "thread_count": int(self.threads),
             "allow_writing_files": False,
             "logging_level": "Silent",

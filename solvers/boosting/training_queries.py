@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -23,27 +23,6 @@ from ranktune.solvers.data.grades import with_pairs
 from ranktune.solvers.data.queries import Queries, concatenate
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.within.columns import signs_within
-
-
-class TrainingQueries(Protocol):
-    """Queries to grow trees on; queries has their grades, weights and lengths, and not always their features.
-
-    within are the further columns, computed within each query: see `ranktune.solvers.boosting.within`.
-    """
-
-    @property
-    def within(self) -> str:
-        """The further columns of queries."""
-
-    @property
-    def queries(self) -> Queries:
-        """The queries with all columns, or without features."""
-
-    def select(self, numbers: Ints) -> Queries:
-        """Return the queries of these numbers, ascending, with their features."""
-
-    def scores(self, model: Model) -> Floats:
-        """Return the scores of all documents by a model, (n_documents,)."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +82,10 @@ class InBlocks:
     def features(self) -> Iterator[Array]:
         """Yield the columns of a block after the other."""
         yield from self._workers.each(_features, self._pairs, self.within)
+
+
+TrainingQueries: TypeAlias = InMemory | InBlocks
+"""Queries to grow trees on: queries has their grades, weights and lengths, and not always their features."""
 
 
 def scores_of(model: Model, queries: Queries) -> Floats:

@@ -94,15 +94,13 @@ def unlike_training(source: Source, absent: str) -> list[str]:
     """Return the features whose absence in the engine is something else to the model than it was in training."""
     if source.format not in ERAS:
         return []
-    zeros = source.is_zero_where_missing()
     if absent == ZERO:
-        return [name for name, is_zero in zip(source.names, zeros, strict=True) if not is_zero]
+        return source.differing()
     if source.format == "vespa":
-        return [name for name, is_zero in zip(source.names, zeros, strict=True) if not is_zero and is_match(name)]
+        return list(filter(is_match, source.differing()))
     if source.trees is None or absent == NAN:
         return []
-    sides = source.sides() or source.trees.zero_left.tolist()
-    left = {position for position, side in zip(source.positions().tolist(), sides, strict=True) if side}
+    left = set(source.positions()[source.all_sides()].tolist())
     return [source.names[position] for position in sorted(left)]
 
 
@@ -112,9 +110,8 @@ def warn_of_absent(source: Source, version: str | None, absent: str, *, defined:
     defined: features that no training document lacked have a value in every document, by their definitions.
     """
     names = unlike_training(source, absent)
-    if names and defined:
-        zeros = dict(zip(source.names, source.is_zero_where_missing(), strict=True))
-        names = [name for name in names if not zeros[name]]
+    if defined:
+        names = [name for name in names if name in source.differing()]
     if not names:
         return
     engine = f"{source.format} {version}" if version else source.format

@@ -136,16 +136,13 @@ def plain_json(source: Source) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def _sides(source: Source) -> list[bool] | None:
-    """Return whether each split sends a missing value left; None where a missing value is 0 everywhere in the model."""
-    if source.trees is None or not source.knows_missing:
-        return None
-    return source.sides() or source.trees.zero_left.tolist()
-
-
 def _flat(source: Source) -> list[Json]:
     """Return the lists of each tree, numbered within it, with missing_left if the model knows missing values."""
-    trees, positions, sides = source.trees, source.positions().tolist(), _sides(source)
+    trees, positions, sides = (
+        source.trees,
+        source.positions().tolist(),
+        source.all_sides() if source.knows_missing else None,
+    )
     if trees is None:
         return []
     nodes: list[Json] = []

@@ -111,7 +111,7 @@ def plugin(source: Source) -> str:
         check_distinct(source)
         check_single(source, trees.value)
         limits = np.nextafter(single_thresholds(source, trees), np.float32(np.inf)).tolist()
-        sides = source.sides() or trees.zero_left.tolist()
+        sides = source.all_sides()
 
         def split(number: int, position: int, left: Json, right: Json) -> Json:
             return {

@@ -107,6 +107,10 @@ class Source:
         sides: list[bool] = trees.missing_left.tolist()
         return sides
 
+    def all_sides(self) -> list[bool]:
+        """Return whether each split sends a missing value left, which is the side of 0 where none was learned."""
+        return [] if self.trees is None else self.sides() or self.trees.zero_left.tolist()
+
     @property
     def knows_missing(self) -> bool:
         """Whether a missing value of some feature is something else than 0."""
@@ -118,6 +122,10 @@ class Source:
         if self.trees is not None and self.trees.missing_left is not None:
             zeros[self.positions()[self.trees.missing_left != self.trees.zero_left]] = False
         return zeros.tolist()
+
+    def differing(self) -> list[str]:
+        """Return the names of the features of which a missing value is something else than 0."""
+        return [name for name, is_zero in zip(self.names, self.is_zero_where_missing(), strict=True) if not is_zero]
 
     def positions(self) -> Ints:
         """Return the position among the columns of what each split compares, (n_splits,).

@@ -29,7 +29,7 @@ LETTERS = "[A-Za-z0-9_]"
 
 def vespa(source: Source) -> str:
     """Return a rank profile whose second phase is the weighted sum, the sum of trees as nested ifs, or that of both."""
-    may_be_nan = _may_be_nan(source)
+    may_be_nan = set(source.differing())
     check_distinct(source)
     ends = [escaped(name, k, LETTERS) for name, k in zip(source.names, source.columns.tolist(), strict=True)]
     known = zip(meanings_of(source), ends, strict=True)
@@ -54,11 +54,6 @@ def vespa(source: Source) -> str:
     )
 
 
-def _may_be_nan(source: Source) -> set[str]:
-    """Return the names of the features whose absence is something else than 0."""
-    return {name for name, is_zero in zip(source.names, source.is_zero_where_missing(), strict=True) if not is_zero}
-
-
 def _weighted(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:
     """Return the weighted features, or what they add where they are missing.
 
@@ -76,7 +71,7 @@ def _weighted(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) ->
 def _nested(source: Source, words: Mapping[str, str], may_be_nan: Set[str]) -> list[str]:
     trees = source.trees
     thresholds = [] if trees is None else trees.threshold.tolist()
-    sides = [] if trees is None else source.sides() or trees.zero_left.tolist()
+    sides = source.all_sides()
 
     def split(number: int, position: int, left: str, right: str) -> str:
         word = words[source.names[position]]

@@ -29,37 +29,24 @@ def dense_scores(X: Matrix, W: Matrix, out: Matrix) -> None:
     BLAS is faster, but adds the products of some rows in another order, so that equal documents would not tie.
     """
     n, d, m = X.shape[0], X.shape[1], W.shape[1]
-    for i in range(0, n - 1, 2):
-        first, second = out[i], out[i + 1]
+    spare = np.empty(m, out.dtype)
+    for i in range(0, n, 2):
+        k = min(i + 1, n - 1)  # the last of an odd number of rows goes with itself
+        first, second = out[i], out[k] if k > i else spare
         for c in range(m):
             first[c], second[c] = 0.0, 0.0
         for j in range(0, d - 3, 4):
             a0, a1, a2, a3 = X[i, j], X[i, j + 1], X[i, j + 2], X[i, j + 3]
-            b0, b1 = X[i + 1, j], X[i + 1, j + 1]
-            b2, b3 = X[i + 1, j + 2], X[i + 1, j + 3]
+            b0, b1, b2, b3 = X[k, j], X[k, j + 1], X[k, j + 2], X[k, j + 3]
             w0, w1, w2, w3 = W[j], W[j + 1], W[j + 2], W[j + 3]
             for c in range(m):
                 first[c] += (a0 * w0[c] + a1 * w1[c]) + (a2 * w2[c] + a3 * w3[c])
                 second[c] += (b0 * w0[c] + b1 * w1[c]) + (b2 * w2[c] + b3 * w3[c])
         for j in range(d // 4 * 4, d):
-            a0, b0, w0 = X[i, j], X[i + 1, j], W[j]
+            a0, b0, w0 = X[i, j], X[k, j], W[j]
             for c in range(m):
                 first[c] += a0 * w0[c]
                 second[c] += b0 * w0[c]
-    if n % 2 == 1:
-        i = n - 1
-        last = out[i]
-        for c in range(m):
-            last[c] = 0.0
-        for j in range(0, d - 3, 4):
-            a0, a1, a2, a3 = X[i, j], X[i, j + 1], X[i, j + 2], X[i, j + 3]
-            w0, w1, w2, w3 = W[j], W[j + 1], W[j + 2], W[j + 3]
-            for c in range(m):
-                last[c] += (a0 * w0[c] + a1 * w1[c]) + (a2 * w2[c] + a3 * w3[c])
-        for j in range(d // 4 * 4, d):
-            a0, w0 = X[i, j], W[j]
-            for c in range(m):
-                last[c] += a0 * w0[c]
 
 
 @compiled

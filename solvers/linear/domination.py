@@ -80,9 +80,9 @@ class DominationRank(ComposedRanker):
         Margin,
         Param(
             '"grade": a document should lead by the difference of grades times margin_scale. A sequence has '
-            "one margin for each grade of the training data, from the lowest up; a callable takes the Queries and "
-            "returns one for each document. They too are multiplied by margin_scale.",
-            kind='{"none", "grade"}, sequence of float or callable',
+            "one margin for each grade of the training data, from the lowest up. They too are "
+            "multiplied by margin_scale.",
+            kind='{"none", "grade"} or sequence of float',
             searched=("none", "grade"),
             check=unchecked,
         ),

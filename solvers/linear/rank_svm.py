@@ -6,18 +6,13 @@ h(d) = max(0, 1 - d)^2 or max(0, 1 - d); s = X v, v = M w the weights on the raw
 No pair is ever stored: the cost of one gradient is a pass over X and n log n for each query's n documents.
 """
 
-from collections.abc import Sequence
-from dataclasses import KW_ONLY, replace
+from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar
 
-import numpy as np
-
-from ranktune.solvers.blocks.blocked import Data
 from ranktune.solvers.core.parameters import Param, with_parameters
 from ranktune.solvers.data.scaling import SCALINGS
 from ranktune.solvers.linear.composition import ComposedRanker, Composition
 from ranktune.solvers.losses.penalties import L2
-from ranktune.solvers.optimizers.base import Parts
 from ranktune.solvers.optimizers.rank_svm.smoothed_hinge import FIRST_SMOOTHING
 from ranktune.solvers.optimizers.rank_svm.summed_objective import HingeLoss
 
@@ -94,7 +89,6 @@ class RankSVM(ComposedRanker):
     max_iterations: Annotated[
         int, Param("Steps at most; reaching them warns (RankTuneWarning) and keeps the best weights.")
     ] = 100
-    warm_start: Annotated[bool, Param("Start from ``coef_`` of the last fit, if it has as many features.")] = False
     threads: Annotated[int, Param("Threads for passes over X; the result is the same, bit for bit if X is dense.")] = 1
 
     scaled_within_queries: ClassVar[bool] = False
@@ -109,11 +103,3 @@ class RankSVM(ComposedRanker):
             threads=self.threads,
         )
         return Composition(loss, None, L2(1.0), "newton", self.C)
-
-    def _adapted(self, path: Sequence[Parts], data: Data) -> list[Parts]:
-        adapted, known = super()._adapted(path, data), getattr(self, "coef_", None)
-        if not self.warm_start or known is None or len(known) != data.n_features:
-            return adapted
-        if (multiplier := adapted[0].multiplier) is not None:
-            known = np.divide(known, multiplier, out=np.zeros_like(known), where=multiplier != 0.0)
-        return [replace(parts, start=known) for parts in adapted]

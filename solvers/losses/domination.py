@@ -10,7 +10,7 @@ is a soft maximum over D(i), which emphasises the top of the list. The loss is c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
@@ -29,7 +29,7 @@ GRADES = ("two", "all")
 MARGINS = ("none", "grade")
 AVERAGES = ("none", "documents", "queries")
 
-Margin: TypeAlias = str | Sequence[float] | Callable[[Queries], Floats]
+Margin: TypeAlias = str | Sequence[float]
 """How u is given; see DominationLoss."""
 
 LARGEST_MARGIN = 1e8
@@ -46,10 +46,9 @@ class DominationLoss(Composable):
     ----------
     grades : {"all", "two"}, default="all"
         "all" compares a document with those of every lower grade, "two" relevant documents with the others.
-    margin : {"none", "grade"}, sequence of float or callable, default="none"
+    margin : {"none", "grade"} or sequence of float, default="none"
         The margin u of a grade: 0, the grade itself, or one number for each distinct grade of the queries from the
-        lowest up (for the two classes under grades="two"), not decreasing. A callable takes the Queries and returns the
-        margin of each document, (n_documents,): document i should lead document j by u_i - u_j.
+        lowest up (for the two classes under grades="two"), not decreasing.
     margin_scale : float, default=1.0
         The factor of all margins.
     relevant_from : float or None, default=None
@@ -86,7 +85,7 @@ class DominationLoss(Composable):
         check_not_negative("margin_scale", self.margin_scale)
         if isinstance(self.margin, str):
             check_choice("margin", self.margin, MARGINS)
-        elif not callable(self.margin):
+        else:
             object.__setattr__(self, "margin", _checked_margins(self.margin))
         given = self.relevant_from
         if given is not None and (
@@ -98,7 +97,7 @@ class DominationLoss(Composable):
 
     def value_and_gradient(self, scores: Floats, queries: Queries) -> tuple[float, Floats]:
         """Return the loss and its gradient by score, (n_documents,). Cost: O(n_documents)."""
-        return _evaluator(self.lists(queries), self.shift(queries))(scores)
+        return _evaluator(self.lists(queries))(scores)
 
     def prepared(self, queries: Queries) -> Evaluate:
         """Return value_and_gradient on queries, with grades and margins read once.
@@ -107,22 +106,7 @@ class DominationLoss(Composable):
         """
         lists = self.lists(queries)
         check_dominance(lists, queries.n_documents)
-        return _evaluator(lists, self.shift(queries))
-
-    def shift(self, queries: Queries) -> Floats | None:
-        """Return the margins of the documents, (n_documents,), which scores are to be lowered by; None without any.
-
-        Raises ParameterError where there is not one finite margin a document.
-        """
-        if isinstance(self.margin, str) or not callable(self.margin):
-            return None
-        margins = np.asarray(self.margin(queries), dtype=np.float64)
-        if margins.shape != (queries.n_documents,) or not np.isfinite(margins).all():
-            raise ParameterError(
-                f"margin returned an array of shape {margins.shape} for {queries.n_documents} documents: it must "
-                "return one finite number for each."
-            )
-        return self._scaled(margins)
+        return _evaluator(lists)
 
     def lists(self, queries: Queries) -> Lists:
         """Return the levels, margins and weights of queries as the kernels read them.
@@ -145,7 +129,7 @@ class DominationLoss(Composable):
 
     def _margins(self, grades: Floats) -> Floats:
         """Return the u of each level, (n_levels,), from its grade."""
-        if self.margin == "none" or callable(self.margin):
+        if self.margin == "none":
             return np.zeros(len(grades))
         if self.margin == "grade":
             return self._scaled(grades)
@@ -183,11 +167,10 @@ class DominationLoss(Composable):
         return weights / np.where(above > 0.0, above, 1.0) / max(total, np.finfo(np.float64).tiny)
 
 
-def _evaluator(lists: Lists, shift: Floats | None) -> Evaluate:
+def _evaluator(lists: Lists) -> Evaluate:
     def evaluate(scores: Floats) -> tuple[float, Floats]:
         state = kernels.new_state(lists)
-        shifted = scores if shift is None else scores - shift
-        return float(kernels.evaluate(lists, as_floats(shifted), state)), state.gradient
+        return float(kernels.evaluate(lists, as_floats(scores), state)), state.gradient
 
     return evaluate
 

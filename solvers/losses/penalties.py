@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -13,22 +13,12 @@ from ranktune.solvers.core.parameters import Param, part
 STRENGTH = Param("At least 0.", check=check_not_negative)
 
 
-class Penalty(Protocol):
-    """The protocol of penalties. Some optimizers also need a gradient or a truncation."""
+class Penalty:
+    """A penalty of weights, which its strengths define."""
 
     @property
     def strengths(self) -> tuple[float, float]:
         """(l1, l2) of ``l1 sum |w| + l2 / 2 sum w^2``."""
-
-    def value(self, weights: Floats) -> float:
-        """Return the penalty of weights."""
-
-
-class _Penalty:
-    """The value of a penalty that is given by its strengths."""
-
-    @property
-    def strengths(self) -> tuple[float, float]:
         raise NotImplementedError
 
     def value(self, weights: Floats) -> float:
@@ -49,7 +39,7 @@ class _Penalty:
 
 
 @part
-class _Single(_Penalty):
+class _Single(Penalty):
     """A penalty of one strength: l1 or l2, as name says."""
 
     name: ClassVar[str]
@@ -110,7 +100,7 @@ class L2(_Single):
 
 
 @part
-class ElasticNet(_Penalty):
+class ElasticNet(Penalty):
     """The penalty ``l1 * sum |w| + l2 / 2 * sum w^2``: few weights, similar ones for correlated features.
 
     {parameters}

@@ -215,23 +215,12 @@ def learn(rows: Rows, better: Ints, worse: Ints, weights: Floats, rule: Rule, st
 
 
 @compiled
-def shortest_run(state: State) -> int:
-    """Return the hypothesis of the committee that has the shortest run, the first of equal ones."""
-    shortest = 0
-    for h in range(1, len(state.runs)):
-        if state.runs[h] < state.runs[shortest]:
-            shortest = h
-    return shortest
-
-
-@compiled
 def enter(state: State) -> None:
     """Replace the hypothesis of the shortest run in the committee by the current one if its run is longer."""
-    shortest = shortest_run(state)
+    shortest = state.runs.argmin()
     if state.counters[3] > state.runs[shortest]:
         state.runs[shortest] = state.counters[3]
-        for c in range(len(state.weights)):
-            state.committee[shortest, c] = state.weights[c]
+        state.committee[shortest] = state.weights
 
 
 def current_weights(rule: Rule, state: State) -> Floats:

@@ -61,7 +61,6 @@ class Parts:
     loss_weight: float = 1.0
     multiplier: Floats | None = None
     visits: Visits = Visits()
-    start: Floats | None = None
 
     @property
     def strengths(self) -> tuple[float, float]:

@@ -74,7 +74,6 @@ class DominationProblem:
         self.features = queries.features
         self.lists = loss.lists(queries)
         check_dominance(self.lists, queries.n_documents)
-        self._shift = loss.shift(queries)
         self.multiplier = np.ones(queries.n_features) if multiplier is None else multiplier
         self.curvature = curvature
         self._state = kernels.new_state(self.lists)
@@ -117,8 +116,6 @@ class DominationProblem:
     def refresh(self) -> None:
         """Recompute scores, less the margins of documents, loss and its derivatives by score from the weights."""
         self._times(self.weights * self.multiplier, self.scores)
-        if self._shift is not None:
-            self.scores -= self._shift
         self.value = float(kernels.evaluate(self.lists, self.scores, self._state))
 
     def _gradient(self) -> Floats:

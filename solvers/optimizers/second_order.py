@@ -87,8 +87,7 @@ class Newton(Batch):
             return
         (strength,) = _strengths([parts], data)
         descent = _descent(parts, strength, data)
-        start = descent.start() if parts.start is None else descent.resume(parts.start)
-        for solution in search(descent, start, tolerance=self.tol, max_iterations=self.max_iterations):
+        for solution in search(descent, descent.start(), tolerance=self.tol, max_iterations=self.max_iterations):
             yield _reached(solution, parts, self.tol)
 
     def follow(self, path: Sequence[Parts], data: Data) -> Iterator[Iterator[Progress]]:

@@ -15,15 +15,14 @@ from xml.etree.ElementTree import Element, ParseError, XMLPullParser
 
 import numpy as np
 
-from ranktune.solvers.core.errors import ModelFormatError
 from ranktune.solvers.models.base import Model
 from ranktune.solvers.models.linear import LinearModel
+from ranktune.solvers.models.other_libraries.base import UnsupportedModelError, read_whole
 from ranktune.solvers.models.tree_model import TreeModel
 from ranktune.solvers.models.trees import Trees, joined, last_below, one_tree
 
 TREES = ("LambdaMART", "MART", "Random Forests")
 WEIGHTS = ("Coordinate Ascent", "Linear Regression")
-MAX_BYTES = 2**28
 MAX_DEPTH = 2_000
 BLOCK = 1 << 20
 """Characters that are parsed at a time."""
@@ -35,27 +34,21 @@ def read_ranklib(path: Path) -> Model:
 
     Raises ModelFormatError for a file that is damaged, or of another of RankLib's rankers.
     """
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise ModelFormatError(f"{path} is larger than {MAX_BYTES >> 20} MB: no model of RankLib is.")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ModelFormatError(f"cannot read {path}: {error.strerror}.") from None
-    except UnicodeDecodeError:
-        raise ModelFormatError(f"{path} is not text: it is no model of RankLib.") from None
+    return read_whole(path, "RankLib", _model)
+
+
+def _model(content: bytes) -> Model:
+    text = content.decode()
     kind = text.split("\n", 1)[0].lstrip("# ").strip()
     body = "\n".join(line for line in text.splitlines() if not line.startswith("##")).strip()
     try:
         if kind in TREES:
             return _trees(body, kind)
-        if kind in WEIGHTS:
-            return _weights(body, kind)
-    except (ValueError, ParseError, KeyError, IndexError) as error:
-        raise ModelFormatError(f"{path} is not a whole model of RankLib ({error}). Copy it again.") from None
-    raise ModelFormatError(
-        f"{path} is a model of RankLib's {kind[:40]!r}. Read are {', '.join((*TREES, *WEIGHTS))}. Of "
-        "others, let RankLib write the scores (-score FILE) and give that file."
-    )
+    except (ParseError, IndexError) as error:
+        raise ValueError(str(error)) from None
+    if kind in WEIGHTS:
+        return _weights(body, kind)
+    raise UnsupportedModelError(f"is a model of RankLib's {kind[:40]!r}, and none of {', '.join((*TREES, *WEIGHTS))}")
 
 
 def _weights(body: str, kind: str) -> Model:

@@ -77,21 +77,6 @@ def test_without_chance_blocks_are_one_fit_of_catboost() -> None:
     np.testing.assert_allclose(ours.predict(other), model.predict(other.features), rtol=0.0, atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["QueryRMSE", "YetiRank"])
-def test_ordered_boosting_is_one_fit_of_catboost(loss: str) -> None:
-    """With all that is random, since the trees of longer fits begin with those of shorter ones."""
-    train, other = graded(), graded(1)
-    ours = CatBoostRanker(trees=4 * BLOCK, loss=loss, boosting="Ordered", depth=4, bins=128).fit(train)
-    model = by_catboost(
-        train, loss_function=loss, iterations=4 * BLOCK, depth=4, learning_rate=ours.learning_rate, border_count=128,
-        l2_leaf_reg=ours.l2,  # CatBoost's default with YetiRank is 0
-        boosting_type="Ordered", random_seed=next(ours._seeds()), bootstrap_type="No",
-    )  # fmt: skip
-    np.testing.assert_allclose(ours.predict(other), model.predict(other.features), rtol=0.0, atol=1e-6)
-    plain = CatBoostRanker(trees=4 * BLOCK, loss=loss, depth=4, bins=128).fit(train)
-    assert np.abs(ours.predict(other) - plain.predict(other)).max() > 1e-3
-
-
 def test_noise_becomes_less_as_a_model_grows() -> None:
     factors = [noise_after(length, 1000) for length in np.linspace(0.0, 2.0 * np.log(1000), 9)]
     assert factors[0] == pytest.approx(1.0, abs=2e-3) and factors[4] == pytest.approx(0.5)

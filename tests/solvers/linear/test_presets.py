@@ -74,7 +74,7 @@ def test_it_minimises_what_it_says(gain: str) -> None:
 def test_steps_can_be_stopped_and_too_few_warn_once() -> None:
     X, y, qid = lists(4)
     ranker = list_net(scaling="standard")
-    steps = ranker.fit_steps(X, y, qid=qid)
+    steps = ranker.fit_steps(Queries.from_arrays(X, y, qid=qid))
     next(steps), next(steps)
     assert ranker.n_iter_ == 1
     assert ranker.predict(X).std() > 0.0

@@ -136,7 +136,7 @@ def test_averages_are_sums_with_another_weight() -> None:
 def test_steps_can_be_watched_and_stopped() -> None:
     X, y, qid = noisy(10)
     ranker = rank_svm(tol=1e-8)
-    steps = ranker.fit_steps(X, y, qid=qid)
+    steps = ranker.fit_steps(Queries.from_arrays(X, y, qid=qid))
     first, second = next(steps), next(steps)
     assert second.objective < first.objective
     assert ranker.predict(X).std() > 0.0

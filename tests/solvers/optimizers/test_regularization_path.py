@@ -114,16 +114,3 @@ def test_where_c_hardly_matters_any_more_a_solution_is_that_of_the_next_c_too() 
     for C, fitted in zip((1e4, 1e5, 1e6), path, strict=True):
         loss = fitted.objective_ - 0.5 * fitted.coef_ @ fitted.coef_
         assert loss / C == pytest.approx((path[0].objective_ - 0.5 * fitted.coef_ @ fitted.coef_) / 1e4, rel=1e-12)
-
-
-def test_a_warm_start_at_the_optimum_takes_no_step() -> None:
-    X, y, qid = noisy(4, 20)
-    ranker = rank_svm(warm_start=True, scaling="standard", tol=1e-6).fit(X, y, qid=qid)
-    assert ranker.n_iter_ > 0
-    coef = ranker.coef_
-    assert ranker.fit(X, y, qid=qid).n_iter_ == 0
-    np.testing.assert_allclose(ranker.coef_, coef, rtol=1e-12)
-    ranker.set_params(warm_start=False).fit(X, y, qid=qid)
-    assert ranker.n_iter_ > 0
-    ranker.set_params(warm_start=True).fit(X[:, :3], y, qid=qid)  # other features: from nothing
-    assert len(ranker.coef_) == 3
