@@ -26,6 +26,8 @@ PART = 8 << 20
 MOST_PARTS = 512
 PACKED = 8
 """How many times its size a packed file or Parquet may hold."""
+MOST_CLICKS = 1000
+"""A session with more of them is no person's."""
 SURE_CLICKS, MANY_SHOWN = 0.95, 50
 """A session that clicks this share of at least so many impressions is no person's."""
 ZEROS = 0.05
@@ -125,7 +127,7 @@ def check_store(store: Store, weights: Mapping[str, float], paths: str) -> None:
         )
 
 
-def bots_of(store: Store, max_clicks: int) -> Mask:
+def bots_of(store: Store) -> Mask:
     """Return whether each session is no person's, (n_sessions,)."""
     sessions, known = store.sessions, slice(len(store.session_names.names))
     shown, clicked = sessions.shown[known], sessions.clicked[known]
@@ -134,7 +136,7 @@ def bots_of(store: Store, max_clicks: int) -> Mask:
         clicks = rows.filter(col("kind") == CLICK)
         again = clicks.filter(~polars.struct("search", "session", "document").is_first_distinct())
         np.subtract.at(documents, again["session"].to_numpy(), 1)
-    return (clicked > max_clicks) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
+    return (clicked > MOST_CLICKS) | ((shown >= MANY_SHOWN) & (documents >= SURE_CLICKS * shown))
 
 
 def first_positions(store: Store, given: int | None) -> dict[int, int]:

@@ -62,13 +62,11 @@ def read_text(
         dtype, np.float32 or np.float64, by default the first: type of the features; each value is the nearest such
         number to the decimal. one_based=False: features are counted from 0, not from 1. missing="keep", "error" or
         "zero": whether NULL, NaN, NA and None are missing values (NaN), are errors, or are read as 0; infinite values
-        are errors, or with "zero" read as 0. strict=True: raise an error for what is otherwise repaired with a
-        RankTuneWarning, a query in several places and features out of order. max_features=1_000_000: feature indices
+        are errors, or with "zero" read as 0. max_features=1_000_000: feature indices
         above this number are errors. layout="auto", "dense", "sparse" or "written": "auto" is dense where at least a
         quarter of the values are written; "written" is sparse and keeps zeros that are written, which to XGBoost are
-        other values than those that a line leaves out. max_expansion=200: how many times its size a compressed file may
-        unpack to. grades="bad=0,good=1" or "-1=0", or a mapping: the numbers of grades that are no numbers, or are
-        other ones.
+        other values than those that a line leaves out. grades="bad=0,good=1" or "-1=0", or a mapping: the numbers of
+        grades that are no numbers, or are other ones.
 
     Returns
     -------
@@ -143,13 +141,13 @@ class TextBlocks:
 
     def __init__(
         self, path: Path, *, n_features: int | None = None, dtype: type | str = np.float32, one_based: bool = True,
-        missing: Missing = "keep", strict: bool = False, max_features: int = 1_000_000, layout: Layout = "auto",
-        max_expansion: float = 200.0, grades: object = None,
+        missing: Missing = "keep", max_features: int = 1_000_000, layout: Layout = "auto",
+        grades: object = None,
     ) -> None:  # fmt: skip
         _check_options(n_features, dtype, layout, max_features, missing)
         self.position = self._at = Position(path)
         self.n_features, self.dtype, self.base = n_features, np.dtype(dtype), int(one_based)
-        self.missing, self.strict, self.max_features, self.max_expansion = missing, strict, max_features, max_expansion
+        self.missing, self.max_features = missing, max_features
         self.has_missing = self._marked = False
         self.n_rows = self.width = 0
         self._single = self.dtype == np.float32
@@ -161,7 +159,7 @@ class TextBlocks:
 
     def __iter__(self) -> Iterator[TextBlock]:
         """Yield the blocks of the file, once. Raises DataError at the first fault."""
-        texts = line_blocks(self.position, max_expansion=self.max_expansion)
+        texts = line_blocks(self.position)
         for parsed in in_order(map(self._numbered, texts) if self._grades else texts, self._parse, self.position):
             block = self._block(*parsed)
             if block is not None:
@@ -207,11 +205,9 @@ class TextBlocks:
     def check_features(self) -> int:
         """Return the number of features, after all blocks. Raises DataError where there is none."""
         if self._unsorted_at:
-            self._repaired(
-                f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted."
-            )
+            _warn(f"{self.position.path}:{self._unsorted_at}: features are out of order on this line, and were sorted.")
         if self._marked:
-            self._repaired(f"{self.position.path} {ABSENT}")
+            _warn(f"{self.position.path} {ABSENT}")
         n_features = self.width if self.n_features is None else self.n_features
         if n_features == 0:
             raise DataError(f"{self.position.path}: no line has a feature. {_FORM}")
@@ -229,11 +225,6 @@ class TextBlocks:
             f"not have: {listed(np.unique(columns[beyond]) + self.base)}. It has {n_features}. Remove them here, or "
             "train on data that has them."
         )
-
-    def _repaired(self, message: str) -> None:
-        if self.strict:
-            raise DataError(f"{message} strict reading does not repair: fix the file, or read it without strict.")
-        warnings.warn(message, RankTuneWarning, stacklevel=4)
 
     def _finish_hard(self, text: Bytes, into: ParseBuffers, n_hard: int) -> None:
         """Replace the numbers that need exact arithmetic, in the order of the text."""
@@ -285,7 +276,7 @@ class TextBlocks:
                 raise DataError(f"{path}: its lines have a qid: already. Leave qid= and group= out.")
             grouping, several_places = self._runs.grouping(n_rows)
             if several_places:
-                self._repaired(f"{path}:{several_places}")
+                _warn(f"{path}:{several_places}")
             return grouping
         if qid is not None or group is not None:
             return group_rows(n_rows, qid, group)
@@ -299,6 +290,10 @@ class TextBlocks:
             return group_rows(n_rows, None, group_sizes(sizes))
         except DataError as error:
             raise DataError(f"{sizes}: {error}") from None
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, RankTuneWarning, stacklevel=4)
 
 
 def _check_options(n_features: int | None, dtype: type | str, layout: str, max_features: int, missing: str) -> None:

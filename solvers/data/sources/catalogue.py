@@ -130,10 +130,10 @@ def read(
     solver : str, optional
         That of the model that scores the documents, by which it takes them.
     **options
-        Options of `read_text` (dtype, one_based, missing, strict, max_features, layout, qid, group, max_expansion,
-        grades) for text; of `from_frame` (grade, grades, qid, document, features, drop, levels, weight,
+        Options of `read_text` (dtype, one_based, missing, max_features, layout, qid, group, grades)
+        for text; of `from_frame` (grade, grades, qid, document, features, drop, levels, weight,
         document_weight, position, time, group_by_time, session, missing) for tables and frames, and qrels, a file of
-        judgments that gives the grades; of `read_npz` (max_expansion) for .npz.
+        judgments that gives the grades.
 
     Returns
     -------

@@ -120,7 +120,7 @@ def head_log(seed: int) -> tuple[Counts, Counts]:
 
 def test_later_clicks_of_head_queries_are_predicted_best() -> None:
     earlier, later = head_log(0)
-    models = PositionBased(), PositionBased(shrink=False), ClickRate("position"), ClickRate(), COEC()
+    models = PositionBased(), PositionBased(shrink=False), ClickRate(), COEC()
     loss, *others = (log_loss(model.fit(earlier), later) for model in models)
     assert loss < min(others)
     true_gain = log_loss(PositionBased(shrink=False).fit(later), later)

@@ -19,10 +19,8 @@ class LineOptions(TypedDict, total=False):
     dtype: type | str
     one_based: bool
     missing: Missing
-    strict: bool
     max_features: int
     layout: Layout
-    max_expansion: float
 
 
 class TextOptions(LineOptions, total=False):
@@ -60,12 +58,6 @@ class FrameOptions(ColumnOptions, total=False):
 
     qid: str
     missing: Missing
-
-
-class ArchiveOptions(TypedDict, total=False):
-    """Options of `read_npz`."""
-
-    max_expansion: float
 
 
 class FolderOptions(TextOptions, total=False):
