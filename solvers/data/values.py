@@ -93,6 +93,19 @@ def csr_of(data: Matrix, indices: Indices, indptr: Indices, n_features: int) -> 
     return matrix
 
 
+def widened(features: Features, n_features: int, is_sparse: bool) -> Features:
+    """Return features in a layout, with columns of zeros added up to n_features."""
+    if isinstance(features, np.ndarray):
+        if features.shape[1] < n_features:
+            wide = np.zeros((len(features), n_features), dtype=features.dtype)
+            wide[:, : features.shape[1]] = features
+            features = wide
+        return sparse.csr_array(features) if is_sparse else features
+    parts = (features.data, features.indices, features.indptr)
+    wider = sparse.csr_array(parts, shape=(features.shape[0], n_features))
+    return wider if is_sparse else wider.toarray()
+
+
 def check_layout(matrix: sparse.csr_array) -> None:
     """Raise DataError for a CSR array whose indices or row ends lie outside it."""
     try:
