@@ -153,7 +153,7 @@ def columns_of(columns: Mapping[str, ArrayLike | None], n_documents: int, rows: 
             if name == "times":
                 checked["dated"] = is_date
             values = _microseconds(np.asarray(given)) if is_date else numeric(given, name)
-            COLUMNS[name].check(values, n_documents)
+            COLUMNS[name].check(values, name, n_documents)
             values = np.ascontiguousarray(values, dtype=COLUMNS[name].dtype)
             checked[name] = values if rows is None else values[rows]
     return cast(Given, checked)

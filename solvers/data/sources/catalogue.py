@@ -131,7 +131,7 @@ def read(
         That of the model that scores the documents, by which it takes them.
     **options
         Options of `read_text` (dtype, one_based, missing, max_features, layout, qid, group, grades)
-        for text; of `from_frame` (grade, grades, qid, document, features, drop, levels, weight,
+        for text; of `Wanted` (grade, grades, qid, document, features, drop, levels, weight,
         document_weight, position, time, group_by_time, session, missing) for tables and frames, and qrels, a file of
         judgments that gives the grades.
 

@@ -30,18 +30,13 @@ class TextOptions(LineOptions, total=False):
     group: Sizes | None
 
 
-class MoreOptions(TypedDict, total=False):
-    """Which columns are times, and what grades mean: see `from_frame`."""
+class ColumnOptions(TypedDict, total=False):
+    """Which columns of a table are what: see `Wanted`."""
 
     grades: object
     time: str | None
     group_by_time: str | None
     session: str | None
-
-
-class ColumnOptions(MoreOptions, total=False):
-    """Which columns of a table are what: see `from_frame`."""
-
     grade: str | None
     document: str | None
     features: Sequence[str] | str | None

@@ -20,8 +20,8 @@ from ranktune.solvers.clicks.reading.click_log import ClickLog
 from ranktune.solvers.core.arrays import Array
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.data.queries import Queries
-from ranktune.solvers.data.readers.frames import from_frame
 from tests.support.click_simulation import Users
+from tests.support.frames import from_frame
 from tests.support.leaky_logs import DAY, HONEST, LEAKS, leaky_log
 
 LOG = leaky_log(0, Users())
