@@ -12,7 +12,7 @@ import polars
 from polars import col
 
 from ranktune.solvers.clicks.reading.account import Account
-from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_in, texts_in
+from ranktune.solvers.clicks.reading.events import UNWEIGHTED, add_events, numbers_and_texts
 from ranktune.solvers.clicks.reading.roles import AMOUNTS, KINDS, check_complete, roles_of, wanted
 from ranktune.solvers.clicks.reading.sources import Every, frames
 from ranktune.solvers.clicks.reading.store import CLICK, NONE, Names, Store
@@ -69,8 +69,9 @@ def _further(
     numbers, texts = dict[str, None](), dict[str, None]()
     for path in paths:
         _, rest = _first_rows(path, columns, weights)
-        numbers |= dict.fromkeys(numbers_in(rest))
-        texts |= dict.fromkeys(name for name in texts_in(rest) if name not in numbers)
+        plain, others = numbers_and_texts(rest)
+        numbers |= dict.fromkeys(plain)
+        texts |= dict.fromkeys(name for name in others if name not in numbers)
     return list(numbers), [name for name in texts if name not in numbers]
 
 
@@ -86,7 +87,7 @@ def _first_rows(
 def _looked_at(path: Path, columns: Mapping[str, str], weights: Mapping[str, float]) -> tuple[list[str], str | None]:
     """Return the names of all columns, and that without a role whose texts look like ids: many, without spaces."""
     names, rest = _first_rows(path, columns, weights)
-    texts = rest.select(texts_in(rest))
+    texts = rest.select(numbers_and_texts(rest)[1])
     ids = [text.name for text in texts if not text.cast(polars.String).str.contains(" ", literal=True).any()]
     return names, max(ids, key=lambda name: texts[name].n_unique(), default=None)
 

@@ -42,11 +42,11 @@ _POSITIVE = "weights must be positive and finite. Leave out {} that should not c
 
 
 def _is_positive(weights: Array) -> Array:
-    return np.isfinite(weights) & (weights > 0.0)
+    return np.asarray(np.isfinite(weights) & (weights > 0.0))
 
 
 def _is_position(values: Array) -> Array:
-    return (values >= 0) & (values <= LAST_POSITION) & (values == np.floor(values))
+    return np.asarray((values >= 0) & (values <= LAST_POSITION) & (values == np.floor(values)))
 
 
 @dataclass(frozen=True)

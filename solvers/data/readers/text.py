@@ -16,7 +16,7 @@ from typing import NamedTuple, Unpack, get_args
 import numpy as np
 
 from ranktune.solvers.core.arrays import Array, Floats, Ids, Ints, Sizes
-from ranktune.solvers.core.checks import check_choice
+from ranktune.solvers.core.checks import check_choice, check_count
 from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning, listed
 from ranktune.solvers.core.memory import check_room
 from ranktune.solvers.data.columns.grammar import ABSENT, is_largest, number_of, values_by_name
@@ -298,15 +298,11 @@ def _warn(message: str) -> None:
 
 def _check_options(n_features: int | None, dtype: type | str, layout: str, max_features: int, missing: str) -> None:
     """Raise ParameterError for a value that an option of `read_text` cannot have."""
-    try:
-        known_dtype = np.dtype(dtype) in (np.float32, np.float64)
-    except TypeError:
-        known_dtype = False
-    if not known_dtype:
+    if dtype not in (np.float32, np.float64, "float32", "float64"):
         raise ParameterError(f"dtype={dtype!r}: features are held as np.float32 or np.float64.")
-    for name, count in (("n_features", n_features), ("max_features", max_features)):
-        if count is not None and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0):
-            raise ParameterError(f"{name}={count!r}: it must be a whole number of at least 0.")
+    if n_features is not None:
+        check_count("n_features", n_features)
+    check_count("max_features", max_features)
     check_choice("layout", layout, get_args(Layout))
     check_choice("missing", missing, get_args(Missing))
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, cast
 import numpy as np
 
 from ranktune.solvers.core.arrays import Json
-from ranktune.solvers.core.errors import DataError, RankTuneWarning
+from ranktune.solvers.core.errors import DataError, ParameterError, RankTuneWarning
 from ranktune.solvers.core.table import named
 from ranktune.solvers.data.columns.decisions import COLUMN, NUMBER, Decision, Undecided, answered
 from ranktune.solvers.data.columns.documents import DATA_COLUMNS
@@ -260,7 +260,10 @@ def decisions_of(table: Table, options: ReadOptions) -> tuple[list[Decision], Re
                     options["grade"] = None  # of which the other questions are independent
                 if NUMBER in str(options.get("grades")):
                     options["grades"] = re.sub("=[^=,]*(?=,|$)", "=0", str(options["grades"]))
-            except DataError:  # the answers leave it open which are the queries, or it has other faults
+            except (
+                DataError,
+                ParameterError,
+            ):  # the answers leave it open which are the queries, or it has other faults
                 return asked, options
             else:
                 return [*asked, *questions_on(suspects(queries), options.get("features"))], options

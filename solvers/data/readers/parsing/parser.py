@@ -32,6 +32,7 @@ from ranktune.solvers.data.readers.parsing.parse_buffers import (
     QUERY_END,
     ROWS,
     RUNS,
+    UNSORTED,
     VALUES,
     Fault,
     Grouped,
@@ -56,11 +57,9 @@ def parse(
     state = np.zeros(12, dtype=np.int64)
     state[GROUPED] = grouped
     fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)
-    rows, values, runs, hard, lines, width, is_unsorted, commented, grouping = (int(number) for number in state[:9])
-    return ParseResult(
-        Fault(fault), offset, rows, values, runs, hard, lines, width, bool(is_unsorted), bool(commented),
-        Grouped(grouping), bool(state[MISSING]),
-    )  # fmt: skip
+    unsorted, commented, has_missing = (bool(state[which]) for which in (UNSORTED, COMMENTED, MISSING))
+    counts = state[:UNSORTED].tolist()
+    return ParseResult(Fault(fault), offset, *counts, unsorted, commented, Grouped(state[GROUPED]), has_missing)
 
 
 # Kernels. Every loop over characters ends at the newline that ends the text, so none checks the length of the text.
