@@ -27,7 +27,7 @@ def remembered(compute: Callable[Concatenate[Judgements, P], T]) -> Callable[Con
     """Return a method that computes once, for the same judgements and arguments."""
 
     @wraps(compute)
-    def recalled(self: Judgements, *arguments: P.args, **named: P.kwargs) -> T:
+    def recalled(self: Judgements, /, *arguments: P.args, **named: P.kwargs) -> T:
         key = (compute.__name__, *arguments, *named.items())
         if key not in self.known:
             self.known[key] = compute(self, *arguments, **named)

@@ -57,9 +57,10 @@ def parse(
     state = np.zeros(12, dtype=np.int64)
     state[GROUPED] = grouped
     fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)
-    unsorted, commented, has_missing = (bool(state[which]) for which in (UNSORTED, COMMENTED, MISSING))
-    counts = state[:UNSORTED].tolist()
-    return ParseResult(Fault(fault), offset, *counts, unsorted, commented, Grouped(state[GROUPED]), has_missing)
+    return ParseResult(
+        Fault(fault), offset, *state[:UNSORTED].tolist(), unsorted=bool(state[UNSORTED]),
+        commented=bool(state[COMMENTED]), grouped=Grouped(state[GROUPED]), has_missing=bool(state[MISSING]),
+    )  # fmt: skip
 
 
 # Kernels. Every loop over characters ends at the newline that ends the text, so none checks the length of the text.
