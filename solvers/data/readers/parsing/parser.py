@@ -57,9 +57,10 @@ def parse(
     state = np.zeros(12, dtype=np.int64)
     state[GROUPED] = grouped
     fault, offset = parse_lines(text, base, max_features, single, get_args(Missing).index(missing), state, into)
+    rows, values, runs, hard, lines, width = state[:UNSORTED].tolist()
     return ParseResult(
-        Fault(fault), offset, *state[:UNSORTED].tolist(), unsorted=bool(state[UNSORTED]),
-        commented=bool(state[COMMENTED]), grouped=Grouped(state[GROUPED]), has_missing=bool(state[MISSING]),
+        Fault(fault), offset, rows, values, runs, hard, lines, width, bool(state[UNSORTED]), bool(state[COMMENTED]),
+        Grouped(state[GROUPED]), bool(state[MISSING]),
     )  # fmt: skip
 
 
